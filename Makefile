@@ -1,0 +1,52 @@
+# make demo     a small example, end to end          make test     everything that must hold
+# make check    the quick part of test (a minute)    make fuzz     long random runs
+# make bench    measured figures                     make update-cases   rewrite expectations
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+.PHONY: setup demo test check lint types unit fuzz bench update-cases docs clean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Deltalog needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing Deltalog and its tools into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(STAMP)
+
+demo: setup
+	@$(BIN)/python examples/demo.py
+
+lint: setup
+	$(BIN)/ruff check src tests bench examples
+	$(BIN)/ruff format --check src tests bench examples
+
+types: setup
+	$(BIN)/mypy
+
+imports: setup
+	$(BIN)/lint-imports
+
+unit: setup
+	$(BIN)/pytest -n 2 -m 'not fuzz'
+
+check: lint types imports unit
+
+test: check
+
+fuzz: setup
+	DELTALOG_FUZZ=1 $(BIN)/pytest tests/properties -n 2 -m '' --durations=5
+
+bench: setup
+	$(BIN)/python -m bench
+
+update-cases: setup
+	DELTALOG_UPDATE_CASES=1 $(BIN)/pytest -n 0 tests/unit tests/house -m 'not fuzz'
+	@git status --short tests/cases docs
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist src/*.egg-info

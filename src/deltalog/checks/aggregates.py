@@ -1,0 +1,70 @@
+"""Aggregates stand in heads, with the right arguments, over bodies whose branches agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deltalog.analysis.binding import bound_variables, uneven
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import Diagnostic
+from deltalog.language.ast import AGGREGATES, Aggregate, Disjunction, Literal, Program, Rule
+from deltalog.language.functions import FUNCTIONS
+from deltalog.language.walk import operations
+
+
+def check_aggregates(program: Program) -> Iterator[Diagnostic]:
+    for rule in program.rules:
+        for term in rule.head.arguments:
+            if isinstance(term, Aggregate):
+                yield from _arguments(term, rule)
+        for node in (*rule.head.arguments, *rule.body):
+            yield from _misplaced(node)
+        if rule.is_aggregate:
+            yield from _branches(rule)
+    for query in program.queries:
+        for literal in query.body:
+            yield from _misplaced(literal)
+
+
+def _arguments(term: Aggregate, rule: Rule) -> Iterator[Diagnostic]:
+    if not rule.body:
+        yield catalogue.AGGREGATE_FACT.at(term.span, name=term.function)
+    if term.function == "count" and term.argument is not None:
+        yield catalogue.AGGREGATE_ARITY.at(
+            term.span,
+            name="count",
+            wanted="no arguments",
+            given=1,
+            hint="`count()` counts the distinct bindings of all body variables; "
+            "to count distinct values, aggregate over a view that has only those",
+        )
+    if term.function != "count" and term.argument is None:
+        yield catalogue.AGGREGATE_ARITY.at(
+            term.span, name=term.function, wanted="one argument", given="none"
+        )
+
+
+def _misplaced(node: object) -> Iterator[Diagnostic]:
+    for operation in operations(node):  # type: ignore[arg-type]
+        if operation.function in AGGREGATES and operation.function not in FUNCTIONS:
+            yield catalogue.AGGREGATE_PLACE.at(
+                operation.span,
+                name=operation.function,
+                hint="give the aggregate a view of its own and use that",
+            )
+
+
+def _branches(rule: Rule) -> Iterator[Diagnostic]:
+    for disjunction in _disjunctions(rule.body):
+        per_branch = [bound_variables(branch) for branch in disjunction.branches]
+        for name in sorted(uneven(per_branch)):
+            shown = "_" if name[1:].isdecimal() and name[0] == "_" else name
+            yield catalogue.AGGREGATE_BRANCHES.at(disjunction.span, name=shown)
+
+
+def _disjunctions(body: tuple[Literal, ...]) -> Iterator[Disjunction]:
+    for literal in body:
+        if isinstance(literal, Disjunction):
+            yield literal
+            for branch in literal.branches:
+                yield from _disjunctions(branch)

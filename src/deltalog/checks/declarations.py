@@ -1,0 +1,138 @@
+"""Names: every predicate is known, declared once, and used with as many arguments as it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deltalog.analysis.columns import Relation, Relations
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import Diagnostic, Label
+from deltalog.diagnostics.similar import did_you_mean
+from deltalog.language.ast import Atom, Column, Declaration, Literal, Program
+from deltalog.language.functions import FUNCTIONS
+from deltalog.language.walk import atoms
+from deltalog.source import Span
+
+
+def check_declarations(program: Program, relations: Relations) -> Iterator[Diagnostic]:
+    yield from _declared_once(program)
+    defined = {rule.head.predicate for rule in program.rules}
+    defined |= {fact.predicate for fact in program.facts}
+    for declaration in program.declarations:
+        yield from _columns(declaration)
+        if declaration.kind == "view" and declaration.predicate not in defined:
+            yield catalogue.VIEW_WITHOUT_RULES.at(
+                declaration.span,
+                name=declaration.predicate,
+                hint=f"for a relation that holds facts, declare `base {declaration.predicate}(…)`",
+            )
+    for rule in program.rules:
+        yield from _head(rule.head, relations)
+    for atom in program.facts:
+        yield from _arity(atom, relations)
+    for body in [rule.body for rule in program.rules] + [query.body for query in program.queries]:
+        yield from check_atoms(body, relations)
+
+
+def check_atoms(body: tuple[Literal, ...], relations: Relations) -> Iterator[Diagnostic]:
+    """The atoms of a body name known predicates with the right number of arguments."""
+    for atom, _ in atoms(body):
+        if atom.predicate in relations:
+            yield from _arity(atom, relations)
+        elif atom.predicate in FUNCTIONS:
+            yield catalogue.FUNCTION_AS_PREDICATE.at(
+                atom.span,
+                name=atom.predicate,
+                hint="compare its result with something, as in `length(S) > 3`",
+            )
+        else:
+            hint = did_you_mean(atom.predicate, relations)
+            yield catalogue.UNKNOWN_PREDICATE.at(
+                atom.span,
+                name=atom.predicate,
+                hint=hint or f"declare it, as in `base {atom.predicate}({_sketch(atom)}).`",
+            )
+
+
+def _sketch(atom: Atom) -> str:
+    return ", ".join(f"c{i + 1}: int" for i in range(len(atom.arguments)))
+
+
+def _declared_once(program: Program) -> Iterator[Diagnostic]:
+    first: dict[str, Declaration] = {}
+    for declaration in program.declarations:
+        earlier = first.setdefault(declaration.predicate, declaration)
+        if earlier is not declaration:
+            yield catalogue.DECLARED_TWICE.at(
+                declaration.span,
+                *_labels(earlier.span, "first declared here"),
+                name=declaration.predicate,
+            )
+
+
+def _columns(declaration: Declaration) -> Iterator[Diagnostic]:
+    seen: dict[str, Column] = {}
+    for column in declaration.columns or ():
+        if column.name in seen:
+            yield catalogue.COLUMN_TWICE.at(
+                column.span,
+                *_labels(seen[column.name].span, "first here"),
+                name=column.name,
+                predicate=declaration.predicate,
+            )
+        seen.setdefault(column.name, column)
+        if declaration.kind == "base" and column.type is None:
+            yield catalogue.TYPE_MISSING.at(
+                column.span,
+                name=column.name,
+                predicate=declaration.predicate,
+                hint=f"as in `{column.name}: int`",
+            )
+        if column.key and declaration.kind == "view":
+            yield catalogue.BAD_KEY.at(
+                column.span, name=column.name, reason="only base relations have keys"
+            )
+        elif column.key and column.nullable:
+            yield catalogue.BAD_KEY.at(
+                column.span, name=column.name, reason="a key column cannot be null"
+            )
+    if declaration.kind == "base" and declaration.columns is None:
+        yield catalogue.TYPE_MISSING.at(
+            declaration.span,
+            name="…",
+            predicate=declaration.predicate,
+            hint=f"write `base {declaration.predicate}(column: type, …).`",
+        )
+
+
+def _head(head: Atom, relations: Relations) -> Iterator[Diagnostic]:
+    relation = relations[head.predicate]
+    if relation.kind == "base":
+        yield catalogue.RULE_FOR_BASE.at(
+            head.span, *_labels(relation.span, "declared as base here"), name=head.predicate
+        )
+    elif head.predicate in FUNCTIONS:
+        yield catalogue.FUNCTION_AS_PREDICATE.at(head.span, name=head.predicate)
+    yield from _arity(head, relations)
+
+
+def _arity(atom: Atom, relations: Relations) -> Iterator[Diagnostic]:
+    relation: Relation = relations[atom.predicate]
+    if len(atom.arguments) != relation.arity:
+        first = "declared here" if relation.is_declared else "first used here"
+        yield catalogue.WRONG_ARITY.at(
+            atom.span,
+            *_labels(relation.span, first),
+            name=atom.predicate,
+            wanted=counted(relation.arity, "argument"),
+            given=len(atom.arguments),
+        )
+
+
+def counted(number: int, noun: str) -> str:
+    """`no arguments`, `1 argument`, `3 arguments`."""
+    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
+
+
+def _labels(span: Span | None, text: str) -> tuple[Label, ...]:
+    return (Label(span, text),) if span is not None else ()

@@ -1,0 +1,55 @@
+"""All checks of a program, in one go: every problem is reported at once, sorted by place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deltalog.analysis.columns import Relations, relations
+from deltalog.analysis.stratification import Stratification, stratification
+from deltalog.checks.aggregates import check_aggregates
+from deltalog.checks.declarations import check_atoms, check_declarations
+from deltalog.checks.keys import check_keys
+from deltalog.checks.safety import check_body, check_safety
+from deltalog.checks.stratified import check_stratified
+from deltalog.checks.types import check_body_types, check_types
+from deltalog.diagnostics.report import raise_if_any
+from deltalog.language.ast import Program, Query
+
+
+@dataclass(frozen=True)
+class CheckedProgram:
+    """A program that means something, with what the checks found out about it."""
+
+    program: Program
+    relations: Relations
+    stratification: Stratification
+
+
+def check_program(program: Program) -> CheckedProgram:
+    """Raise a `ProgramError` with every problem, or return the checked program."""
+    found = relations(program)
+    strata = stratification(program.rules)
+    raise_if_any(
+        [
+            *check_declarations(program, found),
+            *check_safety(program),
+            *check_aggregates(program),
+            *check_types(program, found),
+            *check_keys(program, found),
+            *check_stratified(strata),
+        ]
+    )
+    return CheckedProgram(program, found, strata)
+
+
+def check_query(query: Query, known: Relations) -> None:
+    """Raise a `ProgramError` if the query does not fit the relations."""
+    program = Program(queries=(query,))
+    raise_if_any(
+        [
+            *check_atoms(query.body, known),
+            *check_body(query.body),
+            *check_aggregates(program),
+            *check_body_types(query.body, known),
+        ]
+    )

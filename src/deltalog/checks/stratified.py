@@ -1,0 +1,23 @@
+"""Stratification: nothing depends on its own negation or on an aggregate of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deltalog.analysis.dependencies import Dependency
+from deltalog.analysis.stratification import Stratification
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import Diagnostic, Label
+
+
+def check_stratified(found: Stratification) -> Iterator[Diagnostic]:
+    for cycle in found.cycles:
+        first, *rest = cycle
+        entry = catalogue.NEGATION_CYCLE if first.kind == "negative" else catalogue.AGGREGATE_CYCLE
+        labels = [Label(arc.span, _says(arc)) for arc in rest if arc.span is not None]
+        yield entry.at(first.span, *labels, label=_says(first), name=first.head)
+
+
+def _says(arc: Dependency) -> str:
+    verb = {"positive": "needs", "negative": "negates", "aggregate": "aggregates"}[arc.kind]
+    return f"`{arc.head}` {verb} `{arc.body}`"

@@ -1,0 +1,287 @@
+"""Types: everything that meets has one type, and nothing null reaches a column that is not.
+
+Columns have been inferred (`analysis/columns.py`); this reports what does not fit them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deltalog.analysis.columns import (
+    Relation,
+    Relations,
+    comparison_type,
+    constant_fits,
+    expression_type,
+    fitting_atoms,
+    nullable_variables,
+    operand_types,
+    term_is_nullable,
+    term_type,
+    variable_types,
+)
+from deltalog.checks.declarations import counted
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import Diagnostic, Label
+from deltalog.diagnostics.similar import did_you_mean
+from deltalog.language.ast import (
+    AGGREGATES,
+    Aggregate,
+    Atom,
+    Column,
+    Comparison,
+    Constant,
+    Literal,
+    Operation,
+    Program,
+    Rule,
+    Term,
+    Variable,
+)
+from deltalog.language.functions import (
+    AGGREGATE_OPERANDS,
+    FUNCTIONS,
+    ORDERED,
+    arities,
+    signature,
+    widened,
+)
+from deltalog.language.values import print_value
+from deltalog.language.walk import atoms, literals, operations
+
+Types = dict[str, str]
+
+
+def check_types(program: Program, relations: Relations) -> Iterator[Diagnostic]:
+    broken = {
+        rule.head.predicate
+        for rule in program.rules
+        if any(atom.predicate not in relations for atom, _ in atoms(rule.body))
+    }
+    for rule in program.rules:
+        yield from check_body_types(rule.body, relations)
+        if relations[rule.head.predicate].arity == len(rule.head.arguments):
+            yield from _head(rule, relations)
+    for fact in program.facts:
+        if relations[fact.predicate].arity == len(fact.arguments):
+            yield from _constants(fact, relations[fact.predicate])
+    for query in program.queries:
+        yield from check_body_types(query.body, relations)
+    for relation in relations.values():
+        if relation.kind == "view" and not broken and relation.span is not None:
+            yield from _all_known(relation)
+
+
+def check_body_types(body: tuple[Literal, ...], relations: Relations) -> Iterator[Diagnostic]:
+    """What a body joins, computes and compares fits together."""
+    types = variable_types(body, relations)
+    yield from _joined(body, relations)
+    for atom, _ in fitting_atoms(body, relations):
+        yield from _constants(atom, relations[atom.predicate])
+    for literal in body:
+        yield from _operations(literal, types)
+    for literal in literals(body):
+        if isinstance(literal, Comparison):
+            yield from _comparison(literal, types)
+
+
+def _joined(body: tuple[Literal, ...], relations: Relations) -> Iterator[Diagnostic]:
+    """A variable that occurs in two columns joins them, so they have one type."""
+    first: dict[str, tuple[str, Term, Atom]] = {}
+    for atom, _ in fitting_atoms(body, relations):
+        for column, term in zip(relations[atom.predicate].columns, atom.arguments, strict=True):
+            if not isinstance(term, Variable) or column.type is None:
+                continue
+            type_, earlier, where = first.setdefault(term.name, (column.type, term, atom))
+            if type_ != column.type:
+                yield _conflict(term.name, (term, column.type, atom), (earlier, type_, where))
+
+
+def _conflict(name: str, here: tuple[Term, str, Atom], there: tuple[Term, str, Atom]) -> Diagnostic:
+    (term, type_, atom), (earlier, earlier_type, earlier_atom) = here, there
+    others = (
+        (Label(earlier.span, f"{earlier_type} in `{earlier_atom.predicate}`"),)
+        if earlier.span is not None
+        else ()
+    )
+    hint = None
+    if widened(type_, earlier_type) is not None:
+        wide = widened(type_, earlier_type)
+        hint = f"convert one of them, as in `Y = {wide}(X)`"
+    return catalogue.TYPE_CONFLICT.at(
+        term.span,
+        *others,
+        label=f"{type_} in `{atom.predicate}`",
+        name=name,
+        first=type_,
+        second=earlier_type,
+        hint=hint,
+    )
+
+
+def _constants(atom: Atom, relation: Relation) -> Iterator[Diagnostic]:
+    for column, term in zip(relation.columns, atom.arguments, strict=True):
+        if not isinstance(term, Constant) or column.type is None:
+            continue
+        if term.type == "null":
+            if not column.nullable:
+                yield _null_misfit(term, column, relation)
+        elif not constant_fits(term, column.type):
+            yield _misfit(term, column, relation)
+
+
+def _misfit(term: Constant, column: Column, relation: Relation) -> Diagnostic:
+    hint = None
+    if term.type == "str" and column.type in ("date", "timestamp", "decimal"):
+        hint = f"write `{column.type}{print_value(term.value)}`"
+    return catalogue.CONSTANT_MISFIT.at(
+        term.span,
+        *_declared_at(relation),
+        value=f"`{print_value(term.value)}`",
+        column=f"`{column.name}`",
+        name=relation.name,
+        type=column.type,
+        hint=hint,
+    )
+
+
+def _null_misfit(term: Term, column: Column, relation: Relation) -> Diagnostic:
+    return catalogue.NULL_MISFIT.at(
+        term.span,
+        *_declared_at(relation),
+        column=f"`{column.name}`",
+        name=relation.name,
+        type=column.type,
+    )
+
+
+def _declared_at(relation: Relation) -> tuple[Label, ...]:
+    if relation.span is None or not relation.is_declared:
+        return ()
+    return (Label(relation.span, "declared here"),)
+
+
+def _operations(node: Literal | Term, types: Types) -> Iterator[Diagnostic]:
+    for operation in operations(node):
+        name = operation.function
+        if name not in FUNCTIONS:
+            if name not in AGGREGATES:
+                yield catalogue.UNKNOWN_FUNCTION.at(
+                    operation.span,
+                    name=name,
+                    hint=did_you_mean(name, FUNCTIONS) or _text_hint(operation),
+                )
+            continue
+        if len(operation.arguments) not in arities(name):
+            yield catalogue.FUNCTION_ARITY.at(
+                operation.span,
+                name=name,
+                wanted=" or ".join(counted(n, "argument") for n in arities(name)),
+                given=len(operation.arguments),
+            )
+            continue
+        operands = operand_types(operation.arguments, types)
+        if None in operands or signature(name, tuple(map(str, operands))) is not None:
+            continue
+        yield catalogue.NO_SIGNATURE.at(
+            operation.span, function=name, operands=" and ".join(map(str, operands))
+        )
+
+
+def _text_hint(operation: Operation) -> str | None:
+    if operation.arguments:
+        return None
+    return f'variables begin with a capital; text is quoted: "{operation.function}"'
+
+
+def _comparison(comparison: Comparison, types: Types) -> Iterator[Diagnostic]:
+    left = expression_type(comparison.left, types)
+    right = expression_type(comparison.right, types)
+    if left is None or right is None:
+        yield from _untyped(comparison, left, right, types)
+    elif not _comparable(comparison, left, right):
+        yield catalogue.NOT_COMPARABLE.at(
+            comparison.span, operator=comparison.operator, left=left, right=right
+        )
+
+
+def _untyped(
+    comparison: Comparison, left: str | None, right: str | None, types: Types
+) -> Iterator[Diagnostic]:
+    """`X = null` binds X to nothing that has a type."""
+    for side, other in ((comparison.left, right), (comparison.right, left)):
+        if isinstance(side, Variable) and side.name not in types and other == "null":
+            yield catalogue.VARIABLE_TYPE_UNKNOWN.at(side.span, name=side.name)
+
+
+def _comparable(comparison: Comparison, left: str, right: str) -> bool:
+    operator = comparison.operator
+    if operator in ("contains", "starts_with", "ends_with"):
+        return left == right == "str"
+    if "null" in (left, right):
+        return operator in ("=", "!=")
+    met = comparison_type(comparison.left, left, comparison.right, right)
+    return met is not None and (operator in ("=", "!=") or met in ORDERED)
+
+
+def _head(rule: Rule, relations: Relations) -> Iterator[Diagnostic]:
+    relation = relations[rule.head.predicate]
+    types = variable_types(rule.body, relations)
+    nullable = nullable_variables(rule.body, relations)
+    yield from _constants(rule.head, relation)
+    for column, term in zip(relation.columns, rule.head.arguments, strict=True):
+        yield from _operations(term, types)
+        if isinstance(term, Aggregate):
+            yield from _aggregate(term, types)
+        if isinstance(term, Constant):
+            continue
+        type_ = term_type(term, types)
+        if type_ is not None and column.type is not None and type_ != column.type:
+            yield _head_conflict(term, type_, column, relation)
+        elif term_is_nullable(term, nullable) and not column.nullable:
+            yield _null_misfit(term, column, relation)
+
+
+def _head_conflict(term: Term, type_: str, column: Column, relation: Relation) -> Diagnostic:
+    others = (
+        (
+            Label(
+                relation.span,
+                f"`{relation.name}` {'declared' if relation.is_declared else 'first defined'} here",
+            ),
+        )
+        if relation.span is not None
+        else ()
+    )
+    hint = None
+    if widened(type_, str(column.type)) == column.type:
+        hint = f"convert it, as in `{column.type}(…)`"
+    return catalogue.TYPE_CONFLICT.at(
+        term.span,
+        *others,
+        label=type_,
+        name=f"{relation.name}.{column.name}",
+        first=type_,
+        second=column.type,
+        hint=hint,
+    )
+
+
+def _aggregate(term: Aggregate, types: Types) -> Iterator[Diagnostic]:
+    if term.argument is None or term.function == "count":
+        return
+    type_ = expression_type(term.argument, types)
+    if type_ is not None and type_ not in AGGREGATE_OPERANDS[term.function]:
+        yield catalogue.AGGREGATE_TYPE.at(term.span, function=term.function, type=type_)
+
+
+def _all_known(relation: Relation) -> Iterator[Diagnostic]:
+    for column in relation.columns:
+        if column.type is None:
+            columns = ", ".join(f"{c.name}: {c.type or 'int'}" for c in relation.columns)
+            yield catalogue.TYPE_UNKNOWN.at(
+                relation.span,
+                column=f"`{column.name}`",
+                name=relation.name,
+                hint=f"declare it, as in `view {relation.name}({columns}).`",
+            )

@@ -1,0 +1,200 @@
+"""Every user-facing error: stable code, message, and a note that states the rule broken.
+
+    UNKNOWN_PREDICATE.at(span, name="pth", hint="did you mean `path`?")
+
+Codes never change their meaning. `docs/errors.md` is generated from this list, and every code has a
+case file in `tests/cases/errors/` (or, for data and limits, a unit test) with its exact text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deltalog.diagnostics.report import Diagnostic, Label
+from deltalog.source import Span
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One kind of problem; `at` makes a diagnostic of it."""
+
+    code: str
+    message: str
+    note: str | None = None
+
+    def at(
+        self,
+        span: Span | None,
+        *others: Label,
+        label: str = "",
+        hint: str | None = None,
+        **words: object,
+    ) -> Diagnostic:
+        labels = ((Label(span, label),) if span is not None else ()) + others
+        note = self.note and self.note.format(**words)
+        return Diagnostic(self.code, self.message.format(**words), labels, note, hint)
+
+
+# Syntax
+UNEXPECTED_CHARACTER = Entry("E0101", "unexpected character {character}")
+UNEXPECTED_TOKEN = Entry("E0102", "expected {expected}, found {found}")
+UNTERMINATED = Entry("E0103", "{what} is never closed")
+MISSING_STOP = Entry("E0104", "this statement never ends", "every statement ends with a `.`")
+NUMBER_OUT_OF_RANGE = Entry(
+    "E0105", "`{number}` is out of range", "an int has 64 bits; a float is finite"
+)
+BAD_LITERAL = Entry("E0106", "`{text}` is not a {type}")
+RESERVED_NAME = Entry(
+    "E0107",
+    "the name `{name}` contains a double underscore",
+    "names with `__` are reserved for predicates made by rewrites",
+)
+NOT_A_LITERAL = Entry(
+    "E0108",
+    "this is not a literal",
+    "a body holds atoms, `not` atoms, comparisons, and disjunctions in parentheses",
+)
+UNKNOWN_TYPE = Entry("E0109", "unknown type `{name}`")
+UNKNOWN_STATEMENT = Entry(
+    "E0110",
+    "unknown declaration `{words}`",
+    "a declaration begins with `base`, `view`, `materialized view` or `virtual view`",
+)
+INCLUDE_FAILED = Entry("E0111", "cannot include `{name}`: {reason}")
+BAD_ESCAPE = Entry(
+    "E0112",
+    "unknown escape `{escape}` in text",
+    'the escapes are \\" \\\\ \\n \\t \\r and \\u{{1F600}}',
+)
+TOO_DEEP = Entry("E0113", "nested more than {depth_max} deep")
+NOT_A_HEAD = Entry(
+    "E0114", "a rule or fact begins with an atom", "as in `path(X, Y) :- edge(X, Y).`"
+)
+NOT_AN_EXPRESSION = Entry("E0115", "{what} cannot stand inside an expression")
+BAD_COLUMN = Entry("E0116", "`{word}` cannot follow a column's type", "only `key` can")
+TOO_MANY_BRANCHES = Entry(
+    "E0117", "the disjunctions of this rule combine to more than {branches_max} bodies"
+)
+
+# Declarations
+DECLARED_TWICE = Entry("E0201", "`{name}` is declared twice")
+COLUMN_TWICE = Entry("E0202", "column `{name}` appears twice in `{predicate}`")
+UNKNOWN_PREDICATE = Entry("E0203", "unknown predicate `{name}`")
+WRONG_ARITY = Entry("E0204", "`{name}` takes {wanted}, here it has {given}")
+RULE_FOR_BASE = Entry(
+    "E0205",
+    "a rule defines the base relation `{name}`",
+    "base relations hold facts only; views have rules",
+)
+BAD_KEY = Entry("E0206", "column `{name}` cannot be a key", "{reason}")
+TYPE_MISSING = Entry("E0207", "column `{name}` of base relation `{predicate}` needs a type")
+VIEW_WITHOUT_RULES = Entry("E0208", "view `{name}` has no rules")
+KEY_CONFLICT = Entry(
+    "E0209", "two facts of `{name}` have the key {key}", "a key has at most one fact"
+)
+FUNCTION_AS_PREDICATE = Entry("E0210", "`{name}` is the name of a function, not of a predicate")
+
+# Safety
+UNBOUND_HEAD = Entry(
+    "E0301",
+    "variable `{name}` in the head is not bound by the body",
+    "every variable must occur in a positive atom, or be set by `=` from ones that do",
+)
+UNBOUND_NEGATION = Entry(
+    "E0302",
+    "variable `{name}` in a negated atom is not bound elsewhere",
+    "a negated atom only tests values that other literals supply",
+)
+UNBOUND_EXPRESSION = Entry(
+    "E0303",
+    "variable `{name}` has no value here",
+    "every variable must occur in a positive atom, or be set by `=` from ones that do",
+)
+WILDCARD_VALUE = Entry("E0304", "`_` has no value to use here")
+FACT_WITH_VARIABLE = Entry("E0305", "a fact cannot contain the variable `{name}`")
+BRANCH_UNBOUND = Entry(
+    "E0306",
+    "variable `{name}` is bound in only some branches of this disjunction",
+    "a variable used outside a disjunction must be bound in every branch",
+)
+
+# Types
+TYPE_CONFLICT = Entry("E0401", "`{name}` is {first} here and {second} there")
+CONSTANT_MISFIT = Entry(
+    "E0402", "{value} does not fit column {column} of `{name}`, which is {type}"
+)
+NO_SIGNATURE = Entry("E0403", "`{function}` is not defined for {operands}")
+TYPE_UNKNOWN = Entry("E0404", "the type of column {column} of `{name}` cannot be inferred")
+NULL_MISFIT = Entry(
+    "E0405",
+    "column {column} of `{name}` may be null here, but it is declared not null",
+    "a column that may be null is declared with `?`, as in `{type}?`",
+)
+UNKNOWN_FUNCTION = Entry("E0406", "unknown function `{name}`")
+FUNCTION_ARITY = Entry("E0407", "`{name}` takes {wanted}, here it has {given}")
+NOT_COMPARABLE = Entry("E0408", "`{operator}` cannot compare {left} with {right}")
+VARIABLE_TYPE_UNKNOWN = Entry("E0409", "the type of `{name}` cannot be inferred")
+
+# Stratification
+NEGATION_CYCLE = Entry(
+    "E0501",
+    "`{name}` depends on its own negation",
+    "negation must be stratified: what is negated is complete before it is asked",
+)
+AGGREGATE_CYCLE = Entry(
+    "E0502",
+    "`{name}` depends on an aggregate of itself",
+    "aggregation must be stratified: what is aggregated is complete before it is counted",
+)
+
+# Aggregates
+AGGREGATE_PLACE = Entry(
+    "E0601", "the aggregate `{name}` can only stand as an argument of a rule's head"
+)
+AGGREGATE_ARITY = Entry("E0602", "`{name}` takes {wanted}, here it has {given}")
+AGGREGATE_BRANCHES = Entry(
+    "E0603",
+    "variable `{name}` is missing in a branch of this disjunction",
+    "in a rule with an aggregate every branch binds the same variables, "
+    "since the aggregate ranges over the bindings of all of them",
+)
+AGGREGATE_TYPE = Entry("E0604", "`{function}` is not defined for {type}")
+AGGREGATE_FACT = Entry("E0605", "the aggregate `{name}` needs a body to range over")
+
+# Data
+NO_SUCH_RELATION = Entry("E0701", "there is no relation `{name}`")
+NOT_BASE = Entry(
+    "E0702", "`{name}` is a view and cannot be changed directly", "only base relations are changed"
+)
+ROW_ARITY = Entry("E0703", "a fact of `{name}` has {wanted}, {row} has {given}")
+VALUE_MISFIT = Entry("E0704", "{value} does not fit column `{column}` of `{name}`, which is {type}")
+KEY_TAKEN = Entry(
+    "E0705", "the key {key} of `{name}` already has the fact {row}", "a key has at most one fact"
+)
+NO_KEY = Entry("E0706", "`{name}` has no key, so `set` cannot replace anything")
+CANNOT_READ = Entry("E0707", "cannot read `{name}`: {reason}")
+BAD_RECORD = Entry("E0708", "{place}: {reason}")
+UNKNOWN_FORMAT = Entry("E0709", "`{name}` is not a file format known here")
+UNKNOWN_OPTION = Entry("E0710", "{what} `{name}` is not known")
+CANNOT_WRITE = Entry("E0711", "cannot write `{name}`: {reason}")
+TRANSACTION_OVER = Entry("E0712", "this transaction has already ended")
+PROGRAM_NOT_FOUND = Entry("E0713", "cannot read the program `{name}`: {reason}")
+
+# Limits
+ROUNDS_LIMIT = Entry(
+    "E0801",
+    "stopped after {limit} rounds without reaching an end",
+    "the limit is `rounds_max`; nothing has changed",
+)
+FACTS_LIMIT = Entry(
+    "E0802",
+    "stopped after generating more than {limit} facts",
+    "the limit is `facts_max`; nothing has changed",
+)
+SECONDS_LIMIT = Entry(
+    "E0803", "stopped after {limit} seconds", "the limit is `seconds_max`; nothing has changed"
+)
+
+ENTRIES: dict[str, Entry] = {
+    entry.code: entry for entry in list(globals().values()) if isinstance(entry, Entry)
+}

@@ -1,0 +1,79 @@
+"""A relation as plain Python: a list of rows in the order they came, and where each one stands.
+
+A deleted row leaves a gap, so positions never change and "how far a rule has read" is a number.
+Indexes are dictionaries, made when a bound-column set is first looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from deltalog.language.ast import Row, Value
+
+Key = tuple[Value, ...]
+
+
+class Relation:
+    def __init__(self) -> None:
+        self.log: list[Row | None] = []
+        self.position: dict[Row, int] = {}
+        self.indexes: dict[tuple[int, ...], dict[Key, list[int]]] = {}
+
+    def __len__(self) -> int:
+        return len(self.position)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.position)
+
+    @property
+    def end(self) -> int:
+        """The position the next row will get."""
+        return len(self.log)
+
+    def add(self, row: Row) -> bool:
+        if row in self.position:
+            return False
+        self.position[row] = len(self.log)
+        for columns, index in self.indexes.items():
+            index.setdefault(tuple(row[c] for c in columns), []).append(len(self.log))
+        self.log.append(row)
+        return True
+
+    def remove(self, row: Row) -> bool:
+        position = self.position.pop(row, None)
+        if position is None:
+            return False
+        self.log[position] = None
+        for columns, index in self.indexes.items():
+            key = tuple(row[c] for c in columns)
+            index[key].remove(position)
+            if not index[key]:
+                del index[key]
+        return True
+
+    def clear(self) -> None:
+        self.log.clear()
+        self.position.clear()
+        self.indexes.clear()
+
+    def between(self, start: int, end: int) -> Iterable[Row]:
+        """Rows at positions from `start` up to `end`, in order."""
+        if start == 0 and end == len(self.log):
+            return list(self.position)
+        return [row for row in self.log[start:end] if row is not None]
+
+    def matching(self, columns: tuple[int, ...], key: Key, start: int, end: int) -> Iterable[Row]:
+        """Rows between two positions that have these values in these columns."""
+        if not columns:
+            return self.between(start, end)
+        if columns not in self.indexes:
+            self._build(columns)
+        found = self.indexes[columns].get(key, ())
+        rows = (self.log[position] for position in found if start <= position < end)
+        return [row for row in rows if row is not None]
+
+    def _build(self, columns: tuple[int, ...]) -> None:
+        index: dict[Key, list[int]] = {}
+        for row, position in self.position.items():
+            index.setdefault(tuple(row[c] for c in columns), []).append(position)
+        self.indexes[columns] = index

@@ -1,0 +1,249 @@
+"""What operators, functions, comparisons and aggregates compute: the meaning for every engine.
+
+A function gives None where it has no value: an operand is null, a divisor is zero, an int leaves
+its 64 bits, a float stops being finite, a text does not read as a number. A literal whose
+expression has no value does not hold. That makes evaluation total and independent of the order in
+which a body is evaluated, so every strategy on every engine can agree.
+
+Aggregates are exact: the sum of floats is the correctly rounded true sum, whatever the order.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from datetime import date, timedelta
+from decimal import ROUND_HALF_EVEN, Decimal
+from fractions import Fraction
+from typing import Any
+
+from deltalog.language.ast import Value
+from deltalog.language.values import (
+    DECIMALS,
+    INT_MAX,
+    INT_MIN,
+    VALUE_ERRORS,
+    canonical,
+    parse_value,
+    plain,
+    rounded_decimal,
+)
+
+Function = Callable[..., Any]
+
+
+def compute(function: str, type_: str, operands: Sequence[Value]) -> Value:
+    """The value of a function, or None where it has none.
+
+    >>> compute("/", "int", (-7, 2)), compute("/", "int", (1, 0)), compute("length", "str", ("ab",))
+    (-3, None, 2)
+    """
+    if None in operands:
+        return None
+    try:
+        result: Value = _FUNCTIONS[function, type_](*operands)
+    except (*VALUE_ERRORS, ArithmeticError):
+        return None
+    return result
+
+
+def holds(operator: str, left: Value, right: Value) -> bool:
+    """Whether a comparison of two values of one type holds; null equals only itself."""
+    if operator == "=":
+        return left == right
+    if operator == "!=":
+        return left != right
+    if left is None or right is None:
+        return False
+    return bool(_COMPARISONS[operator](left, right))
+
+
+def aggregate(function: str, type_: str | None, values: Sequence[Value]) -> Value:
+    """An aggregate of the values of one group; nulls are passed over, None if nothing is left."""
+    if function == "count":
+        return len(values)
+    present = [value for value in values if value is not None]
+    if not present:
+        return None
+    try:
+        result: Value = _AGGREGATES[function](present, str(type_))
+    except (*VALUE_ERRORS, ArithmeticError):
+        return None
+    return result
+
+
+# --- numbers ------------------------------------------------------------------------------------
+
+
+def _int(value: int) -> int:
+    if not INT_MIN <= value <= INT_MAX:
+        raise OverflowError
+    return value
+
+
+def _divide_int(left: int, right: int) -> int:
+    quotient = abs(left) // abs(right)
+    return _int(quotient if (left < 0) == (right < 0) else -quotient)
+
+
+def _mod(left: int, right: int) -> int:
+    remainder = abs(left) % abs(right)
+    return remainder if left >= 0 else -remainder
+
+
+def _float(value: float) -> float:
+    if not math.isfinite(value):
+        raise OverflowError
+    return value + 0.0
+
+
+def _whole(value: float | Decimal) -> int:
+    return _int(int(value))
+
+
+def _rounded(value: float | Decimal) -> int:
+    """To the nearest int, halves to the even one."""
+    exact = Decimal(value)
+    return _int(int(exact.to_integral_value(rounding=ROUND_HALF_EVEN)))
+
+
+def _checked(result: Callable[[Any], Any], operation: Function) -> Function:
+    return lambda *operands: result(operation(*operands))
+
+
+_ARITHMETIC: dict[tuple[str, str], Function] = {
+    ("+", "int"): _checked(_int, lambda a, b: a + b),
+    ("*", "int"): _checked(_int, lambda a, b: a * b),
+    ("/", "int"): _divide_int,
+    ("mod", "int"): _mod,
+    ("abs", "int"): _checked(_int, abs),
+    ("+", "float"): _checked(_float, lambda a, b: a + b),
+    ("*", "float"): _checked(_float, lambda a, b: a * b),
+    ("/", "float"): _checked(_float, lambda a, b: a / b),
+    ("abs", "float"): abs,
+    ("round", "float"): _rounded,
+    ("+", "decimal"): _checked(rounded_decimal, DECIMALS.add),
+    ("*", "decimal"): _checked(rounded_decimal, DECIMALS.multiply),
+    ("/", "decimal"): _checked(rounded_decimal, DECIMALS.divide),
+    ("abs", "decimal"): abs,
+    ("round", "decimal"): _rounded,
+}
+
+
+def _minus(result: Callable[[Any], Any]) -> Function:
+    return lambda left, right=None: result(-left if right is None else left - right)
+
+
+_ARITHMETIC |= {
+    ("-", "int"): _minus(_int),
+    ("-", "float"): _minus(_float),
+    ("-", "decimal"): _minus(rounded_decimal),
+}
+
+_ORDERED = ("int", "float", "decimal", "str", "date", "timestamp")
+_ARITHMETIC |= {("least", type_): min for type_ in _ORDERED}
+_ARITHMETIC |= {("greatest", type_): max for type_ in _ORDERED}
+
+
+# --- text, dates, conversions -------------------------------------------------------------------
+
+
+def _substring(text: str, start: int, length: int) -> str:
+    """`length` characters from position `start`, counted from one."""
+    if start < 1 or length < 0:
+        raise ValueError
+    return text[start - 1 : start - 1 + length]
+
+
+def _trim(text: str) -> str:
+    return text.strip(" \t\r\n\f\v")
+
+
+_TEXT: dict[tuple[str, str], Function] = {
+    ("length", "str"): len,
+    ("lower", "str"): str.lower,
+    ("upper", "str"): str.upper,
+    ("trim", "str"): _trim,
+    ("concat", "str"): lambda a, b: a + b,
+    ("replace", "str"): lambda text, old, new: text.replace(old, new) if old else text,
+    ("substring", "str,int"): _substring,
+}
+
+_DATES: dict[tuple[str, str], Function] = {
+    ("+", "date,int"): lambda day, days: day + timedelta(days=days),
+    ("-", "date,int"): lambda day, days: day - timedelta(days=days),
+    ("-", "date"): lambda a, b: (a - b).days,
+    **{
+        (part, type_): operator.attrgetter(part)
+        for part in ("year", "month", "day")
+        for type_ in ("date", "timestamp")
+    },
+}
+
+_CONVERSIONS: dict[tuple[str, str], Function] = {
+    ("int", "float"): _whole,
+    ("int", "decimal"): _whole,
+    ("int", "str"): lambda text: parse_value(text, "int"),
+    ("float", "int"): float,
+    ("float", "decimal"): _checked(_float, float),
+    ("float", "str"): lambda text: parse_value(text, "float"),
+    ("decimal", "int"): lambda value: canonical(value, "decimal"),
+    ("decimal", "float"): lambda value: rounded_decimal(Decimal(repr(value))),
+    ("decimal", "str"): lambda text: parse_value(text, "decimal"),
+    ("date", "timestamp"): lambda value: date(value.year, value.month, value.day),
+    ("date", "str"): lambda text: parse_value(text, "date"),
+    **{
+        ("str", type_): plain
+        for type_ in ("int", "float", "decimal", "bool", "date", "timestamp", "str")
+    },
+}
+
+_FUNCTIONS = _ARITHMETIC | _TEXT | _DATES | _CONVERSIONS
+
+_COMPARISONS: dict[str, Function] = {
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "contains": lambda a, b: b in a,
+    "starts_with": str.startswith,
+    "ends_with": str.endswith,
+}
+
+
+# --- aggregates ---------------------------------------------------------------------------------
+
+
+def _sum(values: list[Any], type_: str) -> Value:
+    if type_ == "int":
+        return _int(sum(values))
+    if type_ == "float":
+        return _float(_exact_float(sum(map(Fraction, values), Fraction())))
+    return rounded_decimal(_total(values))
+
+
+def _total(values: list[Decimal]) -> Decimal:
+    total = Decimal(0)
+    for value in values:
+        total = DECIMALS.add(total, value)
+    return total
+
+
+def _average(values: list[Any], type_: str) -> Value:
+    if type_ == "decimal":
+        return rounded_decimal(DECIMALS.divide(_total(values), Decimal(len(values))))
+    return _float(_exact_float(sum(map(Fraction, values), Fraction()) / len(values)))
+
+
+def _exact_float(value: Fraction) -> float:
+    """The float nearest to a rational number."""
+    return value.numerator / value.denominator
+
+
+_AGGREGATES: dict[str, Callable[[list[Any], str], Value]] = {
+    "sum": _sum,
+    "avg": _average,
+    "min": lambda values, type_: min(values),
+    "max": lambda values, type_: max(values),
+}

@@ -1,0 +1,124 @@
+"""The operators and functions of the language: names, operand types, result types.
+
+A signature is found after operands have been brought to one type: an `int` widens to `float` or
+`decimal` beside one, nothing else converts by itself. What the functions compute is defined in
+`engines/scalars.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+NUMERIC = ("int", "float", "decimal")
+ORDERED = (*NUMERIC, "str", "date", "timestamp")
+CONVERSIONS = ("int", "float", "decimal", "str", "date")
+
+
+@dataclass(frozen=True)
+class Signature:
+    """One way to call a function; `operands` are exact types."""
+
+    operands: tuple[str, ...]
+    result: str
+
+
+def _same(arity: int, *types: str) -> tuple[Signature, ...]:
+    return tuple(Signature((type_,) * arity, type_) for type_ in types)
+
+
+FUNCTIONS: dict[str, tuple[Signature, ...]] = {
+    "+": (*_same(2, *NUMERIC), Signature(("date", "int"), "date")),
+    "-": (
+        *_same(2, *NUMERIC),
+        Signature(("date", "int"), "date"),
+        Signature(("date", "date"), "int"),
+        *_same(1, *NUMERIC),
+    ),
+    "*": _same(2, *NUMERIC),
+    "/": _same(2, *NUMERIC),
+    "mod": _same(2, "int"),
+    "abs": _same(1, *NUMERIC),
+    "round": (Signature(("float",), "int"), Signature(("decimal",), "int")),
+    "least": _same(2, *ORDERED),
+    "greatest": _same(2, *ORDERED),
+    "length": (Signature(("str",), "int"),),
+    "lower": _same(1, "str"),
+    "upper": _same(1, "str"),
+    "trim": _same(1, "str"),
+    "concat": _same(2, "str"),
+    "replace": _same(3, "str"),
+    "substring": (Signature(("str", "int", "int"), "str"),),
+    "year": (Signature(("date",), "int"), Signature(("timestamp",), "int")),
+    "month": (Signature(("date",), "int"), Signature(("timestamp",), "int")),
+    "day": (Signature(("date",), "int"), Signature(("timestamp",), "int")),
+    "int": (
+        Signature(("float",), "int"),
+        Signature(("decimal",), "int"),
+        Signature(("str",), "int"),
+    ),
+    "float": (
+        Signature(("int",), "float"),
+        Signature(("decimal",), "float"),
+        Signature(("str",), "float"),
+    ),
+    "decimal": (
+        Signature(("int",), "decimal"),
+        Signature(("float",), "decimal"),
+        Signature(("str",), "decimal"),
+    ),
+    "str": tuple(
+        Signature((type_,), "str")
+        for type_ in ("int", "float", "decimal", "bool", "date", "timestamp", "str")
+    ),
+    "date": (Signature(("timestamp",), "date"), Signature(("str",), "date")),
+}
+
+INFIX = ("+", "-", "*", "/", "mod")
+
+
+def widened(left: str, right: str) -> str | None:
+    """The type two operands meet in, or None when they do not meet."""
+    if left == right:
+        return left
+    pair = {left, right}
+    if pair == {"int", "float"}:
+        return "float"
+    if pair == {"int", "decimal"}:
+        return "decimal"
+    return None
+
+
+def signature(function: str, operands: tuple[str, ...]) -> Signature | None:
+    """The signature that fits these operand types, widening `int` where that is needed."""
+    candidates = [s for s in FUNCTIONS[function] if len(s.operands) == len(operands)]
+    for candidate in candidates:
+        if candidate.operands == operands:
+            return candidate
+    for candidate in candidates:
+        pairs = zip(operands, candidate.operands, strict=True)
+        if all(widened(given, wanted) == wanted for given, wanted in pairs):
+            return candidate
+    return None
+
+
+def arities(function: str) -> tuple[int, ...]:
+    return tuple(sorted({len(s.operands) for s in FUNCTIONS[function]}))
+
+
+AGGREGATE_OPERANDS: dict[str, tuple[str, ...]] = {
+    "sum": NUMERIC,
+    "avg": NUMERIC,
+    "min": (*ORDERED, "bool"),
+    "max": (*ORDERED, "bool"),
+}
+
+
+def aggregate_result(function: str, operand: str | None) -> str | None:
+    """The type of an aggregate, or None when it is not defined for the operand type."""
+    if function == "count":
+        return "int"
+    if operand not in AGGREGATE_OPERANDS[function]:
+        return None
+    if function == "avg":
+        return "decimal" if operand == "decimal" else "float"
+    return operand

@@ -1,0 +1,216 @@
+"""Rule tree to text.
+
+    Rule(Atom("far", (Variable("X"),)), (Atom("edge", (Variable("X"), Variable("_1"))), …))
+    far(X) :- edge(X, _), X - 1 > 3.
+
+Reading the text again gives an equal tree: parentheses stand exactly where precedence and
+association from the left would otherwise regroup an expression, and `_` stands only for a wildcard
+that occurs nowhere else. What is printed by itself (a literal, a term) counts as the whole of its
+rule. The notes that type inference leaves on operations and comparisons are not part of the text.
+
+Rules made by rewrites print too, although the parser refuses their reserved names. One tree has no
+text of its own: a rule with a ground head and no body prints as the fact it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from deltalog.language.ast import (
+    Aggregate,
+    Atom,
+    Column,
+    Comparison,
+    Constant,
+    Declaration,
+    Disjunction,
+    Expression,
+    Literal,
+    Negation,
+    Operation,
+    Program,
+    Query,
+    Rule,
+    Term,
+    Variable,
+)
+from deltalog.language.functions import INFIX
+from deltalog.language.values import print_value
+from deltalog.language.walk import substitute, substitute_atom, substitute_term, variables
+
+COLUMNS_MAX = 96
+INDENT = "    "
+
+_SUM, _PRODUCT, _UNARY, _PRIMARY = range(4)
+_PRECEDENCE = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "mod": _PRODUCT}
+assert set(_PRECEDENCE) == set(INFIX)
+
+
+def print_program(program: Program) -> str:
+    """Declarations, rules, facts and queries, a blank line between these groups."""
+    groups = (
+        [print_declaration(declaration) for declaration in program.declarations],
+        [print_rule(rule) for rule in program.rules],
+        [f"{print_atom(fact)}." for fact in program.facts],
+        [print_query(query) for query in program.queries],
+    )
+    return "\n".join("\n".join(group) + "\n" for group in groups if group)
+
+
+def print_declaration(declaration: Declaration) -> str:
+    words = [declaration.storage, declaration.kind, declaration.predicate]
+    columns = ""
+    if declaration.columns is not None:
+        columns = f"({', '.join(_column(column) for column in declaration.columns)})"
+    return " ".join(word for word in words if word) + columns + "."
+
+
+def print_rule(rule: Rule) -> str:
+    """
+    >>> print_rule(Rule(Atom("lonely"), (Negation(Atom("edge", (Variable("_1"),))),)))
+    'lonely :- not edge(_).'
+    """
+    anonymous = _anonymous((rule.head, *rule.body))
+    head = _atom(substitute_atom(rule.head, anonymous))
+    if not rule.body:
+        return f"{head}."
+    return _statement(f"{head} :-", [substitute(literal, anonymous) for literal in rule.body])
+
+
+def print_query(query: Query) -> str:
+    anonymous = _anonymous(query.body)
+    return _statement("?", [substitute(literal, anonymous) for literal in query.body])
+
+
+def print_literal(literal: Literal) -> str:
+    return " ".join(_pieces(substitute(literal, _anonymous((literal,)))))
+
+
+def print_atom(atom: Atom) -> str:
+    return _atom(substitute_atom(atom, _anonymous((atom,))))
+
+
+def print_term(term: Term) -> str:
+    """
+    >>> x = Variable("X")
+    >>> print_term(Operation("-", (x, Operation("-", (x, Constant(-3, "int"))))))
+    'X - (X - -3)'
+    """
+    return _term(substitute_term(term, _anonymous((term,))))
+
+
+# --- wildcards ----------------------------------------------------------------------------------
+
+
+def _anonymous(nodes: Iterable[Term | Literal]) -> Callable[[Variable], Variable]:
+    """Turns a wildcard that occurs once in `nodes` back into `_`."""
+    occurrences = Counter(variable.name for node in nodes for variable in variables(node))
+
+    def change(variable: Variable) -> Variable:
+        single = variable.is_wildcard and occurrences[variable.name] == 1
+        return Variable("_") if single else variable
+
+    return change
+
+
+# --- statements and their lines -----------------------------------------------------------------
+
+
+def _column(column: Column) -> str:
+    if column.type is None:
+        return column.name
+    nullable = "?" if column.nullable else ""
+    return f"{column.name}: {column.type}{nullable}{' key' if column.key else ''}"
+
+
+def _statement(opening: str, body: Iterable[Literal]) -> str:
+    """One line if it fits, else the opening and below it the body in as few lines as possible."""
+    pieces = _joined([_pieces(literal) for literal in body], ",")
+    pieces[-1] += "."
+    line = " ".join((opening, *pieces))
+    return line if len(line) <= COLUMNS_MAX else "\n".join((opening, *_filled(pieces)))
+
+
+def _filled(pieces: Iterable[str]) -> list[str]:
+    lines: list[str] = []
+    for piece in pieces:
+        if lines and len(lines[-1]) + 1 + len(piece) <= COLUMNS_MAX:
+            lines[-1] += f" {piece}"
+        else:
+            lines.append(f"{INDENT}{piece}")
+    return lines
+
+
+def _joined(groups: list[list[str]], mark: str) -> list[str]:
+    """The pieces of all groups, `mark` at the end of every group but the last."""
+    marked = [[*group[:-1], group[-1] + mark] for group in groups[:-1]]
+    return [piece for group in (*marked, *groups[-1:]) for piece in group]
+
+
+def _pieces(literal: Literal) -> list[str]:
+    """The literal in pieces between which a line may break; joined by blanks they are its text."""
+    match literal:
+        case Atom():
+            return [_atom(literal)]
+        case Negation(atom=atom):
+            return [f"not {_atom(atom)}"]
+        case Comparison(operator=operator, left=left, right=right):
+            return [f"{_term(left)} {operator} {_term(right)}"]
+        case Disjunction(branches=branches):
+            inner = [_joined([_pieces(part) for part in branch], ",") for branch in branches]
+            first, *rest = _joined(inner, " ;")
+            return _closed([f"({first}", *rest])
+
+
+def _closed(pieces: list[str]) -> list[str]:
+    return [*pieces[:-1], f"{pieces[-1]})"]
+
+
+# --- atoms and terms ----------------------------------------------------------------------------
+
+
+def _atom(atom: Atom) -> str:
+    return _call(atom.predicate, atom.arguments) if atom.arguments else atom.predicate
+
+
+def _call(name: str, arguments: Iterable[Term]) -> str:
+    return f"{name}({', '.join(_term(argument) for argument in arguments)})"
+
+
+def _term(term: Term) -> str:
+    match term:
+        case Variable(name=name):
+            return name
+        case Constant(value=value, type=type_):
+            return print_value(value, type_)
+        case Aggregate(function=function, argument=argument):
+            return _call(function, () if argument is None else (argument,))
+        case Operation(function="-", arguments=(operand,)):
+            return f"-{_operand(operand, _is_loose_under_minus(operand))}"
+        case Operation(function=function, arguments=(left, right)) if function in _PRECEDENCE:
+            level = _PRECEDENCE[function]
+            first = _operand(left, _level(left) < level)
+            return f"{first} {function} {_operand(right, _level(right) <= level)}"
+        case Operation(function=function, arguments=arguments):
+            return _call(function, arguments)
+
+
+def _operand(operand: Expression, in_parentheses: bool) -> str:
+    return f"({_term(operand)})" if in_parentheses else _term(operand)
+
+
+def _is_loose_under_minus(operand: Expression) -> bool:
+    """A number too: the parser takes `-3` for one constant and `-(3)` for an operation on one."""
+    is_number = isinstance(operand, Constant) and operand.type in ("int", "float")
+    return is_number or _level(operand) < _PRIMARY
+
+
+def _level(expression: Expression) -> int:
+    match expression:
+        case Operation(function="-", arguments=(_,)):
+            return _UNARY
+        case Operation(function=function, arguments=(_, _)):
+            return _PRECEDENCE.get(function, _PRIMARY)
+        case _:
+            return _PRIMARY

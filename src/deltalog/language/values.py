@@ -1,0 +1,213 @@
+"""Values and their types: the canonical form, reading from text, writing as text.
+
+Set semantics needs one representation per value: floats are finite and have no negative zero,
+timestamps are UTC without a zone and have microseconds, decimals are exact with at most 20 digits
+before the point and 18 after it (what Spark calls DECIMAL(38, 18)), text is valid Unicode.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from typing import Any
+
+from deltalog.language.ast import Constant, Value
+
+INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+DECIMAL_LIMIT = Decimal(10) ** 20
+DECIMAL_STEP = Decimal(1).scaleb(-18)
+DECIMALS = Context(prec=60, rounding=ROUND_HALF_EVEN)
+
+VALUE_ERRORS = (ValueError, TypeError, OverflowError, InvalidOperation)
+
+
+def canonical(value: Any, type_: str) -> Value:
+    """The one representation of `value` as a `type_`; raises one of VALUE_ERRORS if it has none.
+
+    >>> canonical(-0.0, "float"), canonical(2, "float"), str(canonical(2.50, "decimal"))
+    (0.0, 2.0, '2.5')
+    """
+    return _CANONICAL[type_](value)
+
+
+def parse_value(text: str, type_: str) -> Value:
+    """A value written as text, as in a CSV field or a literal."""
+    return _CANONICAL[type_](_READERS[type_](text.strip() if type_ != "str" else text))
+
+
+def print_value(value: Value, type_: str | None = None) -> str:
+    """The value as a literal of the language.
+
+    >>> print_value("a\\"b"), print_value(date(2026, 1, 31)), print_value(None)
+    ('"a\\\\"b"', 'date"2026-01-31"', 'null')
+    """
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return '"' + "".join(_escaped(character) for character in value) + '"'
+        case datetime():
+            return f'timestamp"{value.isoformat(sep=" ")}"'
+        case date():
+            return f'date"{value.isoformat()}"'
+        case Decimal():
+            return f'decimal"{value:f}"'
+        case _:
+            return repr(value)
+
+
+def plain(value: Value) -> str:
+    """The value as a person would write it outside a program: in a table or a CSV field."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case datetime():
+            return value.isoformat(sep=" ")
+        case date():
+            return value.isoformat()
+        case Decimal():
+            return f"{value:f}"
+        case float():
+            return repr(value)
+        case _:
+            return str(value)
+
+
+def sort_key(row: tuple[Value, ...]) -> tuple[Any, ...]:
+    """Order for showing rows: null first, then the type's own order."""
+    return tuple((value is not None, value) if value is not None else (False,) for value in row)
+
+
+def constant(value: Value, type_: str) -> Constant:
+    return Constant(value, "null" if value is None else type_)
+
+
+def _int(value: Any) -> int:
+    if isinstance(value, bool):
+        raise TypeError("a bool is not an int")
+    number = operator.index(value)
+    if not INT_MIN <= number <= INT_MAX:
+        raise OverflowError("an int has 64 bits")
+    return number
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, bool | str | Decimal):
+        raise TypeError("not a float")
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError("a float is finite")
+    return number + 0.0
+
+
+def _str(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("not text")
+    value.encode("utf-8")
+    return str(value)
+
+
+def _bool(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if type(value).__name__ == "bool":  # numpy's
+        return bool(value)
+    raise TypeError("not a bool")
+
+
+def _date(value: Any) -> date:
+    if not isinstance(value, date) or isinstance(value, datetime):
+        raise TypeError("not a date")
+    return date(value.year, value.month, value.day)
+
+
+def _timestamp(value: Any) -> datetime:
+    if not isinstance(value, datetime):
+        raise TypeError("not a timestamp")
+    if value.tzinfo is not None:
+        value = value.astimezone(UTC).replace(tzinfo=None)
+    v = value
+    return datetime(v.year, v.month, v.day, v.hour, v.minute, v.second, v.microsecond)
+
+
+def _decimal(value: Any) -> Decimal:
+    if isinstance(value, bool | str):
+        raise TypeError("not a decimal")
+    exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    rounded = rounded_decimal(exact)
+    if rounded != exact:
+        raise ValueError("a decimal has at most 18 digits after the point")
+    return rounded
+
+
+def rounded_decimal(value: Decimal) -> Decimal:
+    """Rounded half-even to 18 places, without trailing zeros; raises when out of range."""
+    if not value.is_finite() or abs(value) >= DECIMAL_LIMIT:
+        raise OverflowError("a decimal has at most 20 digits before the point")
+    rounded = value.quantize(DECIMAL_STEP, context=DECIMALS)
+    if abs(rounded) >= DECIMAL_LIMIT:
+        raise OverflowError("a decimal has at most 20 digits before the point")
+    rounded = rounded.normalize(DECIMALS)
+    if rounded == 0:
+        return Decimal(0)
+    exponent = rounded.as_tuple().exponent
+    return rounded.quantize(Decimal(1)) if isinstance(exponent, int) and exponent > 0 else rounded
+
+
+_CANONICAL: dict[str, Callable[[Any], Value]] = {
+    "int": _int,
+    "float": _float,
+    "str": _str,
+    "bool": _bool,
+    "date": _date,
+    "timestamp": _timestamp,
+    "decimal": _decimal,
+}
+
+_INT = re.compile(r"[+-]?[0-9]{1,40}")
+_FLOAT = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_DECIMAL = re.compile(r"[+-]?([0-9]{1,60}(\.[0-9]{0,60})?|\.[0-9]{1,60})")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIMESTAMP = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
+    r"(Z|[+-][0-9]{2}:?[0-9]{2})?)?"
+)
+
+
+def _matched(pattern: re.Pattern[str], text: str) -> str:
+    if not pattern.fullmatch(text):
+        raise ValueError("not in the expected form")
+    return text
+
+
+def _read_bool(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("a bool is true or false")
+    return text.lower() == "true"
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "int": lambda text: int(_matched(_INT, text)),
+    "float": lambda text: float(_matched(_FLOAT, text)),
+    "str": lambda text: text,
+    "bool": _read_bool,
+    "date": lambda text: date.fromisoformat(_matched(_DATE, text)),
+    "timestamp": lambda text: datetime.fromisoformat(_matched(_TIMESTAMP, text)),
+    "decimal": lambda text: Decimal(_matched(_DECIMAL, text)),
+}
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def _escaped(character: str) -> str:
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    return character if character.isprintable() else f"\\u{{{ord(character):X}}}"

@@ -1,0 +1,150 @@
+"""Relational plans: what an engine is given instead of rules.
+
+One rule becomes one pipeline of steps over numbered slots, in the order they are to be done:
+
+    path(X, Y) :- edge(X, Z), path(Z, Y).
+    match path -> Z=0 Y=1 (new rows)  |  match edge with dst=0 -> X=2  |  emit path(2, 1)
+
+A rule has a variant per body atom that may grow: that atom reads only what is new, atoms before it
+only what is old, atoms after it everything. Together the variants join every combination once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from deltalog.language.ast import Value
+from deltalog.source import Origin
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A numbered place for the value of a variable."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A constant; the type keeps equal-looking values of different types apart."""
+
+    value: Value
+    type: str
+
+
+@dataclass(frozen=True)
+class Compute:
+    """A function of operands; it has no value where an operand is null or the result undefined."""
+
+    function: str
+    type: str
+    operands: tuple[Operand, ...]
+
+
+Operand: TypeAlias = Slot | Fixed | Compute
+
+
+class Window(Enum):
+    """Which rows of a relation a match reads, seen from the last time the rule read it."""
+
+    ALL = "all"
+    OLD = "old"
+    NEW = "new"
+
+
+@dataclass(frozen=True)
+class Match:
+    """For every row whose `key` columns have these values, bind the others.
+
+    `same` holds columns that must equal a slot bound by this very match: `edge(X, X)`.
+    """
+
+    relation: str
+    key: tuple[tuple[int, Slot | Fixed], ...] = ()
+    bind: tuple[tuple[int, Slot], ...] = ()
+    same: tuple[tuple[int, Slot], ...] = ()
+    window: Window = Window.ALL
+    occurrence: int = 0
+
+
+@dataclass(frozen=True)
+class Absent:
+    """Go on only if no row has these values in its `key` columns."""
+
+    relation: str
+    key: tuple[tuple[int, Slot | Fixed], ...] = ()
+
+
+@dataclass(frozen=True)
+class Test:
+    """Go on only if the comparison holds; nothing holds of an operand without a value."""
+
+    operator: str
+    left: Operand
+    right: Operand
+    type: str
+
+
+@dataclass(frozen=True)
+class Assign:
+    """Give a slot a value; go on only if there is one."""
+
+    slot: Slot
+    value: Operand
+
+
+Step: TypeAlias = Match | Absent | Test | Assign
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Steps, and the row to emit for every way through them; slots `given` are set beforehand."""
+
+    steps: tuple[Step, ...]
+    output: tuple[Slot | Fixed, ...]
+    slots: int
+    given: int = 0
+
+
+@dataclass(frozen=True)
+class Total:
+    """One aggregate of a head: the function over the values in a column of the bindings."""
+
+    function: str
+    column: int | None
+    type: str | None
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """How a group becomes a head row: from the group's values, constants, and totals.
+
+    `bindings` is given the group's values in its first slots and emits every body binding.
+    """
+
+    head: tuple[Slot | Fixed | Total, ...]
+    bindings: Pipeline
+
+
+@dataclass(frozen=True)
+class RulePlan:
+    """A rule ready to run.
+
+    `variants` each start from what is new in one occurrence; `initial` (if there is nothing that
+    may grow) runs once. With an aggregation they emit the values of groups to be computed anew.
+    """
+
+    head: str
+    variants: tuple[Pipeline, ...]
+    initial: Pipeline | None
+    occurrences: tuple[str, ...]
+    aggregation: Aggregation | None = None
+    origin: Origin = field(default=Origin(), compare=False, repr=False)
+
+    @property
+    def pipelines(self) -> tuple[Pipeline, ...]:
+        own = (self.initial,) if self.initial is not None else ()
+        bindings = (self.aggregation.bindings,) if self.aggregation is not None else ()
+        return (*own, *self.variants, *bindings)

@@ -1,0 +1,217 @@
+"""From what is pleasant to write to what is simple to evaluate.
+
+    far(X + 1) :- distance(X, D), (D > 9 ; red(X)).
+    →  far(V1) :- distance(X, D), D > 9.0, V1 = X + 1.
+       far(V1) :- distance(X, D), red(X), V1 = X + 1.
+
+Before: a checked program. After: arguments of atoms are variables or constants, aggregates have a
+variable or nothing inside, bodies hold no disjunction, constants have the type of their column,
+every operation and comparison carries the type it works in, and conversions are written out.
+Correct because each step is an equivalence: naming a value, distributing `or` over rules, widening
+an int. Under an aggregate the union of the branches becomes a predicate of its own, since two rules
+would aggregate twice.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+
+from deltalog.analysis.binding import bound_variables
+from deltalog.analysis.columns import (
+    Relation,
+    Relations,
+    VariableTypes,
+    comparison_type,
+    operand_types,
+    variable_types,
+)
+from deltalog.language.ast import (
+    Aggregate,
+    Atom,
+    Column,
+    Comparison,
+    Constant,
+    Disjunction,
+    Expression,
+    Literal,
+    Negation,
+    Operation,
+    Program,
+    Query,
+    Rule,
+    Term,
+    Variable,
+)
+from deltalog.language.functions import signature
+from deltalog.language.values import canonical
+from deltalog.language.walk import fresh_names, names, rule_names
+from deltalog.rewrites.names import ANSWER, bindings
+from deltalog.source import Origin
+
+
+def desugar(program: Program, relations: Relations) -> Program:
+    rules: list[Rule] = []
+    views = {name for name, relation in relations.items() if relation.kind == "view"}
+    facts = tuple(_typed_fact(fact, relations[fact.predicate]) for fact in program.facts)
+    for number, rule in enumerate(program.rules, start=1):
+        rules += _desugared(rule, number, relations)
+    constant = (Rule(fact, (), Origin(fact.span)) for fact in facts if fact.predicate in views)
+    base = tuple(fact for fact in facts if fact.predicate not in views)
+    return Program(program.declarations, (*rules, *constant), base, program.queries)
+
+
+def desugar_query(query: Query, relations: Relations) -> tuple[Rule, ...]:
+    """The query as rules for the predicate `answer__`, whose arguments are its named variables."""
+    outputs = tuple(name for name in names(*query.body) if not Variable(name).is_wildcard)
+    head = Atom(ANSWER, tuple(Variable(name) for name in outputs), query.span)
+    return tuple(_desugared(Rule(head, query.body, Origin(query.span)), 0, relations))
+
+
+def _typed_fact(fact: Atom, relation: Relation) -> Atom:
+    arguments = tuple(
+        _typed_constant(term, column.type)
+        for term, column in zip(fact.arguments, relation.columns, strict=True)
+    )
+    return replace(fact, arguments=arguments)
+
+
+def _typed_constant(term: Term, type_: str | None) -> Term:
+    if isinstance(term, Constant) and type_ is not None and term.type not in (type_, "null"):
+        return replace(term, value=canonical(term.value, type_), type=type_)
+    return term
+
+
+def _desugared(rule: Rule, number: int, relations: Relations) -> Iterator[Rule]:
+    types = variable_types(rule.body, relations)
+    if rule.is_aggregate and any(isinstance(literal, Disjunction) for literal in rule.body):
+        union = Atom(bindings(rule.head.predicate, number), _binding_variables(rule.body))
+        origin = Origin.made_by("desugar", rule.origin)
+        for body in _distributed(rule.body):
+            yield _flat(Rule(union, body, origin), types, relations)
+        rule = replace(rule, body=(union,))
+    for body in _distributed(rule.body):
+        yield _flat(replace(rule, body=body), types, relations)
+
+
+def _binding_variables(body: tuple[Literal, ...]) -> tuple[Variable, ...]:
+    """All variables that have a value in every branch, wildcards of positive atoms included."""
+    bound = bound_variables(body)
+    return tuple(Variable(name) for name in names(*body) if name in bound)
+
+
+def _distributed(body: tuple[Literal, ...]) -> Iterator[tuple[Literal, ...]]:
+    """Every choice of one branch from each disjunction."""
+    choices = [
+        [inner for branch in literal.branches for inner in _distributed(branch)]
+        if isinstance(literal, Disjunction)
+        else [(literal,)]
+        for literal in body
+    ]
+    for choice in itertools.product(*choices):
+        yield tuple(itertools.chain.from_iterable(choice))
+
+
+# --- one rule without disjunctions --------------------------------------------------------------
+
+
+def _flat(rule: Rule, types: VariableTypes, relations: Relations) -> Rule:
+    fresh = (Variable(name) for name in fresh_names(set(rule_names(rule)), "V"))
+    body: list[Literal] = []
+    for literal in rule.body:
+        match literal:
+            case Atom():
+                equations, atom = _flat_atom(literal, types, relations, fresh)
+                body += [*equations, atom]
+            case Negation():
+                equations, atom = _flat_atom(literal.atom, types, relations, fresh)
+                body += [*equations, replace(literal, atom=atom)]
+            case Comparison():
+                body.append(_typed_comparison(literal, types))
+            case Disjunction():
+                raise AssertionError("disjunctions have been distributed")
+    equations, head = _flat_atom(rule.head, types, relations, fresh)
+    changed = replace(rule, head=head, body=(*body, *equations))
+    return rule if changed == rule else changed
+
+
+def _flat_atom(
+    atom: Atom, types: VariableTypes, relations: Relations, fresh: Iterator[Variable]
+) -> tuple[list[Literal], Atom]:
+    """The atom with expressions named, and the equations that name them."""
+    relation = relations.get(atom.predicate)
+    columns = relation.columns if relation else (Column("_"),) * len(atom.arguments)
+    equations: list[Literal] = []
+    arguments: list[Term] = []
+    for term, column in zip(atom.arguments, columns, strict=True):
+        if isinstance(term, Operation):
+            equation, variable = _named(typed(term, None, types), fresh)
+            equations.append(equation)
+            arguments.append(variable)
+        elif isinstance(term, Aggregate):
+            more, aggregate = _flat_aggregate(term, types, fresh)
+            equations += more
+            arguments.append(aggregate)
+        else:
+            arguments.append(_typed_constant(term, column.type))
+    return equations, replace(atom, arguments=tuple(arguments))
+
+
+def _named(value: Expression, fresh: Iterator[Variable]) -> tuple[Literal, Variable]:
+    variable = next(fresh)
+    return Comparison("=", variable, value, None, getattr(value, "span", None)), variable
+
+
+def _flat_aggregate(
+    term: Aggregate, types: VariableTypes, fresh: Iterator[Variable]
+) -> tuple[list[Literal], Aggregate]:
+    if term.argument is None:
+        return [], term
+    (type_,) = operand_types((term.argument,), types)
+    if isinstance(term.argument, Variable):
+        return [], replace(term, type=type_)
+    equation, variable = _named(typed(term.argument, None, types), fresh)
+    return [equation], replace(term, argument=variable, type=type_)
+
+
+def _typed_comparison(comparison: Comparison, types: VariableTypes) -> Comparison:
+    left_type, right_type = operand_types((comparison.left, comparison.right), types)
+    if "null" in (left_type, right_type):
+        met: str | None = left_type if right_type == "null" else right_type
+    else:
+        met = comparison_type(comparison.left, str(left_type), comparison.right, str(right_type))
+    return replace(
+        comparison,
+        left=typed(comparison.left, met, types),
+        right=typed(comparison.right, met, types),
+        type=met,
+    )
+
+
+def typed(expression: Expression, wanted: str | None, types: VariableTypes) -> Expression:
+    """The expression with types on its operations, converted to `wanted` where that differs."""
+    match expression:
+        case Constant():
+            constant = _typed_constant(expression, wanted)
+            assert isinstance(constant, Constant)
+            return constant
+        case Variable(name=name):
+            given = types.get(name)
+            result: Expression = expression
+        case Operation(function=function, arguments=arguments):
+            operands = operand_types(arguments, types)
+            found = signature(function, tuple(str(operand) for operand in operands))
+            assert found is not None, f"unchecked operation {function} on {operands}"
+            given = found.result
+            result = replace(
+                expression,
+                arguments=tuple(
+                    typed(argument, type_, types)
+                    for argument, type_ in zip(arguments, found.operands, strict=True)
+                ),
+                type=",".join(dict.fromkeys(found.operands)),
+            )
+    if wanted is None or given is None or given == wanted or wanted == "null":
+        return result
+    return Operation(wanted, (result,), given, expression.span)

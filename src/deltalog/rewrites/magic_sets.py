@@ -1,0 +1,141 @@
+"""Magic Sets: evaluate only what a query needs, bottom-up.
+
+    ? path(1, Y).
+    →  path__bf__magic(1).
+       path__bf(X, Y) :- path__bf__magic(X), edge(X, Y).
+       path__bf__magic(Z) :- path__bf__magic(X), edge(X, Z).
+       path__bf(X, Y) :- path__bf__magic(X), edge(X, Z), path__bf(Z, Y).
+       answer__(Y) :- path__bf(1, Y).
+
+Before: rules in desugared, stratified form and the predicate asked for. After: an equivalent rule
+set for that predicate, in supplementary form: a prefix of a body that is needed twice (to ask, and
+to go on) is computed once, under a name of its own. Adornments say which arguments are bound; they
+follow the evaluation order of `analysis/binding.py`, which goes where most arguments are bound
+instead of from left to right.
+
+Negated views are asked like positive ones, so the result may not be stratifiable. It is softly
+stratifiable: `analysis/stratification.py` says why that is enough. A rule with an aggregate is
+asked for its group; its supplementary predicates keep every variable, because the aggregate ranges
+over the bindings of all of them.
+
+Correct because the rewritten rules derive exactly the facts of the original ones whose bound
+arguments have been asked for (Beeri & Ramakrishnan 1987; Behrend & Manthey 2004, section 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
+
+from deltalog.analysis.binding import binds, evaluation_order
+from deltalog.language.ast import Aggregate, Atom, Constant, Literal, Negation, Rule, Term, Variable
+from deltalog.language.walk import names as variable_names
+from deltalog.rewrites import names
+from deltalog.source import Origin
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A predicate and which of its arguments are bound: `bf` for path(bound, free)."""
+
+    predicate: str
+    adornment: str
+
+    @property
+    def name(self) -> str:
+        return names.adorned(self.predicate, self.adornment)
+
+    def magic(self, atom: Atom) -> Atom:
+        """The question for an atom: its bound arguments."""
+        pairs = zip(atom.arguments, self.adornment, strict=True)
+        return Atom(names.magic(self.name), tuple(term for term, mark in pairs if mark == "b"))
+
+
+def magic_sets(rules: Iterable[Rule], root: str, stored: Set[str]) -> tuple[Rule, ...]:
+    """The rules that compute `root` and only what it needs; `stored` predicates are just read."""
+    by_head: dict[str, list[Rule]] = {}
+    for rule in rules:
+        by_head.setdefault(rule.head.predicate, []).append(rule)
+    rewriting = _Rewriting(stored, _totals(by_head))
+    result: list[Rule] = []
+    for number, rule in enumerate(by_head.get(root, ()), start=1):
+        result += rewriting.answer(rule, number, None)
+    seen: set[_Asked] = set()
+    while rewriting.waiting:
+        asked = rewriting.waiting.pop(0)
+        if asked in seen:
+            continue
+        seen.add(asked)
+        for number, rule in enumerate(by_head.get(asked.predicate, ()), start=1):
+            result += rewriting.answer(rule, number, asked)
+    return tuple(dict.fromkeys(result))
+
+
+def _totals(by_head: Mapping[str, Iterable[Rule]]) -> Mapping[str, Set[int]]:
+    """Per predicate the positions some rule fills with an aggregate: they cannot be asked for."""
+    return {
+        predicate: {
+            position
+            for rule in rules
+            for position, term in enumerate(rule.head.arguments)
+            if isinstance(term, Aggregate)
+        }
+        for predicate, rules in by_head.items()
+    }
+
+
+@dataclass
+class _Rewriting:
+    stored: Set[str]
+    totals: Mapping[str, Set[int]]
+    waiting: list[_Asked] = field(default_factory=list)
+
+    def answer(self, rule: Rule, number: int, asked: _Asked | None) -> Iterator[Rule]:
+        """The answer rule, the supplementary rules and the questions made from one rule."""
+        origin = Origin.made_by("magic_sets", rule.origin)
+        name = rule.head.predicate if asked is None else asked.name
+        prefix: list[Literal] = [] if asked is None else [asked.magic(rule.head)]
+        bound = set(variable_names(*prefix))
+        order = evaluation_order(rule.body, bound)
+        cuts = 0
+        for position, literal in enumerate(order):
+            atom = literal.atom if isinstance(literal, Negation) else literal
+            if not isinstance(atom, Atom) or atom.predicate in self.stored:
+                prefix.append(literal)
+                bound |= binds(literal, bound)
+                continue
+            if len(prefix) > 1:
+                cuts += 1
+                kept = _kept(rule, prefix, order[position:])
+                supplementary = Atom(names.supplementary(name, number, cuts), kept)
+                yield Rule(supplementary, tuple(prefix), origin)
+                prefix = [supplementary]
+            question = self._question(atom, bound)
+            magic = question.magic(atom)
+            if prefix != [magic]:
+                yield Rule(magic, tuple(prefix), origin)
+            answered = Atom(question.name, atom.arguments, atom.span)
+            prefix.append(Negation(answered) if isinstance(literal, Negation) else answered)
+            bound |= binds(literal, bound)
+        yield Rule(Atom(name, rule.head.arguments, rule.head.span), tuple(prefix), origin)
+
+    def _question(self, atom: Atom, bound: Set[str]) -> _Asked:
+        totals = self.totals.get(atom.predicate, frozenset())
+        adornment = "".join(
+            "b" if position not in totals and _is_bound(term, bound) else "f"
+            for position, term in enumerate(atom.arguments)
+        )
+        asked = _Asked(atom.predicate, adornment)
+        self.waiting.append(asked)
+        return asked
+
+
+def _is_bound(term: Term, bound: Set[str]) -> bool:
+    return isinstance(term, Constant) or (isinstance(term, Variable) and term.name in bound)
+
+
+def _kept(rule: Rule, prefix: list[Literal], rest: Iterable[Literal]) -> tuple[Variable, ...]:
+    """The variables of the prefix that are still needed; under an aggregate, all of them."""
+    available = variable_names(*(x for x in prefix if not isinstance(x, Negation)))
+    needed = set(variable_names(rule.head, *rest))
+    return tuple(Variable(name) for name in available if rule.is_aggregate or name in needed)

@@ -1,0 +1,51 @@
+"""The names of predicates made by rewrites: the only place where they are formed.
+
+    path__bf             path, asked with its first argument bound
+    path__bf__magic      the bindings it is asked with
+    path__bf__1_2        the second supplementary predicate of its first rule
+    payroll__all3        the bindings that the aggregate of the third rule ranges over
+
+They always contain a double underscore, which the parser refuses in user names: they can neither
+clash nor be mistaken. What comes before the first query piece names what a rule was made for.
+"""
+
+from __future__ import annotations
+
+import re
+
+ANSWER = "answer__"
+_QUERY_PIECE = re.compile(r"[bf]+|0|[0-9]+_[0-9]+")
+
+
+def bindings(predicate: str, rule: int) -> str:
+    """All bindings that the aggregate of a rule ranges over."""
+    return f"{predicate}__all{rule}"
+
+
+def adorned(predicate: str, adornment: str) -> str:
+    return f"{predicate}__{adornment or '0'}"
+
+
+def magic(adorned_predicate: str) -> str:
+    return f"{adorned_predicate}__magic"
+
+
+def supplementary(adorned_predicate: str, rule: int, position: int) -> str:
+    return f"{adorned_predicate}__{rule}_{position}"
+
+
+def is_generated(predicate: str) -> bool:
+    return "__" in predicate
+
+
+def source(predicate: str) -> str:
+    """What an adorned, magic or supplementary predicate was made for.
+
+    >>> source("path__new__bf__magic"), source("path__bf__1_2"), source("answer____1_1")
+    ('path__new', 'path', 'answer__')
+    """
+    pieces = predicate.split("__")
+    for position, piece in enumerate(pieces[1:], start=1):
+        if _QUERY_PIECE.fullmatch(piece):
+            return "__".join(pieces[:position])
+    return predicate

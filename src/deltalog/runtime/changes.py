@@ -1,0 +1,120 @@
+"""Change sets: what is really new and what is really gone, per relation.
+
+A change set is a pair of disjoint families of facts (the delta sets of Manthey 1994). With the
+delta-union as composition and swapping the two sides as inverse they form a small algebra:
+
+    a + b          first a, then b (both net, b relative to the state after a)
+    -a             the change that undoes a
+    a + (-a)       nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from deltalog.language.ast import Row
+from deltalog.language.values import sort_key
+
+Facts = Mapping[str, frozenset[Row]]
+
+
+class ChangeSet:
+    """An immutable pair `inserted`, `deleted` of sets of facts per relation, disjoint and net.
+
+    >>> a = ChangeSet({"edge": {(1, 2)}}, {"edge": {(3, 4)}})
+    >>> b = ChangeSet({"edge": {(3, 4)}}, {})
+    >>> (a + b).inserted["edge"], (a + b).deleted["edge"]
+    (frozenset({(1, 2)}), frozenset())
+    """
+
+    def __init__(
+        self,
+        inserted: Mapping[str, set[Row] | frozenset[Row]] | None = None,
+        deleted: Mapping[str, set[Row] | frozenset[Row]] | None = None,
+    ) -> None:
+        new, gone = dict(inserted or {}), dict(deleted or {})
+        kept_new, kept_gone = {}, {}
+        for name in sorted(new.keys() | gone.keys()):
+            plus, minus = frozenset(new.get(name, ())), frozenset(gone.get(name, ()))
+            kept_new[name], kept_gone[name] = plus - minus, minus - plus
+        self.inserted: Facts = _Sparse(kept_new)
+        self.deleted: Facts = _Sparse(kept_gone)
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """The relations that change, sorted."""
+        return tuple(sorted(self.inserted.keys() | self.deleted.keys()))
+
+    def __bool__(self) -> bool:
+        return bool(self.inserted) or bool(self.deleted)
+
+    def __len__(self) -> int:
+        """How many facts change."""
+        return sum(map(len, self.inserted.values())) + sum(map(len, self.deleted.values()))
+
+    def __add__(self, later: ChangeSet) -> ChangeSet:
+        """The net effect of this change followed by a later one (delta-union)."""
+        inserted, deleted = {}, {}
+        for name in {*self.relations, *later.relations}:
+            plus, minus = self.inserted[name], self.deleted[name]
+            more, less = later.inserted[name], later.deleted[name]
+            inserted[name] = (plus - less) | (more - minus)
+            deleted[name] = (minus - more) | (less - plus)
+        return ChangeSet(inserted, deleted)
+
+    def __neg__(self) -> ChangeSet:
+        return ChangeSet(self.deleted, self.inserted)
+
+    def only(self, *relations: str) -> ChangeSet:
+        """The part of the change that concerns these relations."""
+        return ChangeSet(
+            {name: self.inserted[name] for name in relations},
+            {name: self.deleted[name] for name in relations},
+        )
+
+    def __iter__(self) -> Iterator[tuple[str, str, Row]]:
+        """Every change as `(op, relation, row)`, op `-` or `+`, in a fixed order."""
+        for name in self.relations:
+            for op, facts in (("-", self.deleted), ("+", self.inserted)):
+                for row in sorted(facts[name], key=sort_key):
+                    yield op, name, row
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ChangeSet):
+            return NotImplemented
+        return dict(self.inserted) == dict(other.inserted) and dict(self.deleted) == dict(
+            other.deleted
+        )
+
+    def __hash__(self) -> int:
+        return hash((frozenset(self.inserted.items()), frozenset(self.deleted.items())))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(
+            f"{op}{name}{row}" for _, (op, name, row) in zip(range(10), self, strict=False)
+        )
+        more = f", … {len(self) - 10} more" if len(self) > 10 else ""
+        return f"ChangeSet({shown}{more})"
+
+
+class _Sparse(Mapping[str, frozenset[Row]]):
+    """Facts per relation without empty entries; a relation that does not change has none."""
+
+    def __init__(self, facts: Mapping[str, frozenset[Row]]) -> None:
+        self._facts = MappingProxyType({name: rows for name, rows in facts.items() if rows})
+
+    def __getitem__(self, name: str) -> frozenset[Row]:
+        return self._facts.get(name, frozenset())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._facts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._facts)
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+    def __repr__(self) -> str:
+        return repr({name: set(rows) for name, rows in self._facts.items()})

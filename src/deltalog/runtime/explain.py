@@ -1,0 +1,91 @@
+"""Explanations: how a program is understood and what becomes of it.
+
+Everything here is data (frozen records and rule tuples); the terminal, JSON and pictures are made
+of it elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from deltalog.analysis.stratification import Partition, component_partition
+from deltalog.checks.program import CheckedProgram
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError
+from deltalog.diagnostics.similar import did_you_mean
+from deltalog.language.ast import Query
+from deltalog.plan.lower import lower_all
+from deltalog.plan.nodes import RulePlan
+from deltalog.rewrites.pipeline import EVALUATE, PASSES, QUERY
+from deltalog.runtime.database import Database
+
+
+@dataclass(frozen=True)
+class Arc:
+    """`head` depends on `body`: positively, negatively or through an aggregate."""
+
+    head: str
+    body: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The dependency graph, the strata, and the rules in the parts in which they run."""
+
+    arcs: tuple[Arc, ...]
+    strata: tuple[tuple[str, ...], ...]
+    partition: Partition
+    plans: tuple[tuple[RulePlan, ...], ...]
+
+
+def explain(
+    database: Database,
+    query: Query | None = None,
+    after: str | None = None,
+    without: Collection[str] = (),
+) -> Explanation:
+    """What the program, or one query to it, becomes; `after` stops behind that pass."""
+    for name in (*([after] if after else ()), *without):
+        _known_pass(name)
+    for name in without:
+        if not PASSES[name].is_optional:
+            raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="optional pass", name=name)])
+    last = after or (EVALUATE if query is None else QUERY)[-1].name
+    partition = _partition(database, query, last, without)
+    everything = {rule.head.predicate for part in partition for rule in part}
+    return Explanation(
+        dependency_arcs(database.checked),
+        strata(database.checked),
+        partition,
+        tuple(lower_all(part, everything) for part in partition),
+    )
+
+
+def _partition(
+    database: Database, query: Query | None, last: str, without: Collection[str]
+) -> Partition:
+    if query is None:
+        return component_partition(database.core.rules)
+    is_magic = last == "magic_sets" and "magic_sets" not in without
+    return database.prepare_query(query, is_magic).partition
+
+
+def _known_pass(name: str) -> None:
+    if name not in PASSES:
+        hint = did_you_mean(name, PASSES) or f"the passes are {', '.join(PASSES)}"
+        raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="pass", name=name, hint=hint)])
+
+
+def dependency_arcs(checked: CheckedProgram) -> tuple[Arc, ...]:
+    arcs = checked.stratification.dependencies.arcs
+    return tuple(dict.fromkeys(Arc(arc.head, arc.body, arc.kind) for arc in arcs))
+
+
+def strata(checked: CheckedProgram) -> tuple[tuple[str, ...], ...]:
+    """Predicates by stratum, base relations first."""
+    levels: dict[int, list[str]] = {0: []}
+    for name in sorted(checked.relations):
+        levels.setdefault(checked.stratification.stratum_of.get(name, 0), []).append(name)
+    return tuple(tuple(levels[number]) for number in sorted(levels))

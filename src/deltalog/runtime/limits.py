@@ -1,0 +1,55 @@
+"""Limits: every loop has one, and reaching it rolls back and names it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import LimitError
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much one evaluation may do before it is stopped."""
+
+    rounds_max: int = 100_000
+    facts_max: int = 50_000_000
+    seconds_max: float = 3_600.0
+
+
+@dataclass
+class Meter:
+    """What one evaluation has used so far, checked after every round."""
+
+    limits: Limits
+    started: float
+    rounds: int = 0
+    facts: int = 0
+
+    @classmethod
+    def start(cls, limits: Limits) -> Meter:
+        return cls(limits, time.monotonic())
+
+    def count(self, new: dict[str, int]) -> None:
+        """Count a round; raises a `LimitError` that names the limit and what was still growing."""
+        self.rounds += 1
+        self.facts += sum(new.values())
+        hint = _growing(new)
+        if self.facts > self.limits.facts_max:
+            raise LimitError(
+                [catalogue.FACTS_LIMIT.at(None, limit=self.limits.facts_max, hint=hint)]
+            )
+        if self.rounds >= self.limits.rounds_max:
+            raise LimitError(
+                [catalogue.ROUNDS_LIMIT.at(None, limit=self.limits.rounds_max, hint=hint)]
+            )
+        if time.monotonic() - self.started > self.limits.seconds_max:
+            raise LimitError(
+                [catalogue.SECONDS_LIMIT.at(None, limit=self.limits.seconds_max, hint=hint)]
+            )
+
+
+def _growing(new: dict[str, int]) -> str:
+    names = ", ".join(f"`{name}`" for name in sorted(new))
+    return f"still growing: {names}; does a rule compute ever new values?"

@@ -1,0 +1,203 @@
+"""A transaction: inserts, deletes and sets, checked as they come, applied together or not at all.
+
+    with db.transaction() as tx:
+        tx.insert("edge", [(1, 2)])
+        tx.set("salary", ("ann", 5))      # replaces ann's salary
+
+Operations count in the order they are given. What is applied is their *net effect* on the state
+before: inserting what is there, deleting what is not, or undoing an earlier operation is nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from deltalog.analysis.columns import Relation, Relations
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError
+from deltalog.diagnostics.similar import did_you_mean
+from deltalog.language.ast import Row, Value
+from deltalog.language.values import VALUE_ERRORS, canonical, print_value
+from deltalog.runtime.changes import ChangeSet
+
+Contains = Callable[[str, Row], bool]
+FindKey = Callable[[str, Mapping[int, Any]], Iterable[Row]]
+Commit = Callable[["Transaction"], ChangeSet]
+
+
+def checked_row(relation: Relation, row: Sequence[Any]) -> Row:
+    """The row in canonical form, or a `DataError` that says what does not fit."""
+    if isinstance(row, str | bytes) or not isinstance(row, Sequence):
+        raise DataError(
+            [
+                catalogue.ROW_ARITY.at(
+                    None,
+                    name=relation.name,
+                    wanted=_values(relation.arity),
+                    row=repr(row)[:80],
+                    given="a single value",
+                    hint="a fact is a tuple; one of a single column is written `(value,)`",
+                )
+            ]
+        )
+    if len(row) != relation.arity:
+        raise DataError(
+            [
+                catalogue.ROW_ARITY.at(
+                    None,
+                    name=relation.name,
+                    wanted=_values(relation.arity),
+                    row=repr(tuple(row))[:80],
+                    given=len(row),
+                )
+            ]
+        )
+    values: list[Value] = []
+    for value, column in zip(row, relation.columns, strict=True):
+        if value is None and column.nullable:
+            values.append(None)
+            continue
+        try:
+            values.append(canonical(value, str(column.type)))
+        except VALUE_ERRORS as error:
+            raise DataError(
+                [
+                    catalogue.VALUE_MISFIT.at(
+                        None,
+                        value="null" if value is None else f"`{value!r}`"[:80],
+                        column=column.name,
+                        name=relation.name,
+                        type=column.type,
+                        hint=None if value is None else str(error) or None,
+                    )
+                ]
+            ) from None
+    return tuple(values)
+
+
+def _values(number: int) -> str:
+    return f"{number} value{'' if number == 1 else 's'}"
+
+
+def base_relation(relations: Relations, name: str) -> Relation:
+    """The base relation of that name, or a `DataError`."""
+    if name not in relations:
+        raise DataError(
+            [catalogue.NO_SUCH_RELATION.at(None, name=name, hint=did_you_mean(name, relations))]
+        )
+    if relations[name].kind != "base":
+        raise DataError([catalogue.NOT_BASE.at(None, name=name)])
+    return relations[name]
+
+
+class Transaction:
+    """Collects changes; commits when its `with` block ends without an exception."""
+
+    def __init__(
+        self, relations: Relations, contains: Contains, find: FindKey, commit: Commit
+    ) -> None:
+        self._relations = relations
+        self._contains = contains
+        self._find = find
+        self._commit = commit
+        self._state: dict[str, dict[Row, bool]] = {}
+        self._holders: dict[tuple[str, Row], Row | None] = {}
+        self._is_over = False
+        self.delta = ChangeSet()
+
+    def insert(self, relation: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Add facts to a base relation."""
+        known = self._open(relation)
+        for row in [checked_row(known, row) for row in rows]:
+            other = self._holder(known, row)
+            if other is not None and other != row:
+                raise DataError([_key_taken(known, other)])
+            self._put(known, row, True)
+
+    def delete(self, relation: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Remove facts from a base relation."""
+        known = self._open(relation)
+        for row in [checked_row(known, row) for row in rows]:
+            self._put(known, row, False)
+
+    def set(self, relation: str, row: Sequence[Any]) -> None:
+        """Replace the fact that has this key, or add it if there is none."""
+        known = self._open(relation)
+        if not known.key:
+            raise DataError([catalogue.NO_KEY.at(None, name=relation)])
+        checked = checked_row(known, row)
+        other = self._holder(known, checked)
+        if other is not None:
+            self._put(known, other, False)
+        self._put(known, checked, True)
+
+    def _open(self, relation: str) -> Relation:
+        if self._is_over:
+            raise DataError([catalogue.TRANSACTION_OVER.at(None)])
+        return base_relation(self._relations, relation)
+
+    def _put(self, relation: Relation, row: Row, holds: bool) -> None:
+        self._state.setdefault(relation.name, {})[row] = holds
+        if relation.key:
+            if not holds and self._holder(relation, row) not in (row, None):
+                return
+            self._holders[relation.name, _key(relation, row)] = row if holds else None
+
+    def _holder(self, relation: Relation, row: Row) -> Row | None:
+        """The fact that holds at this point of the transaction and has the row's key."""
+        if not relation.key:
+            return None
+        key = _key(relation, row)
+        if (relation.name, key) in self._holders:
+            return self._holders[relation.name, key]
+        found = self._find(relation.name, dict(zip(relation.key, key, strict=True)))
+        return next(iter(found), None)
+
+    def net(self) -> ChangeSet:
+        """The effect on the state before: what will really be new and really be gone."""
+        inserted: dict[str, set[Row]] = {}
+        deleted: dict[str, set[Row]] = {}
+        for relation, rows in self._state.items():
+            for row, holds in rows.items():
+                if holds != self._contains(relation, row):
+                    (inserted if holds else deleted).setdefault(relation, set()).add(row)
+        return ChangeSet(inserted, deleted)
+
+    def commit(self) -> ChangeSet:
+        """Apply the net effect; answers the exact change of every relation and view."""
+        if self._is_over:
+            raise DataError([catalogue.TRANSACTION_OVER.at(None)])
+        self._is_over = True
+        self.delta = self._commit(self)
+        return self.delta
+
+    def rollback(self) -> None:
+        self._is_over = True
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self.rollback()
+        elif not self._is_over:
+            self.commit()
+
+
+def _key(relation: Relation, row: Row) -> Row:
+    return tuple(row[position] for position in relation.key)
+
+
+def _key_taken(relation: Relation, row: Row) -> Any:
+    key = ", ".join(print_value(row[position]) for position in relation.key)
+    shown = f"{relation.name}({', '.join(print_value(value) for value in row)})"
+    return catalogue.KEY_TAKEN.at(
+        None, key=key, name=relation.name, row=shown, hint="`set` replaces it"
+    )

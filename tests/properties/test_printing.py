@@ -1,0 +1,165 @@
+"""What is printed reads back as the same tree."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from deltalog.language.ast import (
+    AGGREGATES,
+    COMPARISONS,
+    TYPES,
+    Aggregate,
+    Atom,
+    Column,
+    Comparison,
+    Constant,
+    Declaration,
+    Disjunction,
+    Expression,
+    Literal,
+    Negation,
+    Operation,
+    Program,
+    Query,
+    Rule,
+    Variable,
+)
+from deltalog.language.functions import INFIX
+from deltalog.language.parser import parse_text
+from deltalog.language.printer import COLUMNS_MAX, print_program
+from deltalog.language.values import INT_MAX, INT_MIN, canonical
+from properties.programs import Features, numbered_wildcards, programs
+
+checked = settings(derandomize=True, max_examples=200, deadline=None)
+
+NAMES = st.sampled_from(("p", "edge", "notes", "mod_2", "x1Y", "contains", "base", "date"))
+
+
+def _constants(type_: str, values: SearchStrategy[object]) -> SearchStrategy[Constant]:
+    return values.map(lambda value: Constant(canonical(value, type_), type_))
+
+
+constants: SearchStrategy[Constant] = st.one_of(
+    _constants("int", st.integers(-10, 10) | st.sampled_from((INT_MIN, INT_MAX))),
+    _constants("float", st.floats(allow_nan=False, allow_infinity=False)),
+    _constants("float", st.sampled_from((-0.0, 1e22, -1.5e-300, 5e-324, 1.7976931348623157e308))),
+    _constants("decimal", st.decimals(-(10**19), 10**19, places=18)),
+    _constants("decimal", st.decimals(-100, 100, places=2)),
+    _constants("str", st.text() | st.text('ab"\\\n\r\t%{}u\x00\x85\u2028é😀')),
+    _constants("bool", st.booleans()),
+    _constants("date", st.dates()),
+    _constants("timestamp", st.datetimes()),
+    st.just(Constant(None, "null")),
+)
+variables = st.sampled_from(("X", "Long_name", "_", "_private")).map(Variable)
+
+
+def _operations(operands: SearchStrategy[Expression]) -> SearchStrategy[Expression]:
+    return st.one_of(
+        st.builds(Operation, st.sampled_from(INFIX), st.tuples(operands, operands)),
+        st.builds(Operation, st.just("-"), st.tuples(operands)),
+        st.builds(Operation, NAMES, st.lists(operands, max_size=3).map(tuple)),
+    )
+
+
+expressions: SearchStrategy[Expression] = st.recursive(
+    variables | constants, _operations, max_leaves=12
+)
+atoms = st.builds(Atom, NAMES, st.lists(expressions, max_size=3).map(tuple))
+plain_literals: SearchStrategy[Literal] = st.one_of(
+    atoms,
+    st.builds(Negation, atoms),
+    st.builds(Comparison, st.sampled_from(COMPARISONS), expressions, expressions),
+)
+
+
+def _disjunctions(literals: SearchStrategy[Literal]) -> SearchStrategy[Literal]:
+    branch = st.lists(literals, min_size=1, max_size=3).map(tuple)
+    return st.builds(Disjunction, st.lists(branch, min_size=2, max_size=3).map(tuple))
+
+
+bodies = st.lists(
+    st.recursive(plain_literals, _disjunctions, max_leaves=8), min_size=1, max_size=4
+).map(tuple)
+aggregates = st.builds(Aggregate, st.sampled_from(AGGREGATES), st.none() | expressions)
+heads = st.builds(Atom, NAMES, st.lists(aggregates | expressions, max_size=3).map(tuple))
+rules = st.builds(Rule, heads, bodies).map(numbered_wildcards)
+queries = bodies.map(lambda body: Query(numbered_wildcards(Rule(Atom("q"), body)).body))
+facts = st.builds(Atom, NAMES, st.lists(constants, max_size=3).map(tuple))
+
+typed_columns = st.builds(
+    Column, NAMES, st.sampled_from(TYPES), nullable=st.booleans(), key=st.booleans()
+)
+columns = st.lists(typed_columns | st.builds(Column, NAMES), max_size=3).map(tuple)
+declarations = st.one_of(
+    st.builds(Declaration, st.just("base"), NAMES, columns),
+    st.builds(
+        Declaration,
+        st.just("view"),
+        NAMES,
+        st.none() | columns,
+        st.sampled_from((None, "materialized", "virtual")),
+    ),
+)
+
+
+def _reads_back(program: Program) -> str:
+    text = print_program(program)
+    assert parse_text(text) == program, text
+    return text
+
+
+@checked
+@given(programs(Features(view_declarations=True)))
+def test_a_valid_program_reads_back(program: Program) -> None:
+    text = _reads_back(program)
+    assert max(map(len, text.splitlines())) <= COLUMNS_MAX
+
+
+@checked
+@given(rules | queries)
+def test_a_rule_or_query_of_any_types_reads_back(statement: Rule | Query) -> None:
+    if isinstance(statement, Rule):
+        _reads_back(Program(rules=(statement,)))
+    else:
+        _reads_back(Program(queries=(statement,)))
+
+
+@checked
+@given(facts)
+def test_a_fact_reads_back(fact: Atom) -> None:
+    _reads_back(Program(facts=(fact,)))
+
+
+@checked
+@given(declarations)
+def test_a_declaration_reads_back(declaration: Declaration) -> None:
+    _reads_back(Program(declarations=(declaration,)))
+
+
+def test_parentheses_stand_only_where_they_are_needed() -> None:
+    bodies = [
+        "X - (Y - Z) = X - Y - Z",
+        "X / (Y * Z) = X / Y * Z mod 2",
+        "-(X + Y) * -X < -(-X) - -3",
+        "-(3) > -(-3)",
+        "-3 * X <= X mod -3",
+        "-abs(X) = (X + 1) * (X - 1)",
+        "not p(_, _private, X + 1)",
+        "(p ; not q, X = 1), (r ; (s ; t))",
+    ]
+    for body in bodies:
+        text = f"p(X, count()) :- {body}.\n"
+        assert print_program(parse_text(text)) == text
+
+
+def test_a_long_body_goes_on_below() -> None:
+    text = (
+        "reachable_within_budget(Origin, Destination) :-\n"
+        "    connection(Origin, Stop, Price), (reachable_within_budget(Stop, Destination) ;\n"
+        "    Stop = Destination), Price < 1000.\n"
+    )
+    written = parse_text(text.replace("\n    ", " "))
+    assert print_program(written) == text
