@@ -13,7 +13,7 @@ Programs are right by construction, nothing is generated and thrown away:
 - *Typed*: every column is `int`, except those of averages. A view with an average has one rule and
   occurs in no body.
 
-Choices are ordered so that Hypothesis shrinks towards one plain rule over binary relations.
+Choices are ordered so that Hypothesis shrinks towards `v0(X, Y) :- b0(X, Y).`
 """
 
 from __future__ import annotations
@@ -194,6 +194,12 @@ class _Drawing:
         return _constant(self.number(0, DOMAIN_MAX))
 
 
+def _rotated(choices: Sequence[Choice], by: int) -> Sequence[Choice]:
+    """The same choices, but another one is the simplest."""
+    start = by % len(choices)
+    return [*choices[start:], *choices[:start]]
+
+
 @cache
 def _numbers(low: int, high: int) -> SearchStrategy[int]:
     """Remembered, since making a strategy costs more than drawing from it."""
@@ -251,15 +257,18 @@ class _Body(_Drawing):
     # literals
 
     def positive(self, relation: Relation) -> None:
-        """An atom that binds its variables."""
-        self.literals.append(
-            Atom(relation.name, tuple(self.binding(column) for column in relation.columns))
-        )
+        """An atom that binds its variables; in the simplest case a chain, `p(X, Y), q(Y, Z)`."""
+        start = len(self.literals)
+        columns = enumerate(relation.columns, start)
+        arguments = tuple(self.binding(_rotated(VARIABLES, n), column) for n, column in columns)
+        self.literals.append(Atom(relation.name, arguments))
 
-    def binding(self, column: Interval) -> Term:
-        match self.pick("vvvvvcw"):
+    def binding(self, names: Sequence[str], column: Interval) -> Term:
+        match self.pick("ffffvvvcww"):
+            case "f":
+                return self.bind(names[0], column)
             case "v":
-                return self.bind(self.pick(VARIABLES), column)
+                return self.bind(self.pick(names), column)
             case "c":
                 return self.constant()[0]
             case _:
@@ -398,10 +407,13 @@ class _Body(_Drawing):
 
     # heads
 
-    def head_term(self) -> tuple[Term, Interval]:
+    def head_terms(self, arity: int) -> list[tuple[Term, Interval]]:
+        return [self.head_term(place) for place in range(arity)]
+
+    def head_term(self, place: int) -> tuple[Term, Interval]:
         kind = self.pick("vvvvvvce")
         if kind == "v" and self.bound:
-            name = self.pick(list(self.bound))
+            name = self.pick(_rotated(list(self.bound), place))
             return Variable(name), self.bound[name]
         if kind == "e" and self.features.expressions_in_atoms and not self.is_recursive:
             return self.expression()
@@ -465,8 +477,7 @@ class _Maker(_Drawing):
 
     def plain_rule(self, name: str, arity: int) -> list[Interval]:
         body = self.body()
-        terms = [body.head_term() for _ in range(arity)]
-        return self.finish(name, terms, body)
+        return self.finish(name, body.head_terms(arity), body)
 
     def aggregated(self) -> None:
         name, arity = self.name(), self.arity(least=1)
@@ -483,8 +494,8 @@ class _Maker(_Drawing):
     def aggregate_rule(self, name: str, arity: int, functions: Sequence[str]) -> list[Interval]:
         body = self.body(is_aggregate=True)
         terms = [body.aggregate(functions)]
-        for _ in range(arity - 1):
-            terms.append(body.aggregate(functions) if body.chance(6) else body.head_term())
+        for place in range(arity - 1):
+            terms.append(body.aggregate(functions) if body.chance(6) else body.head_term(place))
         return self.finish(name, self.draw(st.permutations(terms[::-1])), body)
 
     # with recursion
@@ -550,14 +561,13 @@ class _Maker(_Drawing):
             body.positive(self.pick(self.lower))
         more = component if len(used) > 1 else []
         body.decorate([*self.recent(), *more], self.lower)
-        terms = [body.head_term() for _ in relation.columns]
-        self.finish(relation.name, terms, body)
+        self.finish(relation.name, body.head_terms(len(relation.columns)), body)
 
     # parts
 
     def recent(self) -> list[Relation]:
-        """What came before, the latest twice."""
-        return [*self.lower, *self.lower[-2:]]
+        """What came before, the latest more than once: dependencies become long, not wide."""
+        return [*self.lower, *self.lower[-2:], *self.lower[-2:]]
 
     def all_columns(self, heads: list[list[Interval]]) -> list[Interval]:
         columns = [column for relation in self.lower for column in relation.columns]
@@ -603,12 +613,12 @@ def programs(
     features: Features = Features(),  # noqa: B008
     bases: tuple[Declaration, ...] | None = None,
 ) -> Program:
-    """Views `v0`, `v1`, … in one to five components over `bases`, which are drawn if not given."""
+    """Views `v0`, `v1`, … in one to six components over `bases`, which are drawn if not given."""
     if bases is None:
         bases = draw(base_relations())
     lower = [Relation(name, (DOMAIN,) * arity) for name, arity in _arities(bases).items()]
     maker = _Maker(draw, features, lower)
-    for _ in range(draw(st.integers(1, 5))):
+    for _ in range(draw(st.integers(1, 6))):
         maker.component()
     views = draw(_view_declarations(maker.views)) if features.view_declarations else []
     return Program((*bases, *views), tuple(maker.rules))

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from deltalog.analysis.binding import bound_variables, uneven
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic
-from deltalog.language.ast import AGGREGATES, Aggregate, Disjunction, Literal, Program, Rule
+from deltalog.language.ast import (
+    AGGREGATES,
+    Aggregate,
+    Disjunction,
+    Literal,
+    Program,
+    Rule,
+    Variable,
+)
 from deltalog.language.functions import FUNCTIONS
 from deltalog.language.walk import operations
 
@@ -20,7 +28,7 @@ def check_aggregates(program: Program) -> Iterator[Diagnostic]:
         for node in (*rule.head.arguments, *rule.body):
             yield from _misplaced(node)
         if rule.is_aggregate:
-            yield from _branches(rule)
+            yield from _branches(rule.body)
     for query in program.queries:
         for literal in query.body:
             yield from _misplaced(literal)
@@ -54,17 +62,16 @@ def _misplaced(node: object) -> Iterator[Diagnostic]:
             )
 
 
-def _branches(rule: Rule) -> Iterator[Diagnostic]:
-    for disjunction in _disjunctions(rule.body):
-        per_branch = [bound_variables(branch) for branch in disjunction.branches]
+def _branches(body: tuple[Literal, ...], given: Set[str] = frozenset()) -> Iterator[Diagnostic]:
+    """Every branch binds the same variables, apart from those bound outside it anyway."""
+    for disjunction in body:
+        if not isinstance(disjunction, Disjunction):
+            continue
+        others = (literal for literal in body if literal is not disjunction)
+        outside = bound_variables(others, given)
+        per_branch = [bound_variables(branch, outside) for branch in disjunction.branches]
         for name in sorted(uneven(per_branch)):
-            shown = "_" if name[1:].isdecimal() and name[0] == "_" else name
+            shown = "_" if Variable(name).is_wildcard else name
             yield catalogue.AGGREGATE_BRANCHES.at(disjunction.span, name=shown)
-
-
-def _disjunctions(body: tuple[Literal, ...]) -> Iterator[Disjunction]:
-    for literal in body:
-        if isinstance(literal, Disjunction):
-            yield literal
-            for branch in literal.branches:
-                yield from _disjunctions(branch)
+        for branch in disjunction.branches:
+            yield from _branches(branch, outside)

@@ -27,7 +27,7 @@ def check_declarations(program: Program, relations: Relations) -> Iterator[Diagn
                 hint=f"for a relation that holds facts, declare `base {declaration.predicate}(…)`",
             )
     for rule in program.rules:
-        yield from _head(rule.head, relations)
+        yield from _head(rule.head, bool(rule.body), relations)
     for atom in program.facts:
         yield from _arity(atom, relations)
     for body in [rule.body for rule in program.rules] + [query.body for query in program.queries]:
@@ -105,9 +105,9 @@ def _columns(declaration: Declaration) -> Iterator[Diagnostic]:
         )
 
 
-def _head(head: Atom, relations: Relations) -> Iterator[Diagnostic]:
+def _head(head: Atom, has_body: bool, relations: Relations) -> Iterator[Diagnostic]:
     relation = relations[head.predicate]
-    if relation.kind == "base":
+    if relation.kind == "base" and has_body:
         yield catalogue.RULE_FOR_BASE.at(
             head.span, *_labels(relation.span, "declared as base here"), name=head.predicate
         )

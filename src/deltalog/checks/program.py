@@ -11,7 +11,7 @@ from deltalog.checks.declarations import check_atoms, check_declarations
 from deltalog.checks.keys import check_keys
 from deltalog.checks.safety import check_body, check_safety
 from deltalog.checks.stratified import check_stratified
-from deltalog.checks.types import check_body_types, check_types
+from deltalog.checks.types import check_body_types, check_types, check_types_known
 from deltalog.diagnostics.report import raise_if_any
 from deltalog.language.ast import Program, Query
 
@@ -39,6 +39,7 @@ def check_program(program: Program) -> CheckedProgram:
             *check_stratified(strata),
         ]
     )
+    raise_if_any(check_types_known(found))
     return CheckedProgram(program, found, strata)
 
 

@@ -47,17 +47,12 @@ from deltalog.language.functions import (
     widened,
 )
 from deltalog.language.values import print_value
-from deltalog.language.walk import atoms, literals, operations
+from deltalog.language.walk import literals, operations
 
 Types = dict[str, str]
 
 
 def check_types(program: Program, relations: Relations) -> Iterator[Diagnostic]:
-    broken = {
-        rule.head.predicate
-        for rule in program.rules
-        if any(atom.predicate not in relations for atom, _ in atoms(rule.body))
-    }
     for rule in program.rules:
         yield from check_body_types(rule.body, relations)
         if relations[rule.head.predicate].arity == len(rule.head.arguments):
@@ -67,9 +62,6 @@ def check_types(program: Program, relations: Relations) -> Iterator[Diagnostic]:
             yield from _constants(fact, relations[fact.predicate])
     for query in program.queries:
         yield from check_body_types(query.body, relations)
-    for relation in relations.values():
-        if relation.kind == "view" and not broken and relation.span is not None:
-            yield from _all_known(relation)
 
 
 def check_body_types(body: tuple[Literal, ...], relations: Relations) -> Iterator[Diagnostic]:
@@ -275,13 +267,15 @@ def _aggregate(term: Aggregate, types: Types) -> Iterator[Diagnostic]:
         yield catalogue.AGGREGATE_TYPE.at(term.span, function=term.function, type=type_)
 
 
-def _all_known(relation: Relation) -> Iterator[Diagnostic]:
-    for column in relation.columns:
-        if column.type is None:
-            columns = ", ".join(f"{c.name}: {c.type or 'int'}" for c in relation.columns)
-            yield catalogue.TYPE_UNKNOWN.at(
-                relation.span,
-                column=f"`{column.name}`",
-                name=relation.name,
-                hint=f"declare it, as in `view {relation.name}({columns}).`",
-            )
+def check_types_known(relations: Relations) -> Iterator[Diagnostic]:
+    """Every column has a type; asked only where nothing else is wrong, which may be the cause."""
+    for relation in relations.values():
+        for column in relation.columns:
+            if column.type is None:
+                columns = ", ".join(f"{c.name}: {c.type or 'int'}" for c in relation.columns)
+                yield catalogue.TYPE_UNKNOWN.at(
+                    relation.span,
+                    column=f"`{column.name}`",
+                    name=relation.name,
+                    hint=f"declare it, as in `view {relation.name}({columns}).`",
+                )

@@ -81,7 +81,9 @@ class Arc:
 
 def graph_svg(nodes: Sequence[Node], arcs: Sequence[Arc], title: str) -> str:
     """The graph as a whole SVG document."""
-    assert len({node.name for node in nodes}) == len(nodes), "two nodes have one name"
+    names = {node.name for node in nodes}
+    assert len(names) == len(nodes), "two nodes have one name"
+    assert all({arc.source, arc.target} <= names for arc in arcs), "an arc leads to no node"
     layout = _Layout(nodes, arcs)
     layout.arrange()
     return _document(layout, title)
@@ -128,11 +130,16 @@ class _Layout:
             node.name: [a for a in arcs if a.source == a.target == node.name] for node in nodes
         }
         self.arcs = [arc for arc in arcs if arc.source != arc.target]
+        self.arc_kinds = [kind for kind in _ARC_COLOURS if any(arc.kind == kind for arc in arcs)]
         self.bands = _bands(nodes, self.arcs)
         self.has_bands = len({node.layer for node in nodes} - {None}) > 1
         self.stride = 2 if any(arc.label for arc in self.arcs) else 1
         turned = _turned_arcs(nodes, self.arcs, self.bands)
-        self.level = _levels(nodes, self.arcs, self.bands, turned)
+        self.upward = [
+            (arc.target, arc.source) if number in turned else (arc.source, arc.target)
+            for number, arc in enumerate(self.arcs)
+        ]
+        self.level = _levels(nodes, self.upward, self.bands)
         self.places = {node.name: self._node_place(node) for node in nodes}
         height = max((place.row for place in self.places.values()), default=-1) + 1
         self.rows: list[list[_Place]] = [[] for _ in range(height)]
@@ -150,10 +157,7 @@ class _Layout:
         _append_loners(self.rows, connected)
 
     def _node_place(self, node: Node) -> _Place:
-        degree = max(
-            sum(arc.source == node.name for arc in self.arcs),
-            sum(arc.target == node.name for arc in self.arcs),
-        )
+        degree = max(sum(arc[end] == node.name for arc in self.upward) for end in (0, 1))
         half = max(_box_width(node), degree * _PORT_GAP + 12) / 2
         right = half + self._loops_width(node)
         return _Place(self.level[node.name] * self.stride, half, right, node)
@@ -242,13 +246,9 @@ def _closing_arcs(
 
 
 def _levels(
-    nodes: Sequence[Node], arcs: Sequence[Arc], bands: dict[str, int], turned: set[int]
+    nodes: Sequence[Node], upward: Sequence[tuple[str, str]], bands: dict[str, int]
 ) -> dict[str, int]:
     """The row of nodes each node is in, by longest path, band after band."""
-    upward = [
-        (arc.target, arc.source) if number in turned else (arc.source, arc.target)
-        for number, arc in enumerate(arcs)
-    ]
     level: dict[str, int] = {}
     floor = 0
     for band in sorted(set(bands.values())):
@@ -455,7 +455,7 @@ def _document(layout: _Layout, title: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" font-family="{_FONT}">',
         f"<title>{_safe(title)}</title>",
-        f"<defs>{''.join(_marker(kind) for kind in _ARC_COLOURS)}</defs>",
+        f"<defs>{''.join(_marker(kind) for kind in layout.arc_kinds)}</defs>",
         f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>',
         f'<g font-weight="bold">{heading}</g>',
         f'<g transform="translate({_MARGIN:.0f} {head:.0f})">{legend}</g>',
@@ -478,9 +478,8 @@ class _Drawing:
         places = [place for row in layout.rows for place in row]
         right = max((place.x + place.right for place in places), default=0.0)
         self.width = self.indent + right + self.pad
-        self.height = sum(self.heights) + sum(self.gaps) + 2 * self.pad
+        self.height = max(sum(self.heights) + sum(self.gaps) + 2 * self.pad, 30.0)
         self.tops: list[float] = []
-        self.height = max(self.height, 30.0)
 
     def _gap(self, row: list[_Place]) -> float:
         """Arcs that go far sideways need height, or they run together."""
@@ -604,8 +603,9 @@ class _Drawing:
             if place.label:
                 y, width = self._middle(place.row), 2 * place.left - 2
                 return (
-                    f'<rect x="{place.x - width / 2:.1f}" y="{y - _CHIP_HEIGHT / 2:.1f}" '
-                    f'width="{width:.1f}" height="{_CHIP_HEIGHT:.0f}" rx="4" fill="#ffffff"/>'
+                    f'<rect class="arc-label" x="{place.x - width / 2:.1f}" '
+                    f'y="{y - _CHIP_HEIGHT / 2:.1f}" width="{width:.1f}" '
+                    f'height="{_CHIP_HEIGHT:.0f}" rx="4" fill="#ffffff"/>'
                     + _text(place.x, y, place.label, _SMALL_SIZE, _ARC_COLOURS[route.arc.kind])
                 )
         return ""
@@ -696,21 +696,18 @@ def _shape(kind: str, x: float, y: float, width: float, height: float) -> str:
 def _legend(layout: _Layout) -> tuple[str, float]:
     """A sample of each kind that occurs, in one line, and its width."""
     node_kinds = {node.kind for node in layout.nodes}
-    arc_kinds = {arc.kind for arc in layout.arcs}
-    arc_kinds |= {arc.kind for loops in layout.loops.values() for arc in loops}
     samples: list[tuple[str, str]] = []
     for kind, (fill, stroke) in _NODE_COLOURS.items():
         if kind in node_kinds:
             shape = _shape(kind, 11, 0, 22, 14)
             samples.append((kind, f'<g fill="{fill}" stroke="{stroke}">{shape}</g>'))
-    for arc_kind, colour in _ARC_COLOURS.items():
-        if arc_kind in arc_kinds:
-            line = (
-                f'<path d="M0 0H{30 - _ARROW:g}" stroke="{colour}" stroke-width="1.6" '
-                f'stroke-dasharray="{_ARC_DASHES[arc_kind] or "none"}" stroke-linecap="round" '
-                f'marker-end="url(#arrow-{arc_kind})"/>'
-            )
-            samples.append((arc_kind, line))
+    for arc_kind in layout.arc_kinds:
+        line = (
+            f'<path d="M0 0H{30 - _ARROW:g}" stroke="{_ARC_COLOURS[arc_kind]}" stroke-width="1.6" '
+            f'stroke-dasharray="{_ARC_DASHES[arc_kind] or "none"}" stroke-linecap="round" '
+            f'marker-end="url(#arrow-{arc_kind})"/>'
+        )
+        samples.append((arc_kind, line))
     parts, x = [], 0.0
     for words, sample in samples:
         indent = 30 if words in _NODE_COLOURS else 37

@@ -150,10 +150,10 @@ def _decimal(value: Any) -> Decimal:
 
 def rounded_decimal(value: Decimal) -> Decimal:
     """Rounded half-even to 18 places, without trailing zeros; raises when out of range."""
-    if not value.is_finite() or abs(value) >= DECIMAL_LIMIT:
+    if not value.is_finite() or value.copy_abs() >= DECIMAL_LIMIT:
         raise OverflowError("a decimal has at most 20 digits before the point")
     rounded = value.quantize(DECIMAL_STEP, context=DECIMALS)
-    if abs(rounded) >= DECIMAL_LIMIT:
+    if rounded.copy_abs() >= DECIMAL_LIMIT:
         raise OverflowError("a decimal has at most 20 digits before the point")
     rounded = rounded.normalize(DECIMALS)
     if rounded == 0:

@@ -42,11 +42,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, NoReturn
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
+from deltalog.language.arrow import arrow_schema, arrow_table
 from deltalog.language.ast import Column, Row, Value
 from deltalog.language.values import VALUE_ERRORS, canonical, parse_value, plain, print_value
 
 if TYPE_CHECKING:  # importing pyarrow takes longer than most commands run
-    import pyarrow
+    pass
 
 BATCH_ROWS = 16_384
 SHOWN_LENGTH_MAX = 60
@@ -70,37 +71,6 @@ def write_rows(path: Path, columns: Sequence[Column], rows: Iterable[Row]) -> in
         columns, rows = HOLDS, ((True,) for _ in rows)
     with _replacing(path) as file:
         return format_.write(file, tuple(columns), rows)
-
-
-def arrow_schema(columns: Sequence[Column]) -> pyarrow.Schema:
-    """The Arrow schema of a relation, the same for files and for results in memory."""
-    import pyarrow
-
-    types = {
-        "int": pyarrow.int64(),
-        "float": pyarrow.float64(),
-        "str": pyarrow.string(),
-        "bool": pyarrow.bool_(),
-        "date": pyarrow.date32(),
-        "timestamp": pyarrow.timestamp("us"),
-        "decimal": pyarrow.decimal128(38, 18),
-    }
-    return pyarrow.schema(
-        [pyarrow.field(column.name, types[_type(column)], column.nullable) for column in columns]
-    )
-
-
-def arrow_table(columns: Sequence[Column], rows: Iterable[Row]) -> pyarrow.Table:
-    """The rows as an Arrow table; without columns it still knows how many rows there are."""
-    import pyarrow
-
-    listed = list(rows)
-    schema = arrow_schema(columns)
-    if not columns:
-        return pyarrow.table({"rows": pyarrow.nulls(len(listed))}).select([])
-    vectors = list(zip(*listed, strict=True)) or [()] * len(columns)
-    arrays = [pyarrow.array(v, field.type) for v, field in zip(vectors, schema, strict=True)]
-    return pyarrow.Table.from_arrays(arrays, schema=schema)
 
 
 # Places and complaints

@@ -1,0 +1,72 @@
+"""One expectation, many treatments: every way to compute the same thing, by name.
+
+A treatment evaluates a whole program and answers every relation. The names show in test ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import deltalog
+from deltalog.analysis.stratification import component_partition
+from deltalog.checks.program import check_program
+from deltalog.engines.reference.engine import ReferenceEngine
+from deltalog.language.ast import Constant, Program, Row
+from deltalog.rewrites.desugar import desugar
+from deltalog.rewrites.names import is_generated
+from deltalog.runtime.fixpoint import Mode, install, run
+from deltalog.runtime.limits import Limits
+
+Facts = dict[str, set[Row]]
+Treatment = Callable[[Program, Facts], Facts]
+
+LIMITS = Limits(rounds_max=5_000, facts_max=500_000, seconds_max=60)
+
+
+def evaluated(program: Program, facts: Facts, mode: Mode) -> Facts:
+    """Every relation, by the fixpoint driver on the reference engine, nothing else in between."""
+    checked = check_program(program)
+    core = desugar(program, checked.relations)
+    engine = ReferenceEngine()
+    predicates = set(checked.relations) | {rule.head.predicate for rule in core.rules}
+    for name in predicates:
+        engine.create(name, ())
+    for fact in core.facts:
+        values = tuple(term.value for term in fact.arguments if isinstance(term, Constant))
+        engine.insert(fact.predicate, [values])
+    for name, rows in facts.items():
+        engine.insert(name, rows)
+    run(engine, install(engine, component_partition(core.rules)), LIMITS, mode)
+    return {name: set(engine.rows(name)) for name in predicates if not is_generated(name)}
+
+
+def naive(program: Program, facts: Facts) -> Facts:
+    return evaluated(program, facts, "naive")
+
+
+def semi_naive(program: Program, facts: Facts) -> Facts:
+    return evaluated(program, facts, "semi_naive")
+
+
+def materialized(program: Program, facts: Facts) -> Facts:
+    """Through the database, every view materialised, facts added by a transaction."""
+    return _through_database(program, facts, materialize=True)
+
+
+def magic(program: Program, facts: Facts) -> Facts:
+    """Through the database, every view virtual and asked for by Magic Sets."""
+    return _through_database(program, facts, materialize=False)
+
+
+def _through_database(program: Program, facts: Facts, materialize: bool) -> Facts:
+    database = deltalog.connect(program=program, materialize=materialize, limits=LIMITS)
+    database.apply(insert={name: sorted(rows) for name, rows in facts.items()})
+    return {name: database.facts(name) for name in database.relations}
+
+
+EVALUATIONS: dict[str, Treatment] = {
+    "naive": naive,
+    "semi_naive": semi_naive,
+    "materialized": materialized,
+    "magic": magic,
+}
