@@ -4,10 +4,11 @@ A stratified program has one stable model, so an answer-set solver computes what
 
     v(X, sum(Y)) :- b(X, Y), (c(Y) ; Y > 2).
 
-    bindings__0(V0,V0,V1,V1) :- b(V0,V1), c(V1).          group terms, arguments, all variables
-    bindings__0(V0,V0,V1,V1) :- b(V0,V1), V1 > 2. … (here without the repeated V0)
+    bindings__0(V0,V1,V0,V1) :- b(V0,V1), c(V1).
+    bindings__0(V0,V1,V0,V1) :- b(V0,V1), V1 > 2.
     v(G0,A0) :- bindings__0(G0,_,_,_), A0 = #sum{ E0,W0,W1 : bindings__0(G0,E0,W0,W1) }.
 
+The bindings hold the group terms, the arguments of the aggregates, and all variables.
 Disjunctions are multiplied out. An aggregate ranges over the distinct bindings of all variables
 except wildcards that occur only under `not`. clingo has no fractions: an average leaves clingo as
 sum and count and is divided here, so no rule may use a view with averages.

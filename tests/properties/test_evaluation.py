@@ -6,7 +6,7 @@ from effort import effort
 from hypothesis import given, note
 from hypothesis import strategies as st
 from oracle import clingo_model
-from programs import Facts, programs
+from programs import Facts, base_relations, programs
 from programs import facts as random_facts
 
 import deltalog
@@ -17,8 +17,9 @@ from treatments import EVALUATIONS, LIMITS, naive
 
 @st.composite
 def loaded(draw: st.DrawFn) -> tuple[Program, Facts]:
-    program = draw(programs())
-    return program, draw(random_facts(program.declarations))
+    bases = draw(base_relations())
+    rows = draw(random_facts(bases))
+    return draw(programs(bases=bases)), rows
 
 
 @effort(quick=250, fuzz=2500)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
+from programs import Features, numbered_wildcards, programs
 
 from deltalog.language.ast import (
     AGGREGATES,
@@ -30,7 +31,6 @@ from deltalog.language.functions import INFIX
 from deltalog.language.parser import parse_text
 from deltalog.language.printer import COLUMNS_MAX, print_program
 from deltalog.language.values import INT_MAX, INT_MIN, canonical
-from properties.programs import Features, numbered_wildcards, programs
 
 checked = settings(derandomize=True, max_examples=200, deadline=None)
 
@@ -65,7 +65,7 @@ def _operations(operands: SearchStrategy[Expression]) -> SearchStrategy[Expressi
 
 
 expressions: SearchStrategy[Expression] = st.recursive(
-    variables | constants, _operations, max_leaves=12
+    variables | constants, _operations, max_leaves=5
 )
 atoms = st.builds(Atom, NAMES, st.lists(expressions, max_size=3).map(tuple))
 plain_literals: SearchStrategy[Literal] = st.one_of(
@@ -76,13 +76,12 @@ plain_literals: SearchStrategy[Literal] = st.one_of(
 
 
 def _disjunctions(literals: SearchStrategy[Literal]) -> SearchStrategy[Literal]:
-    branch = st.lists(literals, min_size=1, max_size=3).map(tuple)
+    branch = st.lists(literals, min_size=1, max_size=2).map(tuple)
     return st.builds(Disjunction, st.lists(branch, min_size=2, max_size=3).map(tuple))
 
 
-bodies = st.lists(
-    st.recursive(plain_literals, _disjunctions, max_leaves=8), min_size=1, max_size=4
-).map(tuple)
+literals = plain_literals | _disjunctions(plain_literals | _disjunctions(plain_literals))
+bodies = st.lists(literals, min_size=1, max_size=3).map(tuple)
 aggregates = st.builds(Aggregate, st.sampled_from(AGGREGATES), st.none() | expressions)
 heads = st.builds(Atom, NAMES, st.lists(aggregates | expressions, max_size=3).map(tuple))
 rules = st.builds(Rule, heads, bodies).map(numbered_wildcards)

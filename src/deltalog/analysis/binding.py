@@ -122,8 +122,7 @@ def evaluation_order(
     return tuple(ordered)
 
 
-def _preference(atom: Atom, known: Set[str]) -> tuple[bool, int, int]:
-    """A pure test first, then most bound arguments, then fewest free ones; ties as written."""
+def _preference(atom: Atom, known: Set[str]) -> tuple[bool, int]:
+    """A pure test first, then most bound arguments; ties as written."""
     bound = bound_arguments(atom.arguments, known)
-    free = len(atom.arguments) - bound
-    return (free == 0, bound, -free)
+    return (bound == len(atom.arguments), bound)

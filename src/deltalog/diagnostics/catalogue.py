@@ -46,8 +46,8 @@ NUMBER_OUT_OF_RANGE = Entry(
 BAD_LITERAL = Entry("E0106", "`{text}` is not a {type}")
 RESERVED_NAME = Entry(
     "E0107",
-    "the name `{name}` contains a double underscore",
-    "names with `__` are reserved for predicates made by rewrites",
+    "the name `{name}` is reserved",
+    "names with `__`, and variables like `_1`, are made by rewrites",
 )
 NOT_A_LITERAL = Entry(
     "E0108",

@@ -108,9 +108,12 @@ Literal: TypeAlias = Atom | Negation | Comparison | Disjunction
 
 @dataclass(frozen=True)
 class Rule:
+    """`leads` says that the first atom is small and evaluation should start from it."""
+
     head: Atom
     body: tuple[Literal, ...] = ()
     origin: Origin = field(default=Origin(), compare=False, repr=False)
+    leads: bool = field(default=False, compare=False, repr=False)
 
     @property
     def is_aggregate(self) -> bool:

@@ -116,7 +116,7 @@ def parse_query(text: str) -> Query:
     """A query as written at a prompt: the leading `?` and the final stop may be left out."""
     stripped = text.strip()
     stripped = stripped if stripped.startswith("?") else f"? {stripped}"
-    stripped = stripped if stripped.endswith(".") else f"{stripped}."
+    stripped = stripped if stripped.endswith(".") else f"{stripped}\n."
     program = parse(Source("<query>", stripped))
     if len(program.queries) != 1 or program.rules or program.facts or program.declarations:
         span = Span(Source("<query>", stripped), 0, len(stripped))
@@ -304,7 +304,7 @@ def _problem(entry: catalogue.Entry, span: Span | None, **words: Any) -> _Syntax
 
 
 def _user_name(token: PlacedToken) -> str:
-    if "__" in token:
+    if "__" in token or (token[0] == "_" and token[1:].isdecimal()):
         raise _problem(catalogue.RESERVED_NAME, token.span, name=str(token))
     return str(token)
 
@@ -497,7 +497,8 @@ class _Build(Transformer[Any, Any]):
 
     def integer(self, children: list[Any]) -> Constant:
         (token,) = children
-        value = int(token) if len(token) <= 30 else 10**30
+        digits = token.lstrip("0") or "0"
+        value = int(digits) if len(digits) <= 30 else 10**30
         return Constant(value, "int", token.span)
 
     def floating(self, children: list[Any]) -> Constant:

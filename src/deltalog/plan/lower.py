@@ -6,8 +6,9 @@ is the evaluation order of `analysis/binding.py`, started from the atom whose ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from deltalog.analysis.binding import evaluation_order
 from deltalog.language.ast import (
@@ -32,6 +33,7 @@ from deltalog.plan.nodes import (
     Fixed,
     Match,
     Operand,
+    Overlay,
     Pipeline,
     RulePlan,
     Slot,
@@ -41,33 +43,59 @@ from deltalog.plan.nodes import (
     Window,
 )
 
+Overlays = Mapping[str, Overlay]
 
-def lower(rule: Rule, growing: Set[str]) -> RulePlan:
-    """The plan of a rule; `growing` are the predicates that may grow while it runs."""
+
+def lower(rule: Rule, growing: Set[str], overlays: Overlays = MappingProxyType({})) -> RulePlan:
+    """The plan of a rule; `growing` are the predicates that may grow while it runs.
+
+    `overlays` names the predicates that are not stored but read as a stored relation with changes.
+    """
     body = rule.body
-    moving = [i for i, x in enumerate(body) if isinstance(x, Atom) and x.predicate in growing]
+    grows = {i: _growing_part(literal, growing, overlays) for i, literal in enumerate(body)}
+    moving = [i for i, relation in grows.items() if relation is not None]
     output = _group(rule) if rule.is_aggregate else rule.head.arguments
+    lowering = _Lowering(overlays)
     variants = tuple(
-        _pipeline(body, output, first=position, windows=_windows(moving, position))
+        lowering.pipeline(body, output, first=position, windows=_windows(moving, position))
         for position in moving
     )
-    initial = None if moving else _pipeline(body, output)
+    has_old_rows = all(_predicate(body[i]) in overlays for i in moving)
+    leader = 0 if rule.leads and body and isinstance(body[0], Atom) else None
+    initial = lowering.pipeline(body, output, leader, _windows(moving, len(body)))
     return RulePlan(
         rule.head.predicate,
         variants,
-        initial,
-        tuple(atom.predicate for atom in (body[i] for i in moving) if isinstance(atom, Atom)),
-        _aggregation(rule) if rule.is_aggregate else None,
+        initial if has_old_rows else None,
+        tuple(str(grows[i]) for i in moving),
+        _aggregation(rule, lowering) if rule.is_aggregate else None,
         rule.origin,
     )
 
 
-def lower_all(rules: Iterable[Rule], growing: Set[str]) -> tuple[RulePlan, ...]:
-    return tuple(lower(rule, growing) for rule in rules)
+def lower_all(
+    rules: Iterable[Rule], growing: Set[str], overlays: Overlays = MappingProxyType({})
+) -> tuple[RulePlan, ...]:
+    return tuple(lower(rule, growing, overlays) for rule in rules)
+
+
+def _predicate(literal: Literal) -> str | None:
+    return literal.predicate if isinstance(literal, Atom) else None
+
+
+def _growing_part(literal: Literal, growing: Set[str], overlays: Overlays) -> str | None:
+    """The relation whose new rows are new for this literal: of an overlay, its insertions."""
+    predicate = _predicate(literal)
+    overlay = overlays.get(predicate or "")
+    relation = predicate if overlay is None else overlay.plus
+    return relation if relation in growing else None
 
 
 def _windows(moving: list[int], delta: int) -> dict[int, tuple[Window, int]]:
-    """Atoms before the delta read the old rows, atoms after it all: no pair is joined twice."""
+    """Atoms before the delta read the old rows, atoms after it all: no pair is joined twice.
+
+    With the delta behind the last atom every atom reads its old rows.
+    """
     return {
         position: (
             Window.NEW if position == delta else Window.OLD if position < delta else Window.ALL,
@@ -83,7 +111,7 @@ def _group(rule: Rule) -> tuple[Variable, ...]:
     return tuple(Variable(name) for name in names(*terms))
 
 
-def _aggregation(rule: Rule) -> Aggregation:
+def _aggregation(rule: Rule, lowering: _Lowering) -> Aggregation:
     variables = _binding_names(rule.body)
     given = tuple(variable.name for variable in _group(rule))
     slots = _Slots(given)
@@ -94,7 +122,7 @@ def _aggregation(rule: Rule) -> Aggregation:
         for term in rule.head.arguments
     )
     output = tuple(Variable(name) for name in variables)
-    return Aggregation(head, _pipeline(rule.body, output, given=given))
+    return Aggregation(head, lowering.pipeline(rule.body, output, given=given))
 
 
 def _binding_names(body: tuple[Literal, ...]) -> tuple[str, ...]:
@@ -132,57 +160,72 @@ class _Slots:
         return self.value(expression)
 
 
-def _pipeline(
-    body: tuple[Literal, ...],
-    output: tuple[Term, ...],
-    first: int | None = None,
-    windows: dict[int, tuple[Window, int]] | None = None,
-    given: tuple[str, ...] = (),
-) -> Pipeline:
-    slots = _Slots(given)
-    start = body[first] if first is not None else None
-    assert start is None or isinstance(start, Atom)
-    position_of = {id(literal): i for i, literal in enumerate(body)}
-    steps: list[Step] = []
-    for literal in evaluation_order(body, set(given), start):
-        step = _step(literal, slots)
-        if isinstance(step, Match):
-            window, occurrence = (windows or {}).get(position_of[id(literal)], (Window.ALL, 0))
-            step = replace(step, window=window, occurrence=occurrence)
-        steps.append(step)
-    emitted = tuple(slots.value(term) for term in output)
-    return Pipeline(tuple(steps), emitted, len(slots.of), len(given))
+@dataclass(frozen=True)
+class _Lowering:
+    """Literals to steps, reading states that are not stored through their overlays."""
 
+    overlays: Overlays
+    ranked: Set[str] = frozenset()
 
-def _step(literal: Literal, slots: _Slots) -> Step:
-    match literal:
-        case Atom():
-            return _match(literal, slots)
-        case Negation(atom=atom):
-            key = tuple(
-                (column, slots.value(term))
-                for column, term in enumerate(atom.arguments)
-                if not (isinstance(term, Variable) and term.name not in slots.of)
-            )
-            return Absent(atom.predicate, key)
-        case Comparison():
-            return _comparison(literal, slots)
-    raise AssertionError(f"not in desugared form: {literal}")
+    def pipeline(
+        self,
+        body: tuple[Literal, ...],
+        output: tuple[Term, ...],
+        first: int | None = None,
+        windows: Mapping[int, tuple[Window, int]] = MappingProxyType({}),
+        given: tuple[str, ...] = (),
+    ) -> Pipeline:
+        slots = _Slots(given)
+        start = body[first] if first is not None else None
+        assert start is None or isinstance(start, Atom)
+        position_of = {id(literal): i for i, literal in enumerate(body)}
+        steps: list[Step] = []
+        for literal in evaluation_order(body, set(given), start):
+            step = self._step(literal, slots)
+            if isinstance(step, Match):
+                window, occurrence = windows.get(position_of[id(literal)], (Window.ALL, 0))
+                step = replace(step, window=window, occurrence=occurrence)
+            steps.append(step)
+        emitted = tuple(slots.value(term) for term in output)
+        return Pipeline(tuple(steps), emitted, len(slots.of), len(given))
 
+    def _step(self, literal: Literal, slots: _Slots) -> Step:
+        match literal:
+            case Atom():
+                return self._match(literal, slots)
+            case Negation(atom=atom):
+                key = tuple(
+                    (column, slots.value(term))
+                    for column, term in enumerate(atom.arguments)
+                    if not (isinstance(term, Variable) and term.name not in slots.of)
+                )
+                return Absent(self._relation(atom), key)
+            case Comparison():
+                return _comparison(literal, slots)
+        raise AssertionError(f"not in desugared form: {literal}")
 
-def _match(atom: Atom, slots: _Slots) -> Match:
-    known = set(slots.of)
-    key: list[tuple[int, Slot | Fixed]] = []
-    bind: list[tuple[int, Slot]] = []
-    same: list[tuple[int, Slot]] = []
-    for column, term in enumerate(atom.arguments):
-        if isinstance(term, Variable) and term.name not in slots.of:
-            bind.append((column, slots.new(term.name)))
-        elif isinstance(term, Variable) and term.name not in known:
-            same.append((column, slots.of[term.name]))
-        else:
-            key.append((column, slots.value(term)))
-    return Match(atom.predicate, tuple(key), tuple(bind), tuple(same))
+    def _relation(self, atom: Atom) -> str | Overlay:
+        return self.overlays.get(atom.predicate, atom.predicate)
+
+    def _match(self, atom: Atom, slots: _Slots) -> Match:
+        known = set(slots.of)
+        key: list[tuple[int, Slot | Fixed]] = []
+        bind: list[tuple[int, Slot]] = []
+        same: list[tuple[int, Slot]] = []
+        for column, term in enumerate(atom.arguments):
+            if isinstance(term, Variable) and term.name not in slots.of:
+                bind.append((column, slots.new(term.name)))
+            elif isinstance(term, Variable) and term.name not in known:
+                same.append((column, slots.of[term.name]))
+            else:
+                key.append((column, slots.value(term)))
+        return Match(
+            self._relation(atom),
+            tuple(key),
+            tuple(bind),
+            tuple(same),
+            is_ranked=atom.predicate in self.ranked,
+        )
 
 
 def _comparison(comparison: Comparison, slots: _Slots) -> Step:

@@ -46,6 +46,19 @@ class Compute:
 Operand: TypeAlias = Slot | Fixed | Compute
 
 
+@dataclass(frozen=True)
+class Overlay:
+    """A state that is not stored: a stored relation without `minus` and with `plus`.
+
+    The new state while the old one is stored, the old one after an update in place (the logical
+    rollback of Risch & Sköld 1999), or what is left after deletions. Nothing is copied.
+    """
+
+    stored: str
+    minus: str
+    plus: str | None = None
+
+
 class Window(Enum):
     """Which rows of a relation a match reads, seen from the last time the rule read it."""
 
@@ -58,22 +71,25 @@ class Window(Enum):
 class Match:
     """For every row whose `key` columns have these values, bind the others.
 
-    `same` holds columns that must equal a slot bound by this very match: `edge(X, X)`.
+    `same` holds columns that must equal a slot bound by this very match: `edge(X, X)`. Of an
+    overlay only the `plus` rows can be new. A ranked match reads only rows that are older than the
+    fact whose support is examined.
     """
 
-    relation: str
+    relation: str | Overlay
     key: tuple[tuple[int, Slot | Fixed], ...] = ()
     bind: tuple[tuple[int, Slot], ...] = ()
     same: tuple[tuple[int, Slot], ...] = ()
     window: Window = Window.ALL
     occurrence: int = 0
+    is_ranked: bool = False
 
 
 @dataclass(frozen=True)
 class Absent:
     """Go on only if no row has these values in its `key` columns."""
 
-    relation: str
+    relation: str | Overlay
     key: tuple[tuple[int, Slot | Fixed], ...] = ()
 
 
@@ -148,3 +164,20 @@ class RulePlan:
         own = (self.initial,) if self.initial is not None else ()
         bindings = (self.aggregation.bindings,) if self.aggregation is not None else ()
         return (*own, *self.variants, *bindings)
+
+
+@dataclass(frozen=True)
+class RankedDeletion:
+    """Estimate the deletions of a recursive component, stopping where support remains.
+
+    Per predicate: `suspects` are the facts that lost a derivation to begin with, `deleted` receives
+    those that must go. `lost` holds, for a deleted fact (its columns given), the heads of all rules
+    of the component that used it; `support` the rules that may still derive a fact (its columns
+    given) from standing facts of lower rank.
+    """
+
+    predicates: tuple[str, ...]
+    suspects: tuple[str, ...]
+    deleted: tuple[str, ...]
+    lost: tuple[tuple[tuple[str, Pipeline], ...], ...]
+    support: tuple[tuple[Pipeline, ...], ...]

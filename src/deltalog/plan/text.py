@@ -11,6 +11,7 @@ from deltalog.plan.nodes import (
     Fixed,
     Match,
     Operand,
+    Overlay,
     Pipeline,
     RulePlan,
     Slot,
@@ -62,14 +63,21 @@ def _step(step: Step) -> str:
             parts = [f"#{column}={_operand(value)}" for column, value in (*step.key, *step.same)]
             key = f" where {', '.join(parts)}" if parts else ""
             bind = ", ".join(f"{_operand(slot)}=#{column}" for column, slot in step.bind)
-            return f"match {rows}{step.relation}{key}" + (f" -> {bind}" if bind else "")
+            return f"match {rows}{_relation(step.relation)}{key}" + (f" -> {bind}" if bind else "")
         case Absent():
             key = ", ".join(f"#{column}={_operand(value)}" for column, value in step.key)
-            return f"absent {step.relation}" + (f" where {key}" if key else "")
+            return f"absent {_relation(step.relation)}" + (f" where {key}" if key else "")
         case Test():
             return f"test {_operand(step.left)} {step.operator} {_operand(step.right)}"
         case Assign():
             return f"let {_operand(step.slot)} = {_operand(step.value)}"
+
+
+def _relation(relation: str | Overlay) -> str:
+    if isinstance(relation, str):
+        return relation
+    plus = f" with {relation.plus}" if relation.plus is not None else ""
+    return f"[{relation.stored} without {relation.minus}{plus}]"
 
 
 def _operand(operand: Operand) -> str:

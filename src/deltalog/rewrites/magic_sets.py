@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from deltalog.analysis.binding import binds, evaluation_order
 from deltalog.language.ast import Aggregate, Atom, Constant, Literal, Negation, Rule, Term, Variable
@@ -53,13 +54,34 @@ class _Asked:
 
 def magic_sets(rules: Iterable[Rule], root: str, stored: Set[str]) -> tuple[Rule, ...]:
     """The rules that compute `root` and only what it needs; `stored` predicates are just read."""
+    return asked_rules(rules, (root,), stored)
+
+
+def asked_rules(
+    rules: Iterable[Rule],
+    roots: Iterable[str],
+    stored: Set[str],
+    *,
+    is_supplementary: bool = True,
+    is_adorned: bool = True,
+    asked_instead: Mapping[str, str] = MappingProxyType({}),
+    rewrite: str = "magic_sets",
+) -> tuple[Rule, ...]:
+    """The rules of the roots as they are, and of everything they ask for only what they ask.
+
+    `is_supplementary` names prefixes that are needed twice. Without `is_adorned` the answers to all
+    questions about a predicate share its own name. A literal of a predicate in `asked_instead` is
+    read as it is, and its question goes to another predicate.
+    """
     by_head: dict[str, list[Rule]] = {}
     for rule in rules:
         by_head.setdefault(rule.head.predicate, []).append(rule)
-    rewriting = _Rewriting(stored, _totals(by_head))
+    options = _Options(frozenset(stored), is_supplementary, is_adorned, asked_instead, rewrite)
+    rewriting = _Rewriting(options, _totals(by_head))
     result: list[Rule] = []
-    for number, rule in enumerate(by_head.get(root, ()), start=1):
-        result += rewriting.answer(rule, number, None)
+    for root in roots:
+        for number, rule in enumerate(by_head.get(root, ()), start=1):
+            result += rewriting.answer(rule, number, None)
     seen: set[_Asked] = set()
     while rewriting.waiting:
         asked = rewriting.waiting.pop(0)
@@ -69,6 +91,15 @@ def magic_sets(rules: Iterable[Rule], root: str, stored: Set[str]) -> tuple[Rule
         for number, rule in enumerate(by_head.get(asked.predicate, ()), start=1):
             result += rewriting.answer(rule, number, asked)
     return tuple(dict.fromkeys(result))
+
+
+@dataclass(frozen=True)
+class _Options:
+    stored: frozenset[str]
+    is_supplementary: bool
+    is_adorned: bool
+    asked_instead: Mapping[str, str]
+    rewrite: str
 
 
 def _totals(by_head: Mapping[str, Iterable[Rule]]) -> Mapping[str, Set[int]]:
@@ -86,48 +117,64 @@ def _totals(by_head: Mapping[str, Iterable[Rule]]) -> Mapping[str, Set[int]]:
 
 @dataclass
 class _Rewriting:
-    stored: Set[str]
+    options: _Options
     totals: Mapping[str, Set[int]]
     waiting: list[_Asked] = field(default_factory=list)
 
     def answer(self, rule: Rule, number: int, asked: _Asked | None) -> Iterator[Rule]:
         """The answer rule, the supplementary rules and the questions made from one rule."""
-        origin = Origin.made_by("magic_sets", rule.origin)
+        origin = Origin.made_by(self.options.rewrite, rule.origin)
         name = rule.head.predicate if asked is None else asked.name
         prefix: list[Literal] = [] if asked is None else [asked.magic(rule.head)]
         bound = set(variable_names(*prefix))
-        order = evaluation_order(rule.body, bound)
+        order = self._order(rule, bound, asked is None)
         cuts = 0
         for position, literal in enumerate(order):
             atom = literal.atom if isinstance(literal, Negation) else literal
-            if not isinstance(atom, Atom) or atom.predicate in self.stored:
+            if not isinstance(atom, Atom) or atom.predicate in self.options.stored:
                 prefix.append(literal)
                 bound |= binds(literal, bound)
                 continue
-            if len(prefix) > 1:
+            if len(prefix) > 1 and self.options.is_supplementary:
                 cuts += 1
                 kept = _kept(rule, prefix, order[position:])
                 supplementary = Atom(names.supplementary(name, number, cuts), kept)
-                yield Rule(supplementary, tuple(prefix), origin)
+                yield Rule(supplementary, tuple(prefix), origin, leads=True)
                 prefix = [supplementary]
             question = self._question(atom, bound)
             magic = question.magic(atom)
             if prefix != [magic]:
-                yield Rule(magic, tuple(prefix), origin)
-            answered = Atom(question.name, atom.arguments, atom.span)
+                yield Rule(magic, tuple(prefix), origin, leads=True)
+            answered = Atom(self._read(atom, question), atom.arguments, atom.span)
             prefix.append(Negation(answered) if isinstance(literal, Negation) else answered)
             bound |= binds(literal, bound)
-        yield Rule(Atom(name, rule.head.arguments, rule.head.span), tuple(prefix), origin)
+        head = rule.head.predicate if asked is None or not self.options.is_adorned else asked.name
+        yield Rule(
+            Atom(head, rule.head.arguments, rule.head.span), tuple(prefix), origin, leads=True
+        )
+
+    def _order(self, rule: Rule, bound: Set[str], is_root: bool) -> tuple[Literal, ...]:
+        """A root that has a leading atom starts from it; everything else from what is bound."""
+        first = rule.body[0] if rule.body else None
+        leads = is_root and rule.leads and isinstance(first, Atom)
+        return evaluation_order(rule.body, bound, first if leads else None)  # type: ignore[arg-type]
 
     def _question(self, atom: Atom, bound: Set[str]) -> _Asked:
-        totals = self.totals.get(atom.predicate, frozenset())
+        predicate = self.options.asked_instead.get(atom.predicate, atom.predicate)
+        totals = self.totals.get(predicate, frozenset())
         adornment = "".join(
             "b" if position not in totals and _is_bound(term, bound) else "f"
             for position, term in enumerate(atom.arguments)
         )
-        asked = _Asked(atom.predicate, adornment)
+        asked = _Asked(predicate, adornment)
         self.waiting.append(asked)
         return asked
+
+    def _read(self, atom: Atom, question: _Asked) -> str:
+        """The predicate a literal reads its answers from."""
+        if atom.predicate in self.options.asked_instead or not self.options.is_adorned:
+            return atom.predicate
+        return question.name
 
 
 def _is_bound(term: Term, bound: Set[str]) -> bool:

@@ -34,6 +34,69 @@ def supplementary(adorned_predicate: str, rule: int, position: int) -> str:
     return f"{adorned_predicate}__{rule}_{position}"
 
 
+# --- states and changes of a predicate -----------------------------------------------------------
+
+
+def plus(predicate: str) -> str:
+    """What a transaction really adds to it."""
+    return f"{predicate}__plus"
+
+
+def minus(predicate: str) -> str:
+    """What a transaction really takes from it."""
+    return f"{predicate}__minus"
+
+
+def new(predicate: str) -> str:
+    """Its state after the transaction."""
+    return f"{predicate}__new"
+
+
+def old(predicate: str) -> str:
+    """Its state before the transaction, where the store has been updated in place."""
+    return f"{predicate}__old"
+
+
+def deleted(predicate: str) -> str:
+    """An estimate of what is taken: facts that lost a derivation."""
+    return f"{predicate}__del"
+
+
+def kept(predicate: str) -> str:
+    """Its old state without the estimated deletions."""
+    return f"{predicate}__kept"
+
+
+def rederived(predicate: str) -> str:
+    """Estimated deletions that have another derivation."""
+    return f"{predicate}__red"
+
+
+def inserted(predicate: str) -> str:
+    """Facts that gained a derivation and are not kept anyway."""
+    return f"{predicate}__ins"
+
+
+def returned(predicate: str) -> str:
+    """What joins the kept facts to form the new state: rederived and inserted ones."""
+    return f"{predicate}__add"
+
+
+def suspect(predicate: str) -> str:
+    """Facts that lost a derivation to a change below their component."""
+    return f"{predicate}__suspect"
+
+
+def touched(predicate: str) -> str:
+    """Groups of an aggregate with a binding that came or went."""
+    return f"{predicate}__touched"
+
+
+def current(predicate: str) -> str:
+    """The rows that touched groups have after the transaction."""
+    return f"{predicate}__now"
+
+
 def is_generated(predicate: str) -> bool:
     return "__" in predicate
 

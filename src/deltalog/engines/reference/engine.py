@@ -20,6 +20,7 @@ from deltalog.plan.nodes import (
     Fixed,
     Match,
     Operand,
+    Overlay,
     Pipeline,
     RulePlan,
     Slot,
@@ -169,21 +170,35 @@ class ReferenceEngine:
                     yield from self._steps(pipeline, number + 1, slots, read)
 
     def _matches(self, step: Match, slots: Slots, read: list[int]) -> Iterable[Row]:
-        relation = self.relations[step.relation]
-        start, end = 0, relation.end
-        if step.window is Window.NEW:
-            start = read[step.occurrence]
-        elif step.window is Window.OLD:
-            end = read[step.occurrence]
         columns = tuple(column for column, _ in step.key)
         key = tuple(_plain(value, slots) for _, value in step.key)
-        return relation.matching(columns, key, start, end)
+        if isinstance(step.relation, Overlay):
+            kept = self._kept(step.relation, columns, key) if step.window is not Window.NEW else ()
+            if step.relation.plus is None:
+                return kept
+            plus = self.relations[step.relation.plus]
+            return [*kept, *_in_window(plus, step, columns, key, read)]
+        return _in_window(self.relations[step.relation], step, columns, key, read)
+
+    def _kept(self, overlay: Overlay, columns: tuple[int, ...], key: Row) -> list[Row]:
+        """What an overlay has of its stored relation."""
+        stored, minus = self.relations[overlay.stored], self.relations[overlay.minus].position
+        return [row for row in stored.matching(columns, key, 0, stored.end) if row not in minus]
 
     def _exists(self, step: Absent, slots: Slots) -> bool:
-        relation = self.relations[step.relation]
-        columns = tuple(column for column, _ in step.key)
-        key = tuple(_plain(value, slots) for _, value in step.key)
-        return bool(relation.matching(columns, key, 0, relation.end))
+        as_match = Match(step.relation, step.key)
+        return bool(self._matches(as_match, slots, []))
+
+
+def _in_window(
+    relation: Relation, step: Match, columns: tuple[int, ...], key: Row, read: list[int]
+) -> Iterable[Row]:
+    start, end = 0, relation.end
+    if step.window is Window.NEW:
+        start = read[step.occurrence]
+    elif step.window is Window.OLD:
+        end = read[step.occurrence]
+    return relation.matching(columns, key, start, end)
 
 
 def _plain(value: Slot | Fixed, slots: Slots) -> Value:

@@ -1,0 +1,96 @@
+"""`deltalog check`: all problems of a program at once, or one line that says it is fine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from deltalog.checks.program import CheckedProgram, check_program
+from deltalog.cli.exit_codes import ExitCode, exit_code_of
+from deltalog.cli.messages import report
+from deltalog.cli.opening import STANDARD_INPUT, read_and_parse
+from deltalog.cli.progress import Progress
+from deltalog.cli.terminal import counted, write_message, write_result
+from deltalog.diagnostics.report import DeltalogError, Diagnostic
+from deltalog.source import Span
+
+EXAMPLE = "deltalog check graph.dl"
+
+
+def check(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE", help="Programs, each checked alone; `-` reads standard input."
+        ),
+    ],
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Write the problems as a JSON array to standard output."),
+    ] = False,
+) -> None:
+    """Check programs and report every problem found."""
+    code = ExitCode.FINE
+    records: list[dict[str, Any]] = []
+    for file in files:
+        try:
+            checked = check_program(read_and_parse(file, Progress()))
+        except DeltalogError as error:
+            code = max(code, exit_code_of(error))
+            records += [_record(diagnostic, file) for diagnostic in error.diagnostics]
+            if not as_json:
+                report(error)
+                write_message(f"{_name(file)}: {counted(len(error.diagnostics), 'problem')}")
+        else:
+            if not as_json:
+                write_result(f"{_name(file)}: {_summary(checked)}")
+    if as_json:
+        write_result(json.dumps(records, indent=2, ensure_ascii=False))
+    raise typer.Exit(code)
+
+
+def _name(file: Path) -> str:
+    return "<stdin>" if file == STANDARD_INPUT else str(file)
+
+
+def _summary(checked: CheckedProgram) -> str:
+    kinds = [relation.kind for relation in checked.relations.values()]
+    base, views = kinds.count("base"), kinds.count("view")
+    strata = max(checked.stratification.stratum_of.values(), default=0)
+    return (
+        f"{counted(len(kinds), 'relation')} ({base} base, {counted(views, 'view')}), "
+        f"{counted(len(checked.program.rules), 'rule')}, "
+        f"{strata} {'stratum' if strata == 1 else 'strata'}"
+    )
+
+
+# --- JSON
+
+
+def _record(diagnostic: Diagnostic, file: Path) -> dict[str, Any]:
+    labels = [_place(label.span) | {"text": label.text} for label in diagnostic.labels]
+    nowhere = {"file": _name(file), "line": None, "column": None, "end": None}
+    place = _place(diagnostic.labels[0].span) if diagnostic.labels else nowhere
+    return {
+        "code": diagnostic.code,
+        "message": diagnostic.message,
+        **place,
+        "labels": labels,
+        "note": diagnostic.note,
+        "hint": diagnostic.hint,
+    }
+
+
+def _place(span: Span) -> dict[str, Any]:
+    """Lines and columns count from one; `end` is the first place behind."""
+    line, column = span.source.position(span.start)
+    end_line, end_column = span.source.position(span.end)
+    return {
+        "file": span.source.name,
+        "line": line,
+        "column": column,
+        "end": {"line": end_line, "column": end_column},
+    }

@@ -1,0 +1,162 @@
+"""The commands of the prompt: what begins with a colon.
+
+A command may be shortened as long as it stays the only one: `:q` quits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal as OneOf
+
+from deltalog.analysis.columns import Relation
+from deltalog.cli.explanation import explanation_text, strata_text
+from deltalog.cli.opening import Assignment
+from deltalog.cli.session import Session
+from deltalog.cli.terminal import counted
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError
+from deltalog.diagnostics.similar import did_you_mean
+from deltalog.language.ast import Declaration, Program, Row
+from deltalog.language.parser import parse_query
+from deltalog.language.printer import print_declaration, print_program, print_rule
+from deltalog.language.values import print_value, sort_key
+from deltalog.runtime.explain import explain, strata
+
+
+class SessionEnd(Exception):  # noqa: N818 - no error
+    """The session is over."""
+
+
+class CommandUsageError(Exception):
+    """A command was not called as it should be."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """`usage` shows the arguments; `run` yields lines as they become known."""
+
+    name: str
+    usage: str
+    help: str
+    run: Callable[[Session, str], Iterator[str]]
+
+
+def run_command(session: Session, line: str) -> Iterator[str]:
+    """The lines that `:name arguments` gives."""
+    name, _, arguments = line.strip().partition(" ")
+    return _found(name).run(session, arguments.strip())
+
+
+def _found(name: str) -> Command:
+    fitting = [command for command in COMMANDS if command.name.startswith(name)]
+    if name in NAMES:
+        return next(command for command in fitting if command.name == name)
+    if len(fitting) == 1 and name != ":":
+        return fitting[0]
+    hint = did_you_mean(name, NAMES) or f"the commands are {' '.join(NAMES)}"
+    raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="command", name=name, hint=hint)])
+
+
+def fact_text(name: str, row: Row) -> str:
+    """A fact as it would be written.
+
+    >>> fact_text("salary", ("ann", 5)), fact_text("rainy", ())
+    ('salary("ann", 5).', 'rainy.')
+    """
+    values = ", ".join(print_value(value) for value in row)
+    return f"{name}({values})." if row else f"{name}."
+
+
+# --- the commands
+
+
+STATEMENTS = (
+    ("? path(1, Y).", "ask a query"),
+    ("path(X, Y) :- edge(X, Y).", "add a rule, a declaration or a fact to the program"),
+    ("+edge(1, 2). -edge(2, 3).", "insert and delete facts; what stands together is one change"),
+    ('include "more.dl".', "add a whole file"),
+)
+
+
+def _help(session: Session, arguments: str) -> Iterator[str]:
+    rows = [*STATEMENTS, *((command.usage, command.help) for command in COMMANDS)]
+    width = max(len(usage) for usage, _ in rows)
+    yield "A statement ends with a full stop and may take several lines."
+    for usage, text in rows:
+        yield f"  {usage:<{width}}  {text}"
+
+
+def _list(session: Session, arguments: str) -> Iterator[str]:
+    relations = session.database.relations
+    program = session.program
+    facts = tuple(fact for fact in program.facts if relations[fact.predicate].kind == "view")
+    text = print_program(Program(program.declarations, program.rules, facts))
+    if text:
+        yield text.rstrip("\n")
+    for name, relation in relations.items():
+        if relation.kind == "base":
+            yield f"% {name}: {counted(len(session.database.facts(name)), 'fact')}"
+
+
+def _schema(session: Session, arguments: str) -> Iterator[str]:
+    relations = session.database.relations
+    for name in [arguments] if arguments else relations:
+        count = len(session.database.facts(name))  # an unknown name is reported here
+        yield f"{_declaration(relations[name])}  % {counted(count, 'fact')}"
+        if arguments:
+            rules = (rule for rule in session.program.rules if rule.head.predicate == name)
+            yield from map(print_rule, rules)
+
+
+def _declaration(relation: Relation) -> str:
+    storage: OneOf["virtual"] | None = "virtual" if relation.storage == "virtual" else None
+    return print_declaration(Declaration(relation.kind, relation.name, relation.columns, storage))
+
+
+def _facts(session: Session, arguments: str) -> Iterator[str]:
+    if not arguments:
+        raise CommandUsageError(":facts NAME")
+    for row in sorted(session.database.facts(arguments), key=sort_key):
+        yield fact_text(arguments, row)
+
+
+def _load(session: Session, arguments: str) -> Iterator[str]:
+    relation, _, file = arguments.partition(" ")
+    path = file.strip().strip("\"'")
+    if not path:
+        raise CommandUsageError(":load RELATION FILE")
+    change = session.load([Assignment(relation, Path(path).expanduser())])
+    for name in change.relations:
+        new, gone = len(change.inserted[name]), len(change.deleted[name])
+        yield f"% {name}: {new:,} new" + (f", {gone:,} gone" if gone else "")
+    if not change:
+        yield "% nothing new"
+
+
+def _explain(session: Session, arguments: str) -> Iterator[str]:
+    query = parse_query(arguments) if arguments else None
+    sections = ("strata", "dependencies", "rules", "plan") if query is None else ("rules", "plan")
+    yield explanation_text(explain(session.database, query), sections)
+
+
+def _strata(session: Session, arguments: str) -> Iterator[str]:
+    yield strata_text(strata(session.database.checked))
+
+
+def _quit(session: Session, arguments: str) -> Iterator[str]:
+    raise SessionEnd
+
+
+COMMANDS = (
+    Command(":help", ":help", "show this", _help),
+    Command(":list", ":list", "show the program", _list),
+    Command(":schema", ":schema [NAME]", "show the columns of all relations, or of one", _schema),
+    Command(":facts", ":facts NAME", "show all facts of a relation or view", _facts),
+    Command(":load", ":load RELATION FILE", "load a .csv, .tsv, .jsonl or .parquet file", _load),
+    Command(":explain", ":explain [QUERY]", "show what becomes of a query", _explain),
+    Command(":strata", ":strata", "show the strata of the program", _strata),
+    Command(":quit", ":quit", "end, as does the end of the input", _quit),
+)
+NAMES = tuple(command.name for command in COMMANDS)

@@ -1,0 +1,103 @@
+"""How a command ends: which code for which kind of problem, and never a Python traceback for it.
+
+`exit_codes()` stands around every command. A `DeltalogError` is reported on standard error and
+becomes its code; a reader that has gone away (`deltalog run … | head`) is no problem at all.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from enum import IntEnum
+
+import typer
+
+from deltalog.cli.messages import report
+from deltalog.cli.terminal import write_message
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError, DeltalogError, LimitError
+
+
+class ExitCode(IntEnum):
+    FINE = 0
+    WRONG = 1
+    USAGE = 2
+    LIMIT = 3
+    FILE = 4
+    INTERRUPTED = 130
+
+
+MEANINGS = {
+    ExitCode.FINE: "all went well, also when the reader of a pipe went away early",
+    ExitCode.WRONG: "the program, a query or the data is wrong; the problems are on standard error",
+    ExitCode.USAGE: "the command was not called as it should be",
+    ExitCode.LIMIT: "a limit was reached (rounds, facts, seconds, or memory)",
+    ExitCode.FILE: "a file cannot be read or written",
+    ExitCode.INTERRUPTED: "interrupted from the keyboard",
+}
+
+_FILE_CODES = {
+    entry.code
+    for entry in (
+        catalogue.CANNOT_READ,
+        catalogue.CANNOT_WRITE,
+        catalogue.PROGRAM_NOT_FOUND,
+        catalogue.UNKNOWN_FORMAT,
+    )
+}
+
+
+def exit_code_of(error: DeltalogError) -> ExitCode:
+    if isinstance(error, LimitError):
+        return ExitCode.LIMIT
+    return ExitCode.FILE if _FILE_CODES & set(error.codes) else ExitCode.WRONG
+
+
+@contextmanager
+def exit_codes() -> Iterator[None]:
+    """Turn whatever ends the block into an exit code."""
+    try:
+        with _reported():
+            yield
+    except BrokenPipeError:
+        _discard_output()
+        raise typer.Exit(ExitCode.FINE) from None
+
+
+@contextmanager
+def _reported() -> Iterator[None]:
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except DeltalogError as error:
+        _end(error, exit_code_of(error))
+    except KeyboardInterrupt:
+        _end("interrupted", ExitCode.INTERRUPTED)
+    except MemoryError:
+        _end("out of memory; `--facts-max` sets an earlier end", ExitCode.LIMIT)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        name = error.filename or "standard output"
+        _end(DataError([catalogue.CANNOT_WRITE.at(None, name=name, reason=reason)]), ExitCode.FILE)
+
+
+def _end(problem: DeltalogError | str, code: ExitCode) -> None:
+    with suppress(BrokenPipeError):  # as in `deltalog check … 2>&1 | head`
+        if isinstance(problem, DeltalogError):
+            report(problem)
+        else:
+            write_message(problem)
+    raise typer.Exit(code) from None
+
+
+def _discard_output() -> None:
+    """Let Python flush into nothing when it ends."""
+    with suppress(OSError, ValueError):
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, sys.stdout.fileno())

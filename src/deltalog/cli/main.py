@@ -1,0 +1,86 @@
+"""The `deltalog` command: one file per subcommand, put together here."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from deltalog import __version__
+from deltalog.cli import check, explain, query, repl, run
+from deltalog.cli.exit_codes import MEANINGS, exit_codes
+
+EXAMPLE = "deltalog run graph.dl"
+
+
+class _Commands(TyperGroup):
+    """Every subcommand runs inside `exit_codes`."""
+
+    def invoke(self, ctx: Any) -> Any:
+        with exit_codes():
+            return super().invoke(ctx)
+
+
+_ENDING = "Exit codes: " + "; ".join(f"{code.value} {text}" for code, text in MEANINGS.items())
+
+app = typer.Typer(
+    name="deltalog",
+    cls=_Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    epilog=f"{_ENDING}.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"deltalog {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def deltalog(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and end."
+        ),
+    ] = False,
+) -> None:
+    """Deltalog: derived data that stays true while base data changes."""
+
+
+for _module, _command in (
+    (check, check.check),
+    (run, run.run),
+    (query, query.query),
+    (explain, explain.explain),
+    (repl, repl.repl),
+):
+    app.command(epilog=f"Example: {_module.EXAMPLE}")(_command)
+
+
+def main() -> None:
+    """The entry point of the installed command."""
+    _prepare_streams()
+    app(prog_name="deltalog")
+
+
+def _prepare_streams() -> None:
+    """Programs are UTF-8 wherever they come from; what cannot be shown is shown as an escape."""
+    sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115 - None when closed
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    with suppress(AttributeError, ValueError):
+        sys.stdin.reconfigure(encoding="utf-8", errors="strict")  # type: ignore[union-attr]
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        sys.stderr.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+
+
+if __name__ == "__main__":
+    main()

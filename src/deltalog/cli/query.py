@@ -1,0 +1,113 @@
+"""`deltalog query`: answer queries given on the command line, deriving only what they need.
+
+Views stay virtual unless they are declared `materialized`, so a query such as `path(1, Y)` is
+rewritten by Magic Sets and touches nothing but the paths that start at 1. `--stats` shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from deltalog.checks.program import check_query
+from deltalog.cli.opening import assignments, files_in, load, open_program, read_and_parse
+from deltalog.cli.options import (
+    FACTS_MAX,
+    ROUNDS_MAX,
+    SECONDS_MAX,
+    Facts,
+    FactsDirectory,
+    FactsMax,
+    Format,
+    FormatOption,
+    ProgramFile,
+    RoundsMax,
+    SecondsMax,
+)
+from deltalog.cli.progress import Progress
+from deltalog.cli.results import Result, query_result, show_results
+from deltalog.cli.terminal import counted, write_message
+from deltalog.diagnostics.report import Diagnostic, ProgramError, raise_if_any
+from deltalog.language.ast import Query
+from deltalog.language.parser import parse_query
+from deltalog.language.printer import print_query
+from deltalog.runtime.database import Database
+from deltalog.runtime.fixpoint import Statistics
+from deltalog.runtime.limits import Limits
+
+EXAMPLE = "deltalog query graph.dl 'path(1, Y)' --facts edge=edges.csv --stats"
+
+
+def query(
+    file: ProgramFile,
+    queries: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="QUERY",
+            help="What is asked, as in 'path(1, Y), not edge(1, Y)'; "
+            "the `?` and the final stop may be left out.",
+        ),
+    ],
+    facts: Facts = None,
+    facts_dir: FactsDirectory = None,
+    stats: Annotated[
+        bool,
+        typer.Option("--stats", help="Show on standard error what was derived on the way."),
+    ] = False,
+    format_: FormatOption = Format.TABLE,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit", metavar="ROWS", min=0, help="Show so many rows of each answer, 0 for all."
+        ),
+    ] = None,
+    rounds_max: RoundsMax = ROUNDS_MAX,
+    facts_max: FactsMax = FACTS_MAX,
+    seconds_max: SecondsMax = SECONDS_MAX,
+) -> None:
+    """Answer queries, deriving only what they need."""
+    progress = Progress()
+    loaded = assignments(facts, "--facts")
+    program = read_and_parse(file, progress)
+    limits = Limits(rounds_max, facts_max, seconds_max)
+    database = open_program(program, limits, progress, materialize=False)
+    asked = _checked(queries, database)
+    load(database, (*files_in(facts_dir, database), *loaded), progress)
+    show_results(_answers(database, asked, stats, progress), format_, limit or None)
+
+
+def _checked(texts: Sequence[str], database: Database) -> list[Query]:
+    """All queries, or the problems of all of them."""
+    asked: list[Query] = []
+    problems: list[Diagnostic] = []
+    for text in texts:
+        try:
+            parsed = parse_query(text)
+            check_query(parsed, database.relations)
+            asked.append(parsed)
+        except ProgramError as error:
+            problems += error.diagnostics
+    raise_if_any(problems)
+    return asked
+
+
+def _answers(
+    database: Database, asked: Sequence[Query], stats: bool, progress: Progress
+) -> Iterator[Result]:
+    for each in asked:
+        with progress.phase("answering"):
+            rows = database.query(each)
+        if stats:
+            _show_statistics(each, rows.statistics)
+        yield query_result(each, rows)
+
+
+def _show_statistics(asked: Query, statistics: Statistics) -> None:
+    counts = sorted(statistics.generated.items(), key=lambda item: (-item[1], item[0]))
+    lines = [f"  {count:>12,}  {name}" for name, count in counts]
+    title = f"{print_query(asked)}  "
+    title += f"{counted(statistics.rounds, 'round')}, {counted(statistics.total, 'fact')}"
+    write_message(Text("\n".join((title, *lines)), style="dim"))

@@ -1,0 +1,122 @@
+"""The reference of the command line, made from the commands themselves: `docs/cli.md`.
+
+    python -m deltalog.cli.reference > docs/cli.md
+
+A test compares the two, so an option cannot change without its documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from typing import Any
+
+from typer.main import get_command
+
+from deltalog.cli import main
+from deltalog.cli.commands import COMMANDS, STATEMENTS
+from deltalog.cli.exit_codes import MEANINGS
+
+INTRODUCTION = """\
+# The `deltalog` command
+
+*Made from the commands' own help by `python -m deltalog.cli.reference`; do not edit.*
+
+Results go to standard output, everything else (problems, notes, progress, statistics) to standard
+error. Progress is shown only on a terminal, and only when something takes longer than a second.
+Colour is used on terminals; `NO_COLOR=1` turns it off. Every command has `--help`, and
+`deltalog --install-completion` teaches your shell to complete.
+
+Files of facts are CSV or TSV (with a header that names the columns, or without), JSON Lines or
+Parquet; the suffix says which. Several files are loaded in one transaction: all of them or none.
+
+Answers are tables to read, or with `--format json` one line for each row, always of the shape
+`{"query": "? path(1, Y).", "row": {"Y": 2}}` (`"relation"` instead of `"query"` for whole
+relations), or with `--format csv` a header and rows, several answers separated by a blank line. A
+query without variables is `true` or `false`; in JSON it has one empty row or none, in CSV a column
+`holds`. In JSON, dates, timestamps and decimals are strings."""
+
+PROMPT = """\
+Queries in FILE are not answered; they are typed. A statement that is refused changes nothing. A
+script goes on with its next line and ends with the exit code of its first problem. Changes are
+printed as they would be typed."""
+
+
+def reference() -> str:
+    """The whole page."""
+    group: Any = get_command(main.app)
+    sections = [INTRODUCTION, _exit_codes(), _section("deltalog", group, main.EXAMPLE)]
+    for name, command in group.commands.items():
+        example = command.epilog.removeprefix("Example: ")
+        sections.append(_section(f"deltalog {name}", command, example))
+    sections += [PROMPT, _table("at the prompt", _prompt())]
+    return "\n\n".join(sections) + "\n"
+
+
+def _prompt() -> Iterator[tuple[str, str]]:
+    for usage, text in STATEMENTS:
+        yield f"`{usage}`", text
+    for command in COMMANDS:
+        yield f"`{command.usage}`", command.help
+
+
+def _exit_codes() -> str:
+    rows = [f"| {code.value} | {text} |" for code, text in MEANINGS.items()]
+    return "\n".join(("## Exit codes", "", "| code | meaning |", "| --- | --- |", *rows))
+
+
+def _section(title: str, command: Any, example: str) -> str:
+    arguments = [p for p in command.params if p.param_type_name == "argument"]
+    options = [p for p in command.params if p.param_type_name == "option" and _is_ours(p)]
+    parts = [f"## {title}", f"```sh\n{example}\n```", command.help, _usage(title, arguments)]
+    if hasattr(command, "commands"):
+        parts.append(
+            _table("command", ((f"`{n}`", _first(c)) for n, c in command.commands.items()))
+        )
+    if arguments:
+        parts.append(_table("argument", ((f"`{p.metavar}`", p.help) for p in arguments)))
+    parts.append(_table("option", (_option(option) for option in options)))
+    return "\n\n".join(parts)
+
+
+def _is_ours(option: Any) -> bool:
+    """Whether its help is written here; typer's own differs from version to version."""
+    return not option.name.endswith("_completion")
+
+
+def _first(command: Any) -> str:
+    return str(command.help).split("\n", 1)[0]
+
+
+def _usage(title: str, arguments: list[Any]) -> str:
+    words = [title, "[OPTIONS]"]
+    for argument in arguments:
+        word = f"{argument.metavar}..." if argument.nargs == -1 else str(argument.metavar)
+        words.append(word if argument.required else f"[{word}]")
+    if title == "deltalog":
+        words.append("COMMAND ...")
+    return f"Usage: `{' '.join(words)}`"
+
+
+def _option(option: Any) -> tuple[str, str]:
+    value = "" if option.is_flag else f" {option.metavar}"
+    names = ", ".join(f"`{name}{value}`" for name in option.opts)
+    return names, f"{option.help}{_default(option)}"
+
+
+def _default(option: Any) -> str:
+    value = option.default
+    if option.is_flag or value is None or value == [] or callable(value):
+        return ""
+    shown = value.value if isinstance(value, Enum) else f"{value:,}".removesuffix(".0")
+    return f" Default: {shown}."
+
+
+def _table(title: str, rows: Iterable[tuple[str, str]]) -> str:
+    escaped = ((name.replace("|", r"\|"), text.replace("|", r"\|")) for name, text in rows)
+    lines = [f"| {name} | {text} |" for name, text in escaped]
+    return "\n".join((f"| {title} | |", "| --- | --- |", *lines))
+
+
+if __name__ == "__main__":
+    print(reference(), end="")

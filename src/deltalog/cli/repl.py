@@ -1,0 +1,182 @@
+"""`deltalog repl`: ask, change and extend a program at a prompt, or by a script through a pipe.
+
+    deltalog> base edge(src: int, dst: int).
+    deltalog> path(X, Y) :- edge(X, Y).
+    deltalog> path(X, Y) :- edge(X, Z), path(Z, Y).
+    deltalog> +edge(1, 2). +edge(2, 3).
+    +edge(1, 2).
+    …
+    +path(1, 3).
+
+A problem is reported and changes nothing; a script goes on with its next line and ends with the
+exit code of the first problem.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from deltalog.cli.commands import CommandUsageError, SessionEnd, fact_text, run_command
+from deltalog.cli.exit_codes import ExitCode, exit_code_of
+from deltalog.cli.line_reader import LineReader, line_reader
+from deltalog.cli.messages import report
+from deltalog.cli.opening import assignments, files_in, read_and_parse
+from deltalog.cli.options import (
+    FACTS_MAX,
+    ROUNDS_MAX,
+    SECONDS_MAX,
+    Facts,
+    FactsDirectory,
+    FactsMax,
+    Format,
+    RoundsMax,
+    SecondsMax,
+)
+from deltalog.cli.progress import Progress
+from deltalog.cli.results import query_result, show_results
+from deltalog.cli.session import Answer, Excerpt, Session
+from deltalog.cli.statements import is_complete
+from deltalog.cli.terminal import counted, note, write_message, write_result
+from deltalog.diagnostics.report import DeltalogError
+from deltalog.language.ast import Program, Row
+from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.limits import Limits
+
+EXAMPLE = "deltalog repl graph.dl --facts edge=edges.csv"
+LINES_SHOWN = 50
+
+
+def repl(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="The program to begin with.")
+    ] = None,
+    facts: Facts = None,
+    facts_dir: FactsDirectory = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit",
+            metavar="ROWS",
+            min=0,
+            help=f"Show so many rows of an answer or change, 0 for all. Without it, "
+            f"{LINES_SHOWN} at a terminal and all in a script.",
+        ),
+    ] = None,
+    rounds_max: RoundsMax = ROUNDS_MAX,
+    facts_max: FactsMax = FACTS_MAX,
+    seconds_max: SecondsMax = SECONDS_MAX,
+) -> None:
+    """Ask, change and extend a program at a prompt or by a script."""
+    progress = Progress()
+    loaded = assignments(facts, "--facts")
+    program = Program() if file is None else read_and_parse(file, progress)
+    session = Session(program, Limits(rounds_max, facts_max, seconds_max), progress)
+    session.load((*files_in(facts_dir, session.database), *loaded))
+    reader = line_reader(lambda: session.database.relations)
+    if limit is None:
+        limit = LINES_SHOWN if reader.is_interactive else 0
+    conversation = Conversation(session, reader, limit or None)
+    try:
+        conversation.run()
+    finally:
+        reader.close()
+    raise typer.Exit(ExitCode.FINE if reader.is_interactive else conversation.code)
+
+
+@dataclass
+class Conversation:
+    """Lines in, results and messages out."""
+
+    session: Session
+    reader: LineReader
+    limit: int | None
+    code: ExitCode = ExitCode.FINE
+    _pending: list[str] = field(default_factory=list)
+    _line_number: int = 0
+
+    def run(self) -> None:
+        if self.reader.is_interactive:
+            write_message("Deltalog. A statement ends with a full stop; `:help` shows more.")
+        while True:
+            try:
+                line = self.reader.read(bool(self._pending))
+                if line is None:
+                    break
+                self._take(line)
+            except KeyboardInterrupt:
+                if not self.reader.is_interactive:
+                    raise
+                self._pending.clear()
+                write_message("\ninterrupted")
+            except SessionEnd:
+                return
+        if self._pending and not self.reader.is_interactive:
+            self._guard(self._statements)
+
+    def _take(self, line: str) -> None:
+        self._line_number += 1
+        if not self._pending and _is_command(line):
+            self._guard(lambda: self._show_lines(run_command(self.session, line)))
+            return
+        self._pending.append(line)
+        if is_complete("\n".join(self._pending)):
+            self._guard(self._statements)
+
+    def _guard(self, action: Callable[[], None]) -> None:
+        """Report what goes wrong and go on."""
+        try:
+            action()
+        except DeltalogError as error:
+            report(error)
+            self._failed(exit_code_of(error))
+        except CommandUsageError as usage:
+            write_message(f"usage: {usage}")
+            self._failed(ExitCode.USAGE)
+        finally:
+            self._pending.clear()
+            sys.stdout.flush()
+
+    def _failed(self, code: ExitCode) -> None:
+        if self.code is ExitCode.FINE:
+            self.code = code
+
+    # --- statements and what they give
+
+    def _statements(self) -> None:
+        first_line = 1 if self.reader.is_interactive else self._line_number - len(self._pending) + 1
+        source = Excerpt(self.reader.name, "\n".join(self._pending), first_line)
+        for outcome in self.session.execute(source):
+            if isinstance(outcome, Answer):
+                result = query_result(outcome.query, outcome.rows)
+                show_results([result], Format.TABLE, self.limit)
+            else:
+                self._show_change(outcome)
+
+    def _show_change(self, change: ChangeSet) -> None:
+        self._show_lines(_change_line(*each) for each in change)
+        if not change and self.reader.is_interactive:
+            note("nothing changes")
+
+    def _show_lines(self, lines: Iterable[str | Text]) -> None:
+        remaining = iter(lines)
+        for line in islice(remaining, self.limit):
+            write_result(line)
+        left = sum(1 for _ in remaining)
+        if left:
+            note(f"{counted(left, 'more line')} not shown")
+
+
+def _is_command(line: str) -> bool:
+    return line.lstrip().startswith(":") and not line.lstrip().startswith(":-")
+
+
+def _change_line(operation: str, name: str, row: Row) -> Text:
+    return Text(f"{operation}{fact_text(name, row)}", "green" if operation == "+" else "red")

@@ -1,0 +1,79 @@
+"""Words on a terminal: the one place that writes to standard output and standard error.
+
+Results go to standard output, everything else to standard error; each gets colour when it is a
+terminal (rich also heeds NO_COLOR and FORCE_COLOR). Text is styled to a string first and written
+here, because rich ends the process by itself when a pipe breaks and we have our own exit codes.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import lru_cache
+from typing import TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+
+def write_result(text: str | Text = "") -> None:
+    """One line, or several, of what was asked for."""
+    _write(sys.stdout, text)
+
+
+def write_message(text: str | Text = "") -> None:
+    """One line, or several, about what happens."""
+    _write(sys.stderr, text)
+
+
+def note(text: str) -> None:
+    """A remark that is no error: what was written, what was left out."""
+    write_message(Text(f"note: {text}", style="dim"))
+
+
+def is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except ValueError:  # closed
+        return False
+
+
+def result_width() -> int | None:
+    """The columns of the terminal that shows results, or None when a file or pipe takes them."""
+    return Console(file=sys.stdout).width if is_terminal(sys.stdout) else None
+
+
+def counted(number: int, noun: str) -> str:
+    """
+    >>> counted(1, "fact"), counted(12000, "fact")
+    ('1 fact', '12,000 facts')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def visible(text: str) -> str:
+    """The text with everything that would move the cursor as an escape: `\\n`, `\\x1b`.
+
+    >>> visible("a\\tb")
+    'a\\\\tb'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _write(stream: TextIO, text: str | Text) -> None:
+    stream.write((text if isinstance(text, str) else _styled(text, stream)) + "\n")
+
+
+@lru_cache(maxsize=2)
+def _console(stream: TextIO) -> Console:
+    return Console(file=stream, highlight=False)
+
+
+def _styled(text: Text, stream: TextIO) -> str:
+    console = _console(stream)
+    if console.color_system is None:
+        return text.plain
+    with console.capture() as captured:
+        console.print(text, soft_wrap=True, end="")
+    return captured.get()

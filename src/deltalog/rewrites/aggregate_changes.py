@@ -1,0 +1,63 @@
+"""Aggregates under update propagation: only the groups that a change touches are looked at again.
+
+    payroll(D, sum(S)) :- works_in(E, D), salary(E, S).
+    →  payroll__touched(D) :- works_in__plus(E, D), salary__new(E, S).      one for every literal
+       payroll__touched(D) :- works_in__minus(E, D), salary(E, S).         and either direction
+       payroll__now(D, sum(S)) :- payroll__touched(D), works_in__new(E, D), salary__new(E, S).
+       payroll__plus(D, T) :- payroll__now(D, T), not payroll(D, T).
+       payroll__minus(D, T) :- payroll__touched(D), payroll(D, T), not payroll__now(D, T).
+
+Before: an aggregate rule in desugared form, alone for its head. After: the exact change of its
+head. Correct because a group no binding of which came or went has the rows it had, and of a touched
+group the old rows are compared with the new ones. Every strategy uses these rules; they differ only
+in how they provide the old and new states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deltalog.language.ast import Aggregate, Atom, Negation, Rule, Term, Variable
+from deltalog.language.walk import fresh_names, rule_names
+from deltalog.language.walk import names as variable_names
+from deltalog.rewrites import names
+from deltalog.rewrites.states import Rename, becomes, changing, in_state
+from deltalog.source import Origin
+
+
+def aggregate_changes(rule: Rule, old: Rename, new: Rename) -> Iterator[Rule]:
+    """The change of an aggregate view; `old` and `new` name the two states of its body."""
+    origin = Origin.made_by("aggregate_changes", rule.origin)
+    predicate = rule.head.predicate
+    group = _group(rule)
+    touched = Atom(names.touched(predicate), group)
+    for position, _, _ in changing(rule):
+        rest = [x for i, x in enumerate(rule.body) if i != position]
+        for truth, state in ((True, new), (False, old)):
+            delta = becomes(rule, position, truth, state)
+            body = (*delta, *(in_state(literal, state) for literal in rest))
+            yield Rule(touched, body, origin, leads=True)
+    now = Atom(names.current(predicate), rule.head.arguments)
+    new_body = tuple(in_state(literal, new) for literal in rule.body)
+    yield Rule(now, (touched, *new_body), origin, leads=True)
+    row = _row(rule)
+    held = Atom(old(predicate), row)
+    holds = Atom(names.current(predicate), row)
+    yield Rule(Atom(names.plus(predicate), row), (holds, Negation(held)), origin, leads=True)
+    touched_row = Atom(names.touched(predicate), group)
+    yield Rule(
+        Atom(names.minus(predicate), row), (touched_row, held, Negation(holds)), origin, leads=True
+    )
+
+
+def _group(rule: Rule) -> tuple[Variable, ...]:
+    terms = (term for term in rule.head.arguments if not isinstance(term, Aggregate))
+    return tuple(Variable(name) for name in variable_names(*terms))
+
+
+def _row(rule: Rule) -> tuple[Term, ...]:
+    """A row of the head: its group, and a fresh variable for every total."""
+    fresh = (Variable(name) for name in fresh_names(set(rule_names(rule)), "T"))
+    return tuple(
+        next(fresh) if isinstance(term, Aggregate) else term for term in rule.head.arguments
+    )

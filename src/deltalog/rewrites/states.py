@@ -1,0 +1,83 @@
+"""Literals in another state: the smallest tools of update propagation.
+
+    not path(X, _)   →   not path__new(X, _)         the same question after the transaction
+    edge(X, Y)       →   edge__plus(X, Y)            it became true
+    not edge(X, Y)   →   edge__minus(X, Y)           it became true
+    not edge(X, _)   →   edge__minus(X, V1), not edge__new(X, _)
+
+A negated atom with wildcards becomes true when its last match goes: a deleted match alone does not
+show that, so the literal itself is asked again in the state it must hold in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from deltalog.language.ast import Atom, Literal, Negation, Rule, Variable
+from deltalog.language.walk import fresh_names, rule_names
+from deltalog.rewrites import names
+from deltalog.source import Origin
+
+Rename = Callable[[str], str]
+
+
+def in_state(literal: Literal, rename: Rename) -> Literal:
+    """The literal with its predicate renamed; comparisons have no state."""
+    match literal:
+        case Atom():
+            return replace(literal, predicate=rename(literal.predicate))
+        case Negation():
+            return replace(
+                literal, atom=replace(literal.atom, predicate=rename(literal.atom.predicate))
+            )
+        case _:
+            return literal
+
+
+def rule_in_state(rule: Rule, rename: Rename, rewrite: str) -> Rule:
+    """The rule with every predicate renamed: it defines the other state of its head."""
+    head = replace(rule.head, predicate=rename(rule.head.predicate))
+    body = tuple(in_state(literal, rename) for literal in rule.body)
+    return Rule(head, body, Origin.made_by(rewrite, rule.origin), rule.leads)
+
+
+def unchanged(predicate: str) -> str:
+    """The name of the stored state."""
+    return predicate
+
+
+def changing(rule: Rule) -> Iterator[tuple[int, Atom, bool]]:
+    """Every body literal that can change: its position, its atom, and whether it is positive."""
+    for position, literal in enumerate(rule.body):
+        if isinstance(literal, Atom):
+            yield position, literal, True
+        elif isinstance(literal, Negation):
+            yield position, literal.atom, False
+
+
+def becomes(
+    rule: Rule, position: int, truth: bool, after: Rename, plus: Rename = names.plus,
+    minus: Rename = names.minus,
+) -> tuple[Literal, ...]:  # fmt: skip
+    """Literals that hold where the body literal becomes true (or false).
+
+    `after` names the state in which the literal has that value: the new one when it becomes true,
+    the old one when it becomes false (it held before).
+    """
+    literal = rule.body[position]
+    atom = literal.atom if isinstance(literal, Negation) else literal
+    assert isinstance(atom, Atom)
+    change = plus if truth == isinstance(literal, Atom) else minus
+    has_wildcard = isinstance(literal, Negation) and any(
+        isinstance(term, Variable) and term.is_wildcard for term in atom.arguments
+    )
+    if not has_wildcard:
+        return (replace(atom, predicate=change(atom.predicate)),)
+    fresh = (Variable(name) for name in fresh_names(set(rule_names(rule)), "V"))
+    named = tuple(
+        next(fresh) if isinstance(term, Variable) and term.is_wildcard else term
+        for term in atom.arguments
+    )
+    delta = Atom(change(atom.predicate), named, atom.span)
+    return (delta, in_state(literal, after))
