@@ -6,16 +6,15 @@ becomes its code; a reader that has gone away (`deltalog run … | head`) is no 
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from enum import IntEnum
 
 import typer
 
 from deltalog.cli.messages import report
-from deltalog.cli.terminal import write_message
+from deltalog.cli.terminal import discard, write_message
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, DeltalogError, LimitError
 
@@ -62,7 +61,7 @@ def exit_codes() -> Iterator[None]:
         with _reported():
             yield
     except BrokenPipeError:
-        _discard_output()
+        discard(sys.stdout)
         raise typer.Exit(ExitCode.FINE) from None
 
 
@@ -88,16 +87,8 @@ def _reported() -> Iterator[None]:
 
 
 def _end(problem: DeltalogError | str, code: ExitCode) -> None:
-    with suppress(BrokenPipeError):  # as in `deltalog check … 2>&1 | head`
-        if isinstance(problem, DeltalogError):
-            report(problem)
-        else:
-            write_message(problem)
+    if isinstance(problem, DeltalogError):
+        report(problem)
+    else:
+        write_message(problem)
     raise typer.Exit(code) from None
-
-
-def _discard_output() -> None:
-    """Let Python flush into nothing when it ends."""
-    with suppress(OSError, ValueError):
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, sys.stdout.fileno())

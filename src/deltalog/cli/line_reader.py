@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Protocol
 
-from deltalog.cli.commands import NAMES
+from deltalog.cli.commands import COMMANDS
 from deltalog.cli.opening import not_text
 from deltalog.cli.terminal import is_terminal
 from deltalog.language.ast import AGGREGATES, COMPARISONS, TYPES
@@ -26,6 +26,10 @@ KEYWORDS = sorted(
     {"base", "view", "materialized", "virtual", "key", "include", "not", "true", "false", "null"}
     | {word for word in (*TYPES, *AGGREGATES, *COMPARISONS, *FUNCTIONS) if word[0].isalpha()}
 )
+
+_COMMAND_WORDS = [
+    f"{command.name} " if " " in command.usage else command.name for command in COMMANDS
+]
 
 Words = Callable[[], Iterable[str]]
 
@@ -118,7 +122,7 @@ def completions(before: str, text: str, predicates: Iterable[str]) -> list[str]:
     ([':quit'], ['path'])
     """
     if not before.strip() and text.startswith(":"):
-        candidates: Iterable[str] = NAMES
+        candidates: Iterable[str] = _COMMAND_WORDS
     elif before.lstrip().startswith((":schema", ":facts", ":load")):
         candidates = predicates
     else:

@@ -3,26 +3,29 @@
     --facts edge=edges.csv      this file into this base relation
     --facts-dir data            data/edge.csv (or .tsv, .jsonl, .parquet) into edge, and so on
 
-All files are loaded in one transaction: it is evaluated once, and a bad file loads nothing. The
-problems of all files are reported together.
+What is loaded at the start becomes part of the program, so that its views are computed once, from
+everything. A bad file loads nothing, and the problems of all files are reported together.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import typer
 
+from deltalog.analysis.columns import Relation, Relations
 from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import note
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.language.ast import Program
+from deltalog.language.ast import Atom, Program, Row
 from deltalog.language.parser import parse
+from deltalog.language.values import constant
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import Database, connect, read_program
 from deltalog.runtime.limits import Limits
@@ -71,6 +74,11 @@ def not_text(name: str) -> DataError:
     return DataError([catalogue.CANNOT_READ.at(None, name=name, reason="it is not UTF-8 text")])
 
 
+def read_and_parse(file: Path, progress: Progress) -> Program:
+    with progress.phase(f"reading {file}"):
+        return parse(read_source(file))
+
+
 def open_program(
     program: Program, limits: Limits, progress: Progress, materialize: bool = True
 ) -> Database:
@@ -80,32 +88,68 @@ def open_program(
         )
 
 
-def read_and_parse(file: Path, progress: Progress) -> Program:
-    with progress.phase(f"reading {file}"):
-        return parse(read_source(file))
+def with_facts(
+    program: Program, relations: Relations, files: Iterable[Assignment], progress: Progress
+) -> Program:
+    """The program with the facts in all the files, so that its views are computed only once."""
+    facts: list[Atom] = []
+    keys = _key_check(relations)
+    with progress.phase("reading facts"), _collected() as attempt:
+        for file in files:
+            with attempt(file):
+                rows = list(_rows(relations, file, progress))
+                if relations[file.relation].key:
+                    keys.insert(file.relation, rows)
+                facts += fact_atoms(relations[file.relation], rows)
+    return replace(program, facts=(*program.facts, *facts)) if facts else program
+
+
+def _key_check(relations: Relations) -> Transaction:
+    """A transaction on nothing, never committed: it knows when a key is taken."""
+    return Transaction(relations, lambda *_: False, lambda *_: (), lambda _: ChangeSet())
+
+
+def fact_atoms(relation: Relation, rows: Iterable[Row]) -> Iterator[Atom]:
+    types = [str(type_) for type_ in relation.types]
+    for row in rows:
+        yield Atom(relation.name, tuple(map(constant, row, types)))
 
 
 def load(database: Database, files: Iterable[Assignment], progress: Progress) -> ChangeSet:
-    """Insert the facts in all the files, in one transaction."""
+    """Insert the facts in all the files into a running database, in one transaction."""
     transaction = database.transaction()
-    problems: list[Diagnostic] = []
     with progress.phase("reading facts"):
-        for file in files:
-            try:
-                _insert(database, transaction, file, progress)
-            except DataError as error:
-                problems += [_placed(diagnostic, file) for diagnostic in error.diagnostics]
-        if problems:
-            raise DataError(problems)
+        with _collected() as attempt:
+            for file in files:
+                with attempt(file):
+                    rows = _rows(database.relations, file, progress)
+                    transaction.insert(file.relation, rows)
         return transaction.commit()
 
 
-def _insert(
-    database: Database, transaction: Transaction, file: Assignment, progress: Progress
-) -> None:
-    relation = base_relation(database.relations, file.relation)
-    rows = read_rows(file.path, relation.columns)
-    transaction.insert(file.relation, progress.counted(rows, str(file.path)))
+def _rows(relations: Relations, file: Assignment, progress: Progress) -> Iterator[Row]:
+    columns = base_relation(relations, file.relation).columns
+    return progress.counted(read_rows(file.path, columns), str(file.path))
+
+
+Attempt = Callable[[Assignment], AbstractContextManager[None]]
+
+
+@contextmanager
+def _collected() -> Iterator[Attempt]:
+    """Attempts at files, whose problems are raised together at the end."""
+    problems: list[Diagnostic] = []
+
+    @contextmanager
+    def attempt(file: Assignment) -> Iterator[None]:
+        try:
+            yield
+        except DataError as error:
+            problems.extend(_placed(diagnostic, file) for diagnostic in error.diagnostics)
+
+    yield attempt
+    if problems:
+        raise DataError(problems)
 
 
 def _placed(diagnostic: Diagnostic, file: Assignment) -> Diagnostic:
@@ -116,27 +160,28 @@ def _placed(diagnostic: Diagnostic, file: Assignment) -> Diagnostic:
     return replace(diagnostic, message=f"{file.path}: {diagnostic.message}", hint=None)
 
 
-def files_in(directory: Path | None, database: Database) -> tuple[Assignment, ...]:
+def files_in(directory: Path | None, relations: Relations) -> tuple[Assignment, ...]:
     """The files in the directory that are named after base relations."""
     if directory is None:
         return ()
+    base = {name for name, relation in relations.items() if relation.kind == "base"}
     found: dict[str, list[Path]] = {}
     for path in _fact_files(directory):
-        found.setdefault(path.stem, []).append(path)
-    for name, paths in found.items():
-        if len(paths) > 1:
-            both = " and ".join(path.name for path in paths)
-            reason = f"{both} are both there; name one with `--facts {name}=FILE`"
-            raise DataError([catalogue.CANNOT_READ.at(None, name=directory, reason=reason)])
-    base = {name for name, relation in database.relations.items() if relation.kind == "base"}
-    for name in sorted(found.keys() - base):
-        hint = did_you_mean(name, base)
-        note(f"{found[name][0]} is not loaded: no base relation has this name" + _also(hint))
-    return tuple(Assignment(name, found[name][0]) for name in sorted(found.keys() & base))
+        if path.stem in base:
+            found.setdefault(path.stem, []).append(path)
+        elif hint := did_you_mean(path.stem, base):
+            note(f"{path} is not loaded: no base relation has this name; {hint}")
+    if not found:
+        note(f"no file in {directory} is named after a base relation")
+    return tuple(Assignment(name, _only(name, paths)) for name, paths in found.items())
 
 
-def _also(hint: str | None) -> str:
-    return f"; {hint}" if hint else ""
+def _only(name: str, paths: list[Path]) -> Path:
+    if len(paths) == 1:
+        return paths[0]
+    names = " and ".join(path.name for path in paths)
+    reason = f"it holds {names}; name one of them with `--facts {name}=FILE`"
+    raise DataError([catalogue.CANNOT_READ.at(None, name=paths[0].parent, reason=reason)])
 
 
 def _fact_files(directory: Path) -> Iterator[Path]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -19,7 +20,8 @@ from deltalog.cli.terminal import is_terminal
 from deltalog.language.ast import Row
 
 DELAY_SECONDS = 1.0
-ROWS_BETWEEN_UPDATES = 5_000
+SECONDS_BETWEEN_UPDATES = 0.1
+ROWS_BETWEEN_LOOKS = 1_000
 
 
 class Progress:
@@ -28,11 +30,12 @@ class Progress:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._status: Status | None = None
+        self._due = 0.0
 
     @contextmanager
     def phase(self, text: str) -> Iterator[None]:
         """Say what is being done if the block takes longer than a second."""
-        if not is_terminal(sys.stderr):
+        if self._status is not None or not is_terminal(sys.stderr):
             yield
             return
         self._status = Console(stderr=True).status(escape(text))
@@ -49,12 +52,13 @@ class Progress:
 
     def watch(self, rounds: int, facts: int) -> None:
         """Called by the database after every round."""
-        self._say(f"evaluating: {rounds:,} rounds, {facts:,} facts")
+        if self._is_due():
+            self._say(f"evaluating: {rounds:,} rounds, {facts:,} facts")
 
     def counted(self, rows: Iterable[Row], name: str) -> Iterator[Row]:
         """The same rows, counted while they pass."""
         for number, row in enumerate(rows, start=1):
-            if number % ROWS_BETWEEN_UPDATES == 0:
+            if number % ROWS_BETWEEN_LOOKS == 0 and self._is_due():
                 self._say(f"reading {name}: {number:,} rows")
             yield row
 
@@ -63,6 +67,14 @@ class Progress:
             if self._status is not None:
                 self._status.start()
 
+    def _is_due(self) -> bool:
+        """Whether the line is shown and stale: rounds may be far quicker than anybody reads."""
+        now = time.monotonic()
+        if self._status is None or now < self._due:
+            return False
+        self._due = now + SECONDS_BETWEEN_UPDATES
+        return True
+
     def _say(self, text: str) -> None:
-        if self._status is not None:
-            self._status.update(escape(text))
+        assert self._status is not None
+        self._status.update(escape(text))

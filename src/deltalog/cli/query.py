@@ -12,8 +12,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from deltalog.checks.program import check_query
-from deltalog.cli.opening import assignments, files_in, load, open_program, read_and_parse
+from deltalog.analysis.columns import Relations
+from deltalog.checks.program import check_program, check_query
+from deltalog.cli.opening import assignments, files_in, open_program, read_and_parse, with_facts
 from deltalog.cli.options import (
     FACTS_MAX,
     ROUNDS_MAX,
@@ -72,21 +73,23 @@ def query(
     progress = Progress()
     loaded = assignments(facts, "--facts")
     program = read_and_parse(file, progress)
+    relations = check_program(program).relations
+    asked = _checked(queries, relations)
+    files = (*files_in(facts_dir, relations), *loaded)
+    program = with_facts(program, relations, files, progress)
     limits = Limits(rounds_max, facts_max, seconds_max)
     database = open_program(program, limits, progress, materialize=False)
-    asked = _checked(queries, database)
-    load(database, (*files_in(facts_dir, database), *loaded), progress)
     show_results(_answers(database, asked, stats, progress), format_, limit or None)
 
 
-def _checked(texts: Sequence[str], database: Database) -> list[Query]:
+def _checked(texts: Sequence[str], relations: Relations) -> list[Query]:
     """All queries, or the problems of all of them."""
     asked: list[Query] = []
     problems: list[Diagnostic] = []
     for text in texts:
         try:
             parsed = parse_query(text)
-            check_query(parsed, database.relations)
+            check_query(parsed, relations)
             asked.append(parsed)
         except ProgramError as error:
             problems += error.diagnostics

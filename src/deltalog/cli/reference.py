@@ -28,7 +28,7 @@ Colour is used on terminals; `NO_COLOR=1` turns it off. Every command has `--hel
 `deltalog --install-completion` teaches your shell to complete.
 
 Files of facts are CSV or TSV (with a header that names the columns, or without), JSON Lines or
-Parquet; the suffix says which. Several files are loaded in one transaction: all of them or none.
+Parquet; the suffix says which. Several files are loaded together: all of them or none.
 
 Answers are tables to read, or with `--format json` one line for each row, always of the shape
 `{"query": "? path(1, Y).", "row": {"Y": 2}}` (`"relation"` instead of `"query"` for whole

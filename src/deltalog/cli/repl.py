@@ -24,11 +24,12 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from deltalog.cli.commands import CommandUsageError, SessionEnd, fact_text, run_command
+from deltalog.checks.program import check_program
+from deltalog.cli.commands import NAMES, CommandUsageError, SessionEnd, fact_text, run_command
 from deltalog.cli.exit_codes import ExitCode, exit_code_of
 from deltalog.cli.line_reader import LineReader, line_reader
 from deltalog.cli.messages import report
-from deltalog.cli.opening import assignments, files_in, read_and_parse
+from deltalog.cli.opening import assignments, files_in, read_and_parse, with_facts
 from deltalog.cli.options import (
     FACTS_MAX,
     ROUNDS_MAX,
@@ -78,8 +79,10 @@ def repl(
     progress = Progress()
     loaded = assignments(facts, "--facts")
     program = Program() if file is None else read_and_parse(file, progress)
+    relations = check_program(program).relations
+    files = (*files_in(facts_dir, relations), *loaded)
+    program = with_facts(program, relations, files, progress)
     session = Session(program, Limits(rounds_max, facts_max, seconds_max), progress)
-    session.load((*files_in(facts_dir, session.database), *loaded))
     reader = line_reader(lambda: session.database.relations)
     if limit is None:
         limit = LINES_SHOWN if reader.is_interactive else 0
@@ -100,6 +103,7 @@ class Conversation:
     limit: int | None
     code: ExitCode = ExitCode.FINE
     _pending: list[str] = field(default_factory=list)
+    _first_line: int = 1
     _line_number: int = 0
 
     def run(self) -> None:
@@ -123,11 +127,16 @@ class Conversation:
 
     def _take(self, line: str) -> None:
         self._line_number += 1
-        if not self._pending and _is_command(line):
+        if _is_command(line, bool(self._pending)):
+            if self._pending:
+                self._guard(self._statements)  # which reports that one never ends
             self._guard(lambda: self._show_lines(run_command(self.session, line)))
             return
+        if not self._pending:
+            self._first_line = 1 if self.reader.is_interactive else self._line_number
+        could_end = not self._pending or "." in line or "*/" in line
         self._pending.append(line)
-        if is_complete("\n".join(self._pending)):
+        if could_end and is_complete("\n".join(self._pending)):
             self._guard(self._statements)
 
     def _guard(self, action: Callable[[], None]) -> None:
@@ -151,8 +160,7 @@ class Conversation:
     # --- statements and what they give
 
     def _statements(self) -> None:
-        first_line = 1 if self.reader.is_interactive else self._line_number - len(self._pending) + 1
-        source = Excerpt(self.reader.name, "\n".join(self._pending), first_line)
+        source = Excerpt(self.reader.name, "\n".join(self._pending), self._first_line)
         for outcome in self.session.execute(source):
             if isinstance(outcome, Answer):
                 result = query_result(outcome.query, outcome.rows)
@@ -174,8 +182,12 @@ class Conversation:
             note(f"{counted(left, 'more line')} not shown")
 
 
-def _is_command(line: str) -> bool:
-    return line.lstrip().startswith(":") and not line.lstrip().startswith(":-")
+def _is_command(line: str, is_continued: bool) -> bool:
+    """Within a statement only what cannot be part of it: `:int` might be a column's type."""
+    word = line.split(maxsplit=1)[0] if line.strip() else ""
+    if is_continued:
+        return word in NAMES
+    return word.startswith(":") and not word.startswith(":-")
 
 
 def _change_line(operation: str, name: str, row: Row) -> Text:

@@ -118,7 +118,7 @@ def _widths(lines: Sequence[Sequence[str]]) -> list[int]:
     if room is None:
         return widths
     room -= len(GAP) * (len(widths) - 1)
-    width_max = max(widths)
+    width_max = min(max(widths), max(room, CELL_WIDTH_MIN))
     while sum(min(width, width_max) for width in widths) > room and width_max > CELL_WIDTH_MIN:
         width_max -= 1
     return [min(width, width_max) for width in widths]

@@ -7,13 +7,15 @@ from typing import Annotated
 
 import typer
 
+from deltalog.analysis.columns import Relations
+from deltalog.checks.program import check_program
 from deltalog.cli.opening import (
     Assignment,
     assignments,
     files_in,
-    load,
     open_program,
     read_and_parse,
+    with_facts,
 )
 from deltalog.cli.options import (
     FACTS_MAX,
@@ -86,17 +88,18 @@ def run(
     progress = Progress()
     loaded, written = assignments(facts, "--facts"), assignments(output, "--output")
     program = read_and_parse(file, progress)
+    relations = check_program(program).relations
+    _check_names(relations, [*(show or ()), *(each.relation for each in written)])
+    _check_writable(relations, written)
+    files = (*files_in(facts_dir, relations), *loaded)
+    program = with_facts(program, relations, files, progress)
     database = open_program(program, Limits(rounds_max, facts_max, seconds_max), progress)
-    _check_names(database, [*(show or ()), *(each.relation for each in written)])
-    _check_writable(database, written)
-    load(database, (*files_in(facts_dir, database), *loaded), progress)
     _write(database, written, progress)
     names = _shown_names(database, show, bool(written))
     show_results(_results(database, names, progress), format_, _limit(limit, format_, names))
 
 
-def _check_names(database: Database, names: Sequence[str]) -> None:
-    known = database.relations
+def _check_names(known: Relations, names: Sequence[str]) -> None:
     problems = [
         catalogue.NO_SUCH_RELATION.at(None, name=name, hint=did_you_mean(name, known))
         for name in names
@@ -106,13 +109,13 @@ def _check_names(database: Database, names: Sequence[str]) -> None:
         raise DataError(problems)
 
 
-def _check_writable(database: Database, written: Sequence[Assignment]) -> None:
+def _check_writable(relations: Relations, written: Sequence[Assignment]) -> None:
     """Find out before a long evaluation, not after it, that a file cannot be written."""
     problems: list[Diagnostic] = []
     for each in written:
         try:
             # Knows the formats, and reads nothing before the first row is asked for.
-            read_rows(each.path, database.relations[each.relation].columns)
+            read_rows(each.path, relations[each.relation].columns)
         except DataError as error:
             problems += error.diagnostics
             continue

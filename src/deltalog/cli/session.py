@@ -1,27 +1,27 @@
 """What stands behind the prompt: a program that grows, its database, and nothing about terminals.
 
-Adding a rule makes a new database of the longer program and carries over the base facts that hold
-now; only when all of that has worked does it take the place of the old one. So a statement that is
-refused, for whatever reason, changes nothing.
+Adding a rule makes a new database of the longer program and the base facts that hold now; only when
+that has worked does it take the place of the old one. So a statement that is refused, for whatever
+reason, changes nothing.
 
-The facts of declared base relations live in the database alone. Those of undeclared ones stay in
-the program as well, as they were written, because their types are inferred from them.
+The types of an undeclared base relation are inferred from its facts. When all of them have been
+deleted, the new database is made with those it had last, and they are deleted from it again.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from deltalog.cli.opening import Assignment, load, open_program
+from deltalog.analysis.columns import Relations
+from deltalog.cli.opening import Assignment, fact_atoms, load, open_program
 from deltalog.cli.progress import Progress
 from deltalog.cli.statements import Statement, groups
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic, ProgramError
 from deltalog.language.ast import Atom, Constant, Program, Query, Row, Rule, Value, Variable
 from deltalog.language.parser import parse
-from deltalog.language.values import constant
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import Database
 from deltalog.runtime.limits import Limits
@@ -55,8 +55,8 @@ class Session:
     def __init__(self, program: Program, limits: Limits, progress: Progress) -> None:
         self.limits = limits
         self.progress = progress
-        self.program = program
         self.database = self._opened(program)
+        self.program = _without_base_facts(program, self.database)
 
     def _opened(self, program: Program) -> Database:
         return open_program(program, self.limits, self.progress)
@@ -115,47 +115,52 @@ class Session:
         return True
 
     def _rebuild(self, addition: Program) -> None:
-        kept = Program(
-            self.program.declarations, self.program.rules, tuple(self._kept_facts(addition))
-        )
         longer = Program(
-            (*kept.declarations, *addition.declarations),
-            tuple(dict.fromkeys((*kept.rules, *addition.rules))),
-            (*kept.facts, *addition.facts),
+            (*self.program.declarations, *addition.declarations),
+            tuple(dict.fromkeys((*self.program.rules, *addition.rules))),
+            (*self._facts(addition), *addition.facts),
         )
         database = self._opened(longer)
-        with self.progress.phase("evaluating"):
-            self._carry_over(database, _rows(addition.facts))
-        self.program, self.database = longer, database
+        database.apply(delete=self._withdrawn(database, _rows(addition.facts)))
+        self.program, self.database = _without_base_facts(longer, database), database
 
-    def _kept_facts(self, addition: Program) -> Iterator[Atom]:
-        """The facts that the program itself must have: see above."""
+    def _facts(self, addition: Program) -> Iterator[Atom]:
+        """What holds now, and what is only there to tell the types of an empty relation."""
         becoming_views = {rule.head.predicate for rule in addition.rules}
         becoming_views |= {each.predicate for each in addition.declarations if each.kind == "view"}
-        relations = self.database.relations
+        rows = {name: self.database.facts(name) for name in self._base}
+        for name, relation in self._base.items():
+            yield from fact_atoms(relation, rows[name])
         for fact in self.program.facts:
-            relation = relations[fact.predicate]
-            is_inferred = not relation.is_declared and relation.name not in becoming_views
-            if relation.kind == "view" or is_inferred:
+            is_example = fact.predicate in rows and fact.predicate not in becoming_views
+            if fact.predicate not in rows or (is_example and not rows[fact.predicate]):
                 yield fact
-        for name in sorted(becoming_views & relations.keys()):
-            relation = relations[name]
-            if relation.kind == "base" and not relation.is_declared:
-                for row in self.database.facts(name):
-                    typed = zip(row, relation.types, strict=True)
-                    yield Atom(name, tuple(constant(value, str(type_)) for value, type_ in typed))
 
-    def _carry_over(self, database: Database, stated: Mapping[str, set[Row]]) -> None:
-        """Make the base facts of the new database those that hold now and those just stated."""
-        insert: dict[str, list[Row]] = {}
-        delete: dict[str, list[Row]] = {}
-        for name, relation in self.database.relations.items():
-            if relation.kind == "base" and database.relations[name].kind == "base":
-                wanted = self.database.facts(name) | stated.get(name, set())
-                present = database.facts(name)
-                insert[name] = list(wanted - present)
-                delete[name] = list(present - wanted)
-        database.apply(insert, delete)
+    def _withdrawn(
+        self, database: Database, stated: Mapping[str, Set[Row]]
+    ) -> dict[str, list[Row]]:
+        """The facts that were only there to tell types, to be taken out again."""
+        return {
+            name: list(database.facts(name) - stated.get(name, set()))
+            for name in self._base
+            if database.relations[name].kind == "base" and not self.database.facts(name)
+        }
+
+    @property
+    def _base(self) -> Relations:
+        relations = self.database.relations
+        return {name: each for name, each in relations.items() if each.kind == "base"}
+
+
+def _without_base_facts(program: Program, database: Database) -> Program:
+    """The facts of declared base relations are in the database; the others tell types."""
+    relations = database.relations
+    kept = (
+        fact
+        for fact in program.facts
+        if relations[fact.predicate].kind == "view" or not relations[fact.predicate].is_declared
+    )
+    return replace(program, facts=tuple(kept))
 
 
 def _piece(source: Source, start: int, end: int) -> Source:

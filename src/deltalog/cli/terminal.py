@@ -7,7 +7,9 @@ here, because rich ends the process by itself when a pipe breaks and we have our
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from functools import lru_cache
 from typing import TextIO
 
@@ -21,8 +23,18 @@ def write_result(text: str | Text = "") -> None:
 
 
 def write_message(text: str | Text = "") -> None:
-    """One line, or several, about what happens."""
-    _write(sys.stderr, text)
+    """One line, or several, about what happens; a reader that has gone away misses it."""
+    try:
+        _write(sys.stderr, text)
+    except BrokenPipeError:  # as in `deltalog check … 2>&1 | head`
+        discard(sys.stderr)
+
+
+def discard(stream: TextIO) -> None:
+    """Let everything that is still to be written go nowhere, also when Python ends."""
+    with suppress(OSError, ValueError):
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, stream.fileno())
 
 
 def note(text: str) -> None:

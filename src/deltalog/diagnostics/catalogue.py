@@ -179,6 +179,12 @@ UNKNOWN_OPTION = Entry("E0710", "{what} `{name}` is not known")
 CANNOT_WRITE = Entry("E0711", "cannot write `{name}`: {reason}")
 TRANSACTION_OVER = Entry("E0712", "this transaction has already ended")
 PROGRAM_NOT_FOUND = Entry("E0713", "cannot read the program `{name}`: {reason}")
+STRATEGY_CONFLICT = Entry(
+    "E0714",
+    "{names} depend on each other and cannot have different strategies",
+    "views that are defined together change together",
+)
+STRATEGY_MISFIT = Entry("E0715", "the strategy `{strategy}` does not fit `{name}`: {reason}")
 
 # Limits
 ROUNDS_LIMIT = Entry(

@@ -8,18 +8,15 @@ derived in the same round: that is the consequence operator, and soft stratifica
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from deltalog.language.ast import Row
-from deltalog.plan.nodes import RulePlan
+from deltalog.plan.nodes import RankedDeletion, RulePlan
 
 
 class Part(Protocol):
-    """Rule plans prepared by an engine, with their reading positions."""
-
-    @property
-    def plans(self) -> tuple[RulePlan, ...]: ...
+    """Plans prepared by an engine, with their reading positions."""
 
     def rewind(self) -> None:
         """Forget what has been read: the next round starts from the beginning."""
@@ -53,7 +50,13 @@ class Engine(Protocol):
     def lookup(self, relation: str, key: Mapping[int, object]) -> Iterator[Row]:
         """The rows with these values in these columns."""
 
+    def history(self, relations: Sequence[str]) -> Iterator[tuple[str, Row]]:
+        """The rows of several relations together, in the order in which they were added."""
+
     def prepare(self, plans: tuple[RulePlan, ...]) -> Part: ...
+
+    def prepare_deletion(self, plan: RankedDeletion) -> Part:
+        """A part whose one round does the whole deletion."""
 
     def run_round(self, part: Part) -> dict[str, int]:
         """Fire every rule of the part once; answers the number of new facts per predicate."""

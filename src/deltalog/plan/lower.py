@@ -55,7 +55,7 @@ def lower(rule: Rule, growing: Set[str], overlays: Overlays = MappingProxyType({
     grows = {i: _growing_part(literal, growing, overlays) for i, literal in enumerate(body)}
     moving = [i for i, relation in grows.items() if relation is not None]
     output = _group(rule) if rule.is_aggregate else rule.head.arguments
-    lowering = _Lowering(overlays)
+    lowering = Lowering(overlays)
     variants = tuple(
         lowering.pipeline(body, output, first=position, windows=_windows(moving, position))
         for position in moving
@@ -111,7 +111,7 @@ def _group(rule: Rule) -> tuple[Variable, ...]:
     return tuple(Variable(name) for name in names(*terms))
 
 
-def _aggregation(rule: Rule, lowering: _Lowering) -> Aggregation:
+def _aggregation(rule: Rule, lowering: Lowering) -> Aggregation:
     variables = _binding_names(rule.body)
     given = tuple(variable.name for variable in _group(rule))
     slots = _Slots(given)
@@ -161,7 +161,7 @@ class _Slots:
 
 
 @dataclass(frozen=True)
-class _Lowering:
+class Lowering:
     """Literals to steps, reading states that are not stored through their overlays."""
 
     overlays: Overlays

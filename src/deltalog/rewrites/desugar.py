@@ -9,12 +9,14 @@ variable or nothing inside, bodies hold no disjunction, constants have the type 
 every operation and comparison carries the type it works in, and conversions are written out.
 Correct because each step is an equivalence: naming a value, distributing `or` over rules, widening
 an int. Under an aggregate the union of the branches becomes a predicate of its own, since two rules
-would aggregate twice.
+would aggregate twice; and an aggregate that shares its head with other rules gets a name of its
+own, so that later passes see it alone.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -47,7 +49,7 @@ from deltalog.language.ast import (
 from deltalog.language.functions import signature
 from deltalog.language.values import canonical
 from deltalog.language.walk import fresh_names, names, rule_names
-from deltalog.rewrites.names import ANSWER, bindings
+from deltalog.rewrites.names import ANSWER, bindings, total
 from deltalog.source import Origin
 
 
@@ -55,11 +57,31 @@ def desugar(program: Program, relations: Relations) -> Program:
     rules: list[Rule] = []
     views = {name for name, relation in relations.items() if relation.kind == "view"}
     facts = tuple(_typed_fact(fact, relations[fact.predicate]) for fact in program.facts)
+    shared = _shared_heads(program)
     for number, rule in enumerate(program.rules, start=1):
+        if rule.is_aggregate and rule.head.predicate in shared:
+            rule, union = _apart(rule, number)
+            rules.append(union)
         rules += _desugared(rule, number, relations)
     constant = (Rule(fact, (), Origin(fact.span)) for fact in facts if fact.predicate in views)
     base = tuple(fact for fact in facts if fact.predicate not in views)
     return Program(program.declarations, (*rules, *constant), base, program.queries)
+
+
+def _shared_heads(program: Program) -> set[str]:
+    """Predicates that more than one rule or fact defines."""
+    heads = [rule.head.predicate for rule in program.rules]
+    heads += {fact.predicate for fact in program.facts}
+    return {name for name, count in Counter(heads).items() if count > 1}
+
+
+def _apart(rule: Rule, number: int) -> tuple[Rule, Rule]:
+    """The aggregate under a name of its own, and the rule that brings it back to its head."""
+    row = tuple(Variable(f"T{i + 1}") for i in range(len(rule.head.arguments)))
+    name = total(rule.head.predicate, number)
+    origin = Origin.made_by("desugar", rule.origin)
+    union = Rule(Atom(rule.head.predicate, row), (Atom(name, row),), origin)
+    return replace(rule, head=replace(rule.head, predicate=name)), union
 
 
 def desugar_query(query: Query, relations: Relations) -> tuple[Rule, ...]:

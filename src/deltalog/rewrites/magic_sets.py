@@ -65,13 +65,15 @@ def asked_rules(
     is_supplementary: bool = True,
     is_adorned: bool = True,
     asked_instead: Mapping[str, str] = MappingProxyType({}),
+    silent: Set[str] = frozenset(),
     rewrite: str = "magic_sets",
 ) -> tuple[Rule, ...]:
     """The rules of the roots as they are, and of everything they ask for only what they ask.
 
     `is_supplementary` names prefixes that are needed twice. Without `is_adorned` the answers to all
     questions about a predicate share its own name. A literal of a predicate in `asked_instead` is
-    read as it is, and its question goes to another predicate.
+    read as it is, and its question goes to another predicate. Rules of a `silent` root ask nothing:
+    they read whatever has been answered.
     """
     by_head: dict[str, list[Rule]] = {}
     for rule in rules:
@@ -81,7 +83,7 @@ def asked_rules(
     result: list[Rule] = []
     for root in roots:
         for number, rule in enumerate(by_head.get(root, ()), start=1):
-            result += rewriting.answer(rule, number, None)
+            result += [rule] if root in silent else rewriting.answer(rule, number, None)
     seen: set[_Asked] = set()
     while rewriting.waiting:
         asked = rewriting.waiting.pop(0)

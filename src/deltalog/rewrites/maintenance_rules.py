@@ -10,9 +10,9 @@
        path__minus(X, Y) :- path__del(X, Y), not path__ins(X, Y), not path__red(X, Y).  (E2)
 
 Before: the rules of one strongly connected component in desugared form; below it everything has its
-exact change in `__plus` and `__minus` (Staudt & Jarke 1996, Algorithm 1; with negation, section 4.2:
-the change of a negated literal goes the other way, and every other literal of (I) is in the new
-state). After: the exact change of the component's predicates (Theorem 1).
+exact change in `__plus` and `__minus` (Staudt & Jarke 1996, Algorithm 1; with negation, section
+4.2: the change of a negated literal goes the other way, and every other literal of (I) is in the
+new state). After: the exact change of the component's predicates (Theorem 1).
 
 Two departures from the paper, both of which only make relations smaller. (I) does not derive what
 is kept anyway: a fact that did not go needs no propagation, so an edge inserted into a large
@@ -20,13 +20,15 @@ strongly connected graph costs what it adds. And `p__new` is not computed but re
 (N3) are the overlay of the stored relation without `__del` and with `__add`, the union of `__red`
 and `__ins`. For a predicate that is not stored `new_state_rules` gives (N1) to (N3) as rules.
 
-For a recursive component the estimate (D) can be far too large. `RankedComponent` is what the
-engine needs to stop it early; see `analysis/ranks.py` for the idea and its proof.
+For a recursive component the estimate (D) can be far too large; `plan/ranked_deletion.py` stops it
+early where the predicates are stored. It then needs only `suspect_rules`, the part of (D) that
+starts below the component.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
+from dataclasses import replace
 
 from deltalog.language.ast import Atom, Literal, Negation, Rule, Term, Variable
 from deltalog.rewrites import names
@@ -60,6 +62,14 @@ def deletion_rules(
             continue
         delta = becomes(rule, position, False, unchanged, names.plus, lost)
         yield _made(rule, head, (*delta, *_rest(rule, position, unchanged)))
+
+
+def suspect_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
+    """The part of (D) that starts below the component, as suspicions."""
+    below = {position for position, atom, _ in changing(rule) if atom.predicate not in component}
+    for made in deletion_rules(rule, component, below):
+        head = replace(made.head, predicate=names.suspect(rule.head.predicate))
+        yield replace(made, head=head)
 
 
 def rederivation_rules(rule: Rule) -> Iterator[Rule]:

@@ -87,6 +87,16 @@ def suspect(predicate: str) -> str:
     return f"{predicate}__suspect"
 
 
+def derivable(predicate: str) -> str:
+    """Its new state while its change is still being computed: asked, never read through one."""
+    return f"{predicate}__derivable"
+
+
+def total(predicate: str, rule: int) -> str:
+    """An aggregate that shares its head with other rules."""
+    return f"{predicate}__total{rule}"
+
+
 def touched(predicate: str) -> str:
     """Groups of an aggregate with a binding that came or went."""
     return f"{predicate}__touched"
@@ -95,6 +105,11 @@ def touched(predicate: str) -> str:
 def current(predicate: str) -> str:
     """The rows that touched groups have after the transaction."""
     return f"{predicate}__now"
+
+
+def apart(predicate: str) -> str:
+    """The same predicate in a query, kept apart from one of that name in update propagation."""
+    return f"{predicate}__asked"
 
 
 def is_generated(predicate: str) -> bool:

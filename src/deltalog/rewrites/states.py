@@ -11,7 +11,7 @@ show that, so the literal itself is asked again in the state it must hold in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from deltalog.language.ast import Atom, Literal, Negation, Rule, Variable
@@ -40,6 +40,16 @@ def rule_in_state(rule: Rule, rename: Rename, rewrite: str) -> Rule:
     head = replace(rule.head, predicate=rename(rule.head.predicate))
     body = tuple(in_state(literal, rename) for literal in rule.body)
     return Rule(head, body, Origin.made_by(rewrite, rule.origin), rule.leads)
+
+
+def renamed(rule: Rule, new_names: Mapping[str, str]) -> Rule:
+    """The rule with some of its predicates renamed."""
+
+    def rename(name: str) -> str:
+        return new_names.get(name, name)
+
+    head = replace(rule.head, predicate=rename(rule.head.predicate))
+    return replace(rule, head=head, body=tuple(in_state(literal, rename) for literal in rule.body))
 
 
 def unchanged(predicate: str) -> str:

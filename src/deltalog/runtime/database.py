@@ -13,9 +13,11 @@ Sets, and only the part that is asked for.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from deltalog.analysis.columns import Relation, Relations, generated_relations, variable_types
@@ -28,7 +30,7 @@ from deltalog.analysis.stratification import (
 )
 from deltalog.checks.program import CheckedProgram, check_program, check_query
 from deltalog.diagnostics import catalogue
-from deltalog.diagnostics.report import DataError, LimitError
+from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.base import Engine
 from deltalog.engines.reference.engine import ReferenceEngine
@@ -37,10 +39,13 @@ from deltalog.language.parser import parse, parse_query
 from deltalog.rewrites import names
 from deltalog.rewrites.desugar import desugar, desugar_query
 from deltalog.rewrites.magic_sets import magic_sets
+from deltalog.rewrites.states import renamed
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.fixpoint import Installed, Statistics, Watch, install, run
 from deltalog.runtime.limits import Limits
+from deltalog.runtime.propagation import Propagation
 from deltalog.runtime.rows import Rows
+from deltalog.runtime.strategies import choose, known_strategy
 from deltalog.runtime.transaction import Transaction
 from deltalog.source import Source
 
@@ -51,14 +56,17 @@ def connect(
     *,
     program: str | Path | Program,
     engine: str = "reference",
+    strategy: str | Mapping[str, str] = "auto",
     materialize: bool = True,
     limits: Limits | None = None,
     watch: Watch | None = None,
 ) -> Database:
     """Open a database in memory for a program: a path to a `.dl` file, or its text.
 
-    `materialize=False` keeps views virtual unless they are declared `materialized`. `watch` is
-    called with the rounds and facts so far while something is being computed.
+    `strategy` says how changes of views are computed: one of `runtime.strategies.STRATEGIES`, or a
+    mapping from views to them (`"*"` stands for all others). `materialize=False` keeps views
+    virtual unless they are declared `materialized`. `watch` is called with the rounds and facts so
+    far while something is being computed.
     """
     if engine not in ENGINES:
         raise DataError(
@@ -66,8 +74,15 @@ def connect(
                                          hint=f"the engines are {', '.join(sorted(ENGINES))}")]
         )  # fmt: skip
     parsed = program if isinstance(program, Program) else parse(read_program(program))
+    checked = check_program(parsed)
+    per_view = {} if isinstance(strategy, str) else dict(strategy)
+    default = known_strategy(strategy if isinstance(strategy, str) else per_view.pop("*", "auto"))
+    for view in per_view:
+        if view not in checked.relations or checked.relations[view].kind != "view":
+            hint = did_you_mean(view, checked.relations)
+            raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="view", name=view, hint=hint)])
     return Database(
-        check_program(parsed), ENGINES[engine](), materialize, limits or Limits(), watch
+        checked, ENGINES[engine](), materialize, limits or Limits(), default, per_view, watch
     )
 
 
@@ -104,6 +119,8 @@ class Database:
         engine: Engine,
         materialize: bool,
         limits: Limits,
+        strategy: str = "auto",
+        per_view: Mapping[str, str] = MappingProxyType({}),
         watch: Watch | None = None,
     ) -> None:
         self.checked = checked
@@ -116,6 +133,8 @@ class Database:
         self.stored = self._stored(materialize)
         self._installed = self._install()
         self.statistics = self._load()
+        self.choices = choose(self.core.rules, self.stored, strategy, per_view)
+        self.propagation = Propagation(engine, self.choices, self._typed, self.stored)
 
     # --- reading
 
@@ -167,15 +186,20 @@ class Database:
     def _answer(self, query: Query) -> Rows:
         prepared = self.prepare_query(query)
         scratch = generated_relations(prepared.rules, self._typed)
+        apart = {name: names.apart(name) for name in scratch}
+        stages = [tuple(renamed(rule, apart) for rule in part) for part in prepared.partition]
         try:
-            self._create(scratch)
-            installed = install(self.engine, prepared.partition)
-            statistics = run(self.engine, installed, self.limits, watch=self.watch)
-            rows = set(self.engine.rows(names.ANSWER))
+            self._create({apart[name]: relation for name, relation in scratch.items()})
+            statistics = run(
+                self.engine, install(self.engine, stages), self.limits, watch=self.watch
+            )
+            rows = set(self.engine.rows(apart[names.ANSWER]))
         finally:
-            for name in scratch:
+            for name in apart.values():
                 self.engine.drop(name)
-        return Rows(prepared.columns, rows, statistics)
+        originals = {made: name for name, made in apart.items()}
+        generated = {originals[name]: count for name, count in statistics.generated.items()}
+        return Rows(prepared.columns, rows, Statistics(statistics.rounds, Counter(generated)))
 
     # --- changing
 
@@ -196,27 +220,43 @@ class Database:
                 transaction.insert(relation, rows)
         return transaction.delta
 
+    def what_if(
+        self,
+        insert: Mapping[str, Sequence[Sequence[Any]]] | None = None,
+        delete: Mapping[str, Sequence[Sequence[Any]]] | None = None,
+    ) -> ChangeSet:
+        """The exact change that a transaction would make, without making it."""
+        transaction = Transaction(
+            self.relations, self.engine.contains, self.engine.lookup, self._propagate
+        )
+        with transaction:
+            for relation, rows in (delete or {}).items():
+                transaction.delete(relation, rows)
+            for relation, rows in (insert or {}).items():
+                transaction.insert(relation, rows)
+        return transaction.delta
+
     def _commit(self, transaction: Transaction) -> ChangeSet:
+        return self._propagate(transaction, is_committed=True)
+
+    def _propagate(self, transaction: Transaction, is_committed: bool = False) -> ChangeSet:
+        """The change of everything; applied only if it is complete and `is_committed`."""
         base = transaction.net()
         if not base:
             return base
-        views = [name for name in self.stored if self._typed[name].kind == "view"]
-        before = {name: set(self.engine.rows(name)) for name in views}
-        self._apply_base(base)
         try:
-            self._evaluate()
-        except LimitError:
-            self._apply_base(-base)
-            for name, rows in before.items():
-                self.engine.clear(name)
-                self.engine.insert(name, rows)
-            raise
-        after = {name: set(self.engine.rows(name)) for name in views}
-        shown = [name for name in views if not names.is_generated(name)]
-        return ChangeSet(
-            dict(base.inserted) | {name: after[name] - before[name] for name in shown},
-            dict(base.deleted) | {name: before[name] - after[name] for name in shown},
-        )
+            self.statistics = self.propagation.run(base, self.limits, self.watch)
+            inserted, deleted = dict(base.inserted), dict(base.deleted)
+            for name, relation in self.relations.items():
+                if relation.kind == "view":
+                    plus, minus = self.propagation.change(name)
+                    inserted[name], deleted[name] = frozenset(plus), frozenset(minus)
+            if is_committed:
+                self.propagation.apply()
+                self._apply_base(base)
+        finally:
+            self.propagation.reset()
+        return ChangeSet(inserted, deleted)
 
     def _apply_base(self, change: ChangeSet) -> None:
         for name, rows in change.deleted.items():

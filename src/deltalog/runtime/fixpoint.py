@@ -12,14 +12,17 @@ reads everything in every round; slower and obviously right, so it is the yardst
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal as OneOf
+from typing import TypeAlias
 
-from deltalog.analysis.stratification import Partition
 from deltalog.engines.base import Engine, Part
+from deltalog.language.ast import Rule
 from deltalog.language.walk import atoms
-from deltalog.plan.lower import lower_all
+from deltalog.plan.lower import Overlays, lower_all
+from deltalog.plan.ranked_deletion import RankedComponent, lower_ranked_deletion
 from deltalog.runtime.limits import Limits, Meter
 
 Mode = OneOf["semi_naive", "naive"]
@@ -50,33 +53,53 @@ class Installed:
             part.rewind()
 
 
-def install(engine: Engine, partition: Partition) -> Installed:
-    """Lower every rule and prepare every part."""
-    heads = [{rule.head.predicate for rule in part} for part in partition]
-    is_soft = _is_soft(partition, heads)
+Stage: TypeAlias = tuple[Rule, ...] | RankedComponent
+
+
+def install(
+    engine: Engine, stages: Iterable[Stage], overlays: Overlays = MappingProxyType({})
+) -> Installed:
+    """Lower every rule and prepare every part, in this order."""
+    stages = tuple(stages)
+    heads = [_defined(stage) for stage in stages]
+    is_soft = _is_soft(stages, heads, overlays)
     everything: set[str] = set().union(*heads)
-    return Installed(
-        tuple(
-            engine.prepare(lower_all(rules, everything if is_soft else defined))
-            for rules, defined in zip(partition, heads, strict=True)
-        ),
-        is_soft,
-    )
+    parts: list[Part] = []
+    for stage, defined in zip(stages, heads, strict=True):
+        if isinstance(stage, RankedComponent):
+            parts.append(engine.prepare_deletion(lower_ranked_deletion(stage, overlays)))
+        else:
+            growing = everything if is_soft else defined
+            parts.append(engine.prepare(lower_all(stage, growing, overlays)))
+    return Installed(tuple(parts), is_soft)
 
 
-def _is_soft(partition: Partition, heads: list[set[str]]) -> bool:
+def _defined(stage: Stage) -> set[str]:
+    if isinstance(stage, RankedComponent):
+        return {stage.deleted(name) for name in stage.predicates}
+    return {rule.head.predicate for rule in stage}
+
+
+def _is_soft(stages: tuple[Stage, ...], heads: list[set[str]], overlays: Overlays) -> bool:
     """Whether a part reads or defines what a later one defines, so that it may have to run again.
 
     Otherwise the partition is a stratification, and only what a part defines itself can grow while
     it runs.
     """
     later: set[str] = set()
-    for part, defined in reversed(list(zip(partition, heads, strict=True))):
-        read = {atom.predicate for rule in part for atom, _ in atoms(rule.body)}
-        if (read | defined) & later:
+    for stage, defined in reversed(list(zip(stages, heads, strict=True))):
+        if (_read(stage, overlays) | defined) & later:
             return True
         later |= defined
     return False
+
+
+def _read(stage: Stage, overlays: Overlays) -> set[str]:
+    if isinstance(stage, RankedComponent):
+        return {stage.suspect(name) for name in stage.predicates}
+    read = {atom.predicate for rule in stage for atom, _ in atoms(rule.body)}
+    seen_through = [overlays[name] for name in read if name in overlays]
+    return read | {part for o in seen_through for part in (o.minus, o.plus) if part is not None}
 
 
 def run(

@@ -5,7 +5,9 @@ Every other engine and every strategy must give what this one gives.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import heapq
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from deltalog.engines.base import Part
@@ -22,6 +24,7 @@ from deltalog.plan.nodes import (
     Operand,
     Overlay,
     Pipeline,
+    RankedDeletion,
     RulePlan,
     Slot,
     Test,
@@ -48,16 +51,27 @@ class ReferencePart:
         self.has_fired = [False] * len(self.plans)
 
 
+@dataclass
+class ReferenceDeletion:
+    plan: RankedDeletion
+    has_fired: bool = False
+
+    def rewind(self) -> None:
+        self.has_fired = False
+
+
 class ReferenceEngine:
     name = "reference"
 
     def __init__(self) -> None:
         self.relations: dict[str, Relation] = {}
+        self.clock = itertools.count()
+        self.rank_limit = 0
 
     # --- relations
 
     def create(self, relation: str, types: tuple[str, ...]) -> None:
-        self.relations.setdefault(relation, Relation())
+        self.relations.setdefault(relation, Relation(self.clock))
 
     def drop(self, relation: str) -> None:
         self.relations.pop(relation, None)
@@ -88,12 +102,25 @@ class ReferenceEngine:
         values: Row = tuple(key[column] for column in columns)  # type: ignore[misc]
         return iter(store.matching(columns, values, 0, store.end))
 
+    def history(self, relations: Sequence[str]) -> Iterator[tuple[str, Row]]:
+        stamped = [
+            (self.relations[name].rank(row), name, row)
+            for name in relations
+            for row in self.rows(name)
+        ]
+        return ((name, row) for _, name, row in sorted(stamped, key=lambda entry: entry[0]))
+
     # --- rounds
 
     def prepare(self, plans: tuple[RulePlan, ...]) -> ReferencePart:
         return ReferencePart(plans)
 
+    def prepare_deletion(self, plan: RankedDeletion) -> ReferenceDeletion:
+        return ReferenceDeletion(plan)
+
     def run_round(self, part: Part) -> dict[str, int]:
+        if isinstance(part, ReferenceDeletion):
+            return self._delete(part)
         assert isinstance(part, ReferencePart)
         derived = [
             (plan.head, row)
@@ -120,6 +147,43 @@ class ReferenceEngine:
         if plan.aggregation is None:
             return emitted
         return [row for group in emitted for row in self._aggregated(plan.aggregation, group, read)]
+
+    def _delete(self, part: ReferenceDeletion) -> dict[str, int]:
+        """Examine suspects in order of rank; see `plan/ranked_deletion.py`."""
+        if part.has_fired:
+            return {}
+        part.has_fired = True
+        plan = part.plan
+        number_of = {name: number for number, name in enumerate(plan.predicates)}
+        waiting = [
+            (self.relations[name].rank(row), number, row)
+            for number, name in enumerate(plan.predicates)
+            for row in self.rows(plan.suspects[number])
+            if self.contains(name, row)
+        ]
+        heapq.heapify(waiting)
+        seen = {(number, row) for _, number, row in waiting}
+        new: dict[str, int] = {}
+        while waiting:
+            rank, number, row = heapq.heappop(waiting)
+            if self._is_supported(plan.support[number], row, rank):
+                continue
+            self.relations[plan.deleted[number]].add(row)
+            new[plan.deleted[number]] = new.get(plan.deleted[number], 0) + 1
+            for head, pipeline in plan.lost[number]:
+                for derived in self._run(pipeline, [], row):
+                    entry = (number_of[head], derived)
+                    if entry in seen or not self.contains(head, derived):
+                        continue
+                    derived_rank = self.relations[head].rank(derived)
+                    if derived_rank > rank:
+                        seen.add(entry)
+                        heapq.heappush(waiting, (derived_rank, *entry))
+        return new
+
+    def _is_supported(self, pipelines: tuple[Pipeline, ...], row: Row, rank: int) -> bool:
+        self.rank_limit = rank
+        return any(True for pipeline in pipelines for _ in self._run(pipeline, [], row))
 
     def _aggregated(self, aggregation: Aggregation, group: Row, read: list[int]) -> Iterator[Row]:
         bindings = list(dict.fromkeys(self._run(aggregation.bindings, read, group)))
@@ -173,7 +237,11 @@ class ReferenceEngine:
         columns = tuple(column for column, _ in step.key)
         key = tuple(_plain(value, slots) for _, value in step.key)
         if isinstance(step.relation, Overlay):
-            kept = self._kept(step.relation, columns, key) if step.window is not Window.NEW else ()
+            kept: Iterable[Row] = ()
+            if step.window is not Window.NEW:
+                kept = self._kept(step.relation, columns, key)
+            if step.is_ranked:
+                kept = self._older(step, kept)
             if step.relation.plus is None:
                 return kept
             plus = self.relations[step.relation.plus]
@@ -184,6 +252,12 @@ class ReferenceEngine:
         """What an overlay has of its stored relation."""
         stored, minus = self.relations[overlay.stored], self.relations[overlay.minus].position
         return [row for row in stored.matching(columns, key, 0, stored.end) if row not in minus]
+
+    def _older(self, step: Match, rows: Iterable[Row]) -> Iterable[Row]:
+        """Of the rows of a ranked match, those older than the fact that is examined."""
+        assert isinstance(step.relation, Overlay)
+        stored = self.relations[step.relation.stored]
+        return [row for row in rows if stored.rank(row) < self.rank_limit]
 
     def _exists(self, step: Absent, slots: Slots) -> bool:
         as_match = Match(step.relation, step.key)

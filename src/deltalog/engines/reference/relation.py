@@ -1,7 +1,8 @@
 """A relation as plain Python: a list of rows in the order they came, and where each one stands.
 
 A deleted row leaves a gap, so positions never change and "how far a rule has read" is a number.
-Indexes are dictionaries, made when a bound-column set is first looked up.
+Indexes are dictionaries, made when a bound-column set is first looked up. A clock shared by all
+relations of an engine stamps every row, so that "added before" can be asked across relations.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ Key = tuple[Value, ...]
 
 
 class Relation:
-    def __init__(self) -> None:
+    def __init__(self, clock: Iterator[int]) -> None:
+        self.clock = clock
         self.log: list[Row | None] = []
+        self.stamps: list[int] = []
         self.position: dict[Row, int] = {}
         self.indexes: dict[tuple[int, ...], dict[Key, list[int]]] = {}
 
@@ -37,7 +40,12 @@ class Relation:
         for columns, index in self.indexes.items():
             index.setdefault(tuple(row[c] for c in columns), []).append(len(self.log))
         self.log.append(row)
+        self.stamps.append(next(self.clock))
         return True
+
+    def rank(self, row: Row) -> int:
+        """When the row was added, comparable between relations of one engine."""
+        return self.stamps[self.position[row]]
 
     def remove(self, row: Row) -> bool:
         position = self.position.pop(row, None)
@@ -53,6 +61,7 @@ class Relation:
 
     def clear(self) -> None:
         self.log.clear()
+        self.stamps.clear()
         self.position.clear()
         self.indexes.clear()
 

@@ -1,0 +1,113 @@
+"""Strategies: how the change of each view is computed. One exact answer, different costs.
+
+A strategy belongs to a strongly connected component of views. Whatever it is, it offers the same to
+the components above: the exact change in `__plus` and `__minus`, and both states, stored, read
+through an overlay, or asked for. That is why strategies can be mixed view by view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+
+from deltalog.analysis.dependencies import dependencies
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError
+from deltalog.diagnostics.similar import did_you_mean
+from deltalog.language.ast import Rule
+from deltalog.language.walk import atoms
+
+STRATEGIES: Mapping[str, str] = {
+    "auto": "chosen per view: `rederive` where it is stored, `magic` where it is virtual; "
+    "`recompute` for a transaction that changes much",
+    "recompute": "evaluate the new state and compare",
+    "delta": "delta rules over rules in algebra format (Manthey 1994)",
+    "differencing": "partial differentials on a propagation network (Risch & Sköld 1999)",
+    "rederive": "maintenance rules: estimate, rederive, insert (Staudt & Jarke 1996)",
+    "magic": "propagation rules asked on demand (Behrend & Manthey 2004)",
+    "demand": "maintenance rules with rederivation on demand (Staudt & Jarke 1996)",
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen for a component of views, and why."""
+
+    predicates: tuple[str, ...]
+    rules: tuple[Rule, ...]
+    strategy: str
+    reason: str
+    is_recursive: bool
+    is_aggregate: bool
+
+    @property
+    def members(self) -> frozenset[str]:
+        return frozenset(self.predicates)
+
+
+def known_strategy(name: str) -> str:
+    if name not in STRATEGIES:
+        hint = did_you_mean(name, STRATEGIES) or f"the strategies are {', '.join(STRATEGIES)}"
+        raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="strategy", name=name, hint=hint)])
+    return name
+
+
+def choose(
+    rules: tuple[Rule, ...], stored: Set[str], default: str, per_view: Mapping[str, str]
+) -> tuple[Choice, ...]:
+    """A strategy for every component of views, lowest component first."""
+    by_head: dict[str, list[Rule]] = {}
+    for rule in rules:
+        by_head.setdefault(rule.head.predicate, []).append(rule)
+    choices = []
+    for component in dependencies(rules).components:
+        predicates = tuple(sorted(name for name in component if name in by_head))
+        if predicates:
+            own = tuple(rule for name in predicates for rule in by_head[name])
+            choices.append(_choose(predicates, own, stored, default, per_view))
+    return tuple(choices)
+
+
+def _choose(
+    predicates: tuple[str, ...],
+    rules: tuple[Rule, ...],
+    stored: Set[str],
+    default: str,
+    per_view: Mapping[str, str],
+) -> Choice:
+    asked = {per_view[name] for name in predicates if name in per_view}
+    if len(asked) > 1:
+        names = ", ".join(f"`{name}`" for name in predicates)
+        raise DataError([catalogue.STRATEGY_CONFLICT.at(None, names=names)])
+    is_recursive = any(
+        atom.predicate in predicates for rule in rules for atom, _ in atoms(rule.body)
+    )
+    is_aggregate = any(rule.is_aggregate for rule in rules)
+    is_stored = all(name in stored for name in predicates)
+    wanted = known_strategy(asked.pop() if asked else default)
+    obstacle = _obstacle(wanted, predicates, is_recursive, is_stored)
+    if obstacle and any(name in per_view for name in predicates):
+        raise DataError(
+            [
+                catalogue.STRATEGY_MISFIT.at(
+                    None, strategy=wanted, name=predicates[0], reason=obstacle
+                )
+            ]
+        )
+    if wanted == "auto" or obstacle:
+        chosen = "rederive" if is_stored else "magic"
+        reason = "it is stored" if is_stored else "it is virtual"
+        reason = f"{reason}, and {obstacle}" if obstacle else reason
+    else:
+        chosen, reason = wanted, "as asked"
+    return Choice(predicates, rules, chosen, reason, is_recursive, is_aggregate)
+
+
+def _obstacle(
+    strategy: str, predicates: tuple[str, ...], is_recursive: bool, is_stored: bool
+) -> str | None:
+    if strategy in ("delta", "rederive", "recompute") and not is_stored:
+        return f"`{strategy}` needs it materialised"
+    if strategy in ("delta", "differencing") and is_recursive:
+        return f"`{strategy}` does not handle recursion"
+    return None

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from command_line import GRAPH, Call, write
+
+MORE = (
+    GRAPH + "apart(X, Y) :- edge(X, _), edge(Y, _), not path(X, Y).\nn(X, count()) :- path(X, _).\n"
+)
+
+
+def test_text_has_every_section(invoke: Call) -> None:
+    result = invoke("explain", write("more.dl", MORE))
+    assert result.exit_code == 0
+    assert "strata\n  0  edge\n  1  path\n  2  apart, n\n" in result.stdout
+    assert "  apart <- edge, not path\n  n <- aggregate of path\n" in result.stdout
+    assert "rules, part 1\n  path(X, Y) :- edge(X, Y). " in result.stdout
+    assert "% more.dl:2:1" in result.stdout
+    assert "plan, part 1\n  path:\n" in result.stdout
+
+
+def test_show_chooses_sections(invoke: Call) -> None:
+    result = invoke("explain", "graph.dl", "--show", "strata")
+    assert result.stdout == "strata\n  0  edge\n  1  path\n"
+    both = invoke("explain", "graph.dl", "--show", "strata", "--show", "dependencies")
+    assert both.stdout.endswith("\n\ndependencies\n  path <- edge, path\n")
+
+
+def test_a_query_is_rewritten_unless_asked_not_to(invoke: Call) -> None:
+    arguments = ("explain", "graph.dl", "--query", "path(1, Y)", "--show", "rules")
+    assert "path__bf__magic(1)." in invoke(*arguments).stdout
+    assert "magic_sets ← " in invoke(*arguments).stdout
+    for option in (("--after", "desugar"), ("--without", "magic_sets")):
+        plain = invoke(*arguments, *option).stdout
+        assert "answer__(Y) :- path(1, Y)." in plain
+        assert "magic" not in plain
+
+
+def test_json(invoke: Call) -> None:
+    document = json.loads(invoke("explain", write("more.dl", MORE), "--format", "json").stdout)
+    assert document["strata"] == [["edge"], ["path"], ["apart", "n"]]
+    assert {"head": "apart", "body": "path", "kind": "negative"} in document["dependencies"]
+    first = document["parts"][0]
+    assert first["rules"][0]["text"] == "path(X, Y) :- edge(X, Y)."
+    assert first["rules"][0]["origin"] == "more.dl:2:1"
+    assert "path:" in first["plan"]
+    part = json.loads(invoke("explain", "more.dl", "--format", "json", "--show", "strata").stdout)
+    assert list(part) == ["strata"]
+
+
+@pytest.mark.parametrize("query", [[], ["--query", "apart(1, X)"]])
+def test_a_picture(invoke: Call, query: list[str]) -> None:
+    write("more.dl", MORE)
+    result = invoke("explain", "more.dl", "--format", "svg", "-o", "more.svg", *query)
+    assert (result.exit_code, result.stdout) == (0, "")
+    picture = ElementTree.parse("more.svg").getroot()
+    assert picture.tag.endswith("svg")
+    text = Path("more.svg").read_text()
+    assert "edge" in text
+    assert "negative" in text
+
+
+def test_an_empty_program_can_be_explained(invoke: Call) -> None:
+    write("empty.dl", "")
+    for form in ("text", "json", "svg"):
+        assert invoke("explain", "empty.dl", "--format", form).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--after", "magicsets"], 2, "did you mean `magic_sets`?"),
+        (["--without", "desugar"], 2, "no optional pass `desugar`"),
+        (["--show", "everything"], 2, "--show"),
+        (["--format", "png"], 2, "--format"),
+        (["--query", "pth(1)"], 1, "did you mean `path`?"),
+        (["--query", "path("], 1, "expected"),
+        (["-o", "none/x.txt"], 4, "cannot write `none/x.txt`: no such file or directory"),
+        (["-o", "."], 4, "cannot write `.`: is a directory"),
+    ],
+)
+def test_wrong_calls(invoke: Call, arguments: list[str], code: int, words: str) -> None:
+    result = invoke("explain", "graph.dl", *arguments)
+    assert result.exit_code == code
+    assert words in result.stderr
+
+
+def test_explaining_does_not_run_a_virtual_program(invoke: Call) -> None:
+    write("grow.dl", "n(0).\nn(X + 1) :- n(X).\n")
+    assert invoke("explain", "grow.dl", "--rounds-max", "5").exit_code == 0

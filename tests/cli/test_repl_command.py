@@ -1,0 +1,256 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import GRAPH, Call, write
+
+from deltalog.cli.line_reader import completions, history_path
+from deltalog.cli.statements import Statement, groups, is_complete, statements
+
+
+def test_a_script_builds_asks_and_changes(command: Call) -> None:
+    script = GRAPH + "+edge(1, 2). +edge(2, 3).\n? path(1, Y).\n-edge(1, 2).\n"
+    result = command("repl", given=script)
+    assert result.returncode == 0
+    assert result.stderr == ""
+    assert result.stdout == (
+        "+edge(1, 2).\n+edge(2, 3).\n+path(1, 2).\n+path(1, 3).\n+path(2, 3).\n"
+        "? path(1, Y).\nY\n-\n2\n3\n(2 rows)\n"
+        "-edge(1, 2).\n-path(1, 2).\n-path(1, 3).\n"
+    )
+
+
+def test_changes_that_stand_together_are_one_transaction(invoke: Call) -> None:
+    script = "+edge(1, 2). -edge(1, 2).\n+edge(1, 2).\n+edge(5, 6). -edge(1, 2).\n"
+    result = invoke("repl", "graph.dl", given=script)
+    assert result.stdout == (
+        "+edge(1, 2).\n+path(1, 2).\n-edge(1, 2).\n+edge(5, 6).\n-path(1, 2).\n+path(5, 6).\n"
+    )
+
+
+def test_a_statement_may_take_several_lines(invoke: Call) -> None:
+    script = 'base t(x: str).\nt(\n  "a. b" /* . */\n). % done.\n? t(X),\n  X contains "."\n.\n'
+    assert "a. b" in invoke("repl", given=script).stdout
+
+
+def test_a_bad_statement_changes_nothing_and_the_rest_goes_on(invoke: Call) -> None:
+    script = (
+        "edge(1, 2).\n"
+        "bad(X) :- nope(X).\n"
+        "path(X) :- edge(X, _).\n"
+        "win(X) :- edge(X, Y), not win(Y).\n"
+        "edge(1.5, 2).\n"
+        ":list\n"
+        "? path(X, Y).\n"
+    )
+    result = invoke("repl", "graph.dl", given=script)
+    assert result.exit_code == 1
+    assert " --> <stdin>:2:11" in result.stderr
+    for code in ("E0203", "E0204", "E0501", "E0402"):
+        assert f"error[{code}]" in result.stderr
+    assert result.stdout == (
+        f"{GRAPH.splitlines()[0]}\n\n" + "\n".join(GRAPH.splitlines()[1:]) + "\n"
+        "% edge: 1 fact\n? path(X, Y).\nX  Y\n-  -\n1  2\n(1 row)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("+path(1, 2).", "`path` is a view and cannot be changed directly"),
+        ("+egde(1, 2).", "did you mean `edge`?"),
+        ("+edge(1).", "has 2 values"),
+        ('+edge("a", 2).', "does not fit"),
+        ("+edge(X, 2).", "a fact cannot contain the variable `X`\n --> <stdin>:1:7"),
+        ("+edge(1 + 1, 2).", "expected a value, found an expression"),
+        ("+edge(X, Y) :- edge(Y, X).", "expected a fact, found a rule"),
+        ("+? edge(1, 2).", "expected a fact"),
+        ("+.", "expected"),
+        ("-edge(1, 2", "this statement never ends"),
+        ("? pth(1).", "did you mean `path`?"),
+        (":frob", "command `:frob` is not known"),
+        (":fact x", "there is no relation `x`"),
+        (":facts pth", "did you mean `path`?"),
+        (":schema pth", "did you mean `path`?"),
+        (":load edge none.csv", "cannot read `none.csv`"),
+        (":load path edges.csv", "is a view"),
+        (":explain pth(1)", "did you mean `path`?"),
+        ('include "none.dl".', "cannot include `none.dl`"),
+    ],
+)
+def test_what_is_refused(invoke: Call, statement: str, words: str) -> None:
+    result = invoke("repl", "graph.dl", given=f"{statement}\n")
+    assert result.exit_code in (1, 4)
+    assert words in result.stderr
+    assert result.stdout == ""
+
+
+def test_the_sign_is_shown_where_a_change_is_wrong(invoke: Call) -> None:
+    result = invoke("repl", "graph.dl", given="+edge(1, 2). +edge(X, 2).\n")
+    assert "1 | +edge(1, 2). +edge(X, 2).\n" in result.stderr
+    assert result.stdout == ""
+
+
+def test_the_code_is_that_of_the_first_problem(invoke: Call) -> None:
+    assert invoke("repl", "graph.dl", given=":facts\n? p.\n").exit_code == 2
+    assert invoke("repl", "graph.dl", given=":load edge x.csv\n? p.\n").exit_code == 4
+    assert invoke("repl", "--rounds-max", "9", given="n(0). n(X + 1) :- n(X).\n").exit_code == 3
+
+
+def test_commands(invoke: Call) -> None:
+    write("more.dl", GRAPH + "edge(1, 2). edge(2, 3).\n")
+    write("new.csv", "3,4\n1,2\n")
+
+    def said(line: str) -> str:
+        result = invoke("repl", "more.dl", given=f"{line}\n")
+        assert (result.exit_code, result.stderr) == (0, "")
+        return str(result.stdout)
+
+    assert said(":facts edge") == "edge(1, 2).\nedge(2, 3).\n"
+    assert said(":schema") == (
+        "base edge(src: int, dst: int).  % 2 facts\nview path(x: int, y: int).  % 3 facts\n"
+    )
+    assert said(":schema path").endswith("path(X, Y) :- edge(X, Z), path(Z, Y).\n")
+    assert said(":load edge new.csv") == "% edge: 1 new\n% path: 3 new\n"
+    assert said(":load edge 'edges.csv'") == "% nothing new\n"
+    assert said(":strata") == "strata\n  0  edge\n  1  path\n"
+    assert "answer__(Y) :- path(1, Y)." in said(":explain path(1, Y)")
+    assert "path <- edge, path" in said(":explain")
+    for name in (":help", ":list", ":schema", ":facts", ":load", ":explain", ":strata", ":quit"):
+        assert name in said(":help")
+    assert said(":q\n? path(1, Y).") == ""
+    assert said(":list").endswith("% edge: 2 facts\n")
+
+
+def test_facts_survive_a_new_rule(invoke: Call) -> None:
+    script = "-edge(1, 2). +edge(8, 9).\nback(Y, X) :- edge(X, Y).\n:facts edge\n:facts back\n"
+    write("more.dl", GRAPH + "edge(1, 2).\n")
+    result = invoke("repl", "more.dl", "--facts", "edge=edges.csv", given=script)
+    assert result.stderr == ""
+    assert result.stdout.endswith("edge(2, 3).\nedge(8, 9).\nback(3, 2).\nback(9, 8).\n")
+
+
+def test_undeclared_relations_keep_their_inferred_types(invoke: Call) -> None:
+    script = (
+        "p(1). p(2).\nq(X) :- p(X).\n-p(1). -p(2).\nr(X) :- q(X).\n? r(X).\n"
+        "p(2.5).\n? r(X).\np(null).\n:schema p\n"
+        "+p(4.0).\np(X) :- r(X), X < 0.\n:facts p\n"
+    )
+    result = invoke("repl", given=script)
+    assert result.stderr == ""
+    assert "(no rows)" in result.stdout
+    assert "base p(c1: float?).  % 2 facts" in result.stdout
+    assert result.stdout.endswith("p(null).\np(2.5).\np(4.0).\n")
+
+
+def test_keys_are_kept_while_facts_change(invoke: Call) -> None:
+    script = (
+        'pay("ann", 1).\n-pay("ann", 1).\npay("ann", 2).\n'
+        "rich(X) :- pay(X, Y), Y > 1.\n? rich(X).\n"
+        'pay("ann", 3).\n:facts pay\n'
+    )
+    write("pay.dl", "base pay(who: str key, much: int).\n")
+    result = invoke("repl", "pay.dl", given=script)
+    assert result.exit_code == 1
+    assert 'two facts of `pay` have the key "ann"' in result.stderr
+    assert result.stdout.endswith('X\n---\nann\n(1 row)\npay("ann", 2).\n')
+
+
+def test_a_whole_file_can_be_added(invoke: Call) -> None:
+    write("more.dl", "edge(1, 2).\nback(Y, X) :- edge(X, Y).\n? back(X, Y).\n")
+    result = invoke("repl", "graph.dl", given='include "more.dl".\n')
+    assert result.stderr == ""
+    assert "2  1" in result.stdout
+
+
+def test_a_repeated_rule_is_one_rule(invoke: Call) -> None:
+    result = invoke("repl", given="p(1).\nq(X) :- p(X).\nq(X) :- p(X).\n:list\n")
+    assert result.stdout.count("q(X) :- p(X).") == 1
+
+
+def test_the_limit_cuts_long_changes(invoke: Call) -> None:
+    result = invoke("repl", "graph.dl", "--limit", "1", given="+edge(1, 2). +edge(2, 3).\n")
+    assert result.stdout == "+edge(1, 2).\n"
+    assert result.stderr == "note: 4 more lines not shown\n"
+
+
+def test_a_limit_undoes_the_change(invoke: Call) -> None:
+    write("grow.dl", "base a(x: int).\nn(X) :- a(X).\nn(X + 1) :- n(X), X < 100.\n")
+    script = "+a(99).\n+a(0).\n:facts a\n"
+    result = invoke("repl", "grow.dl", "--rounds-max", "20", given=script)
+    assert result.exit_code == 3
+    assert result.stdout.endswith("+n(100).\na(99).\n")
+
+
+def test_strange_input(invoke: Call, command: Call) -> None:
+    assert invoke("repl", given="").exit_code == 0
+    assert invoke("repl", given="\n\n% comment\n\n").stdout == ""
+    unfinished = invoke("repl", given="p(1)")
+    assert unfinished.exit_code == 1
+    assert "this statement never ends" in unfinished.stderr
+    assert invoke("repl", "missing.dl").exit_code == 4
+    binary = command("repl", given=b"p(1).\n\xff\xfe.\n")
+    assert binary.returncode == 4
+    assert "standard input" in binary.stderr
+
+
+def test_a_command_ends_an_unfinished_statement(invoke: Call) -> None:
+    result = invoke("repl", "graph.dl", given="? path(1,\n:strata\n")
+    assert result.exit_code == 1
+    assert "this statement never ends" in result.stderr
+    assert result.stdout.startswith("strata\n")
+
+
+def test_a_long_script_is_quick(invoke: Call) -> None:
+    lines = "".join(f"  % line {number}\n" for number in range(3000))
+    result = invoke("repl", given=f"p(1).\nq(X) :-\n{lines}  p(X).\n? q(X).\n")
+    assert "(1 row)" in result.stdout
+
+
+# --- the pieces
+
+
+def test_statements_are_cut_at_stops_only() -> None:
+    text = 'p("a. b", 1.5, x1). % q. \n/* r. */ -p(1). ? q(X)'
+    assert [text[each.start : each.end] for each in statements(text)] == [
+        'p("a. b", 1.5, x1).', "-p(1).", "? q(X)"
+    ]  # fmt: skip
+    assert [kind for kind, _ in groups(text)] == ["clause", "change", "query"]
+    assert list(statements("")) == []
+    assert list(statements(".")) == [Statement("clause", 0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("p(1).", True),
+        ("p(1)", False),
+        ("p(1.5)", False),
+        ('p("a.', False),
+        ("p(1). % more", True),
+        ("p(1). /* more", False),
+        ("p(1). /* more */", True),
+        ("p(1). q(", False),
+        ("", True),
+        ("x1.5.", True),
+    ],
+)
+def test_when_input_is_complete(text: str, expected: bool) -> None:
+    assert is_complete(text) is expected
+
+
+def test_completions() -> None:
+    predicates = ["path", "person", "edge"]
+    assert completions("", ":s", predicates) == [":schema ", ":strata"]
+    assert completions("? ", "pa", predicates) == ["path"]
+    assert completions(":facts ", "", predicates) == ["edge", "path", "person"]
+    assert "materialized" in completions("", "mat", predicates)
+    assert completions("path(X) :- n", "not", predicates) == ["not"]
+
+
+def test_where_the_history_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/somewhere")
+    assert history_path() == Path("/somewhere/deltalog/history")
+    monkeypatch.setenv("XDG_STATE_HOME", "")
+    assert history_path() == Path("~/.local/state/deltalog/history").expanduser()

@@ -1,0 +1,82 @@
+"""`docs/errors.md`: every error code with its meaning and an example, made from the case files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from casefiles import find, read_case
+from deltalog.diagnostics.catalogue import ENTRIES, Entry
+
+CHAPTERS = {
+    "E01": ("Syntax", "The text does not read as a program."),
+    "E02": ("Declarations", "Names, arities, keys: what is declared and what is used."),
+    "E03": ("Safety", "A variable has no value."),
+    "E04": ("Types", "Things meet that have different types, or null where it may not be."),
+    "E05": ("Stratification", "A view depends on its own negation or aggregate."),
+    "E06": ("Aggregates", "An aggregate stands in the wrong place or has the wrong argument."),
+    "E07": ("Data", "Facts, files and options that do not fit the program. Nothing has changed."),
+    "E08": ("Limits", "An evaluation was stopped. Everything is as it was before."),
+}
+
+INTRODUCTION = """\
+# Errors
+
+Every message has a code that never changes its meaning. All problems of a program are reported at
+once, sorted by place. In Python they arrive as `deltalog.ProgramError` (E01 to E06),
+`deltalog.DataError` (E07) and `deltalog.LimitError` (E08), all of them a `deltalog.DeltalogError`
+with `.codes` and `.diagnostics`. In the examples `db` is a database with the program above it.
+
+This page is made from the catalogue and the case files by `make update-cases`.
+"""
+
+
+def error_reference() -> str:
+    parts = [INTRODUCTION]
+    chapter = ""
+    for code, entry in sorted(ENTRIES.items()):
+        if code[:3] != chapter:
+            chapter = code[:3]
+            title, meaning = CHAPTERS[chapter]
+            parts.append(f"## {title}\n\n{meaning}\n")
+        parts.append(_entry(entry))
+    return "\n".join(parts)
+
+
+def cases_of(code: str) -> list[Path]:
+    """The case files that show an error; each is named after its code."""
+    name = f"{code.lower()}_*"
+    return [*find("errors", f"{name}.dl"), *find("run_time", f"{name}.case")]
+
+
+def _entry(entry: Entry) -> str:
+    text = f"### {entry.code}\n\n{_plain(entry.message)}\n"
+    shown = cases_of(entry.code)
+    return text + ("\n" + _example(shown[0]) if shown else "")
+
+
+def _plain(message: str) -> str:
+    """The message with `…` for what differs from case to case.
+
+    >>> _plain("column `{name}` appears twice")
+    'column `…` appears twice'
+    """
+    pieces = message.replace("{{", "\0").split("{")
+    return "…".join([pieces[0], *(piece.split("}", 1)[1] for piece in pieces[1:])])
+
+
+def _example(path: Path) -> str:
+    """A program with what is wrong in it, or what was run and what it said."""
+    if path.suffix == ".dl":
+        said = path.with_suffix(".err").read_text(encoding="utf-8")
+        return f"```text\n{_first(said)}\n```\n"
+    case = read_case(path)
+    return "\n".join(
+        f"```{'py' if section.name == 'python' else 'text'}\n{section.text.strip()}\n```\n"
+        for section in case.sections
+    )
+
+
+def _first(text: str) -> str:
+    """The first of several messages."""
+    messages = text.strip().split("\nerror[")
+    return messages[0].rstrip()

@@ -1,0 +1,20 @@
+"""Pages that are made from the code and the case files say what these say now.
+
+`make update-cases` writes them. This module comes last by its name, so that by then the case files
+have been brought up to date.
+"""
+
+from __future__ import annotations
+
+import pytest
+from documents import DOCS, check_page
+from error_reference import error_reference
+
+
+def test_errors_page() -> None:
+    check_page(DOCS / "errors.md", error_reference())
+
+
+def test_cli_page() -> None:
+    reference = pytest.importorskip("deltalog.cli.reference", reason="there is no command line")
+    check_page(DOCS / "cli.md", reference.reference())

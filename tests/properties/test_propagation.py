@@ -1,0 +1,59 @@
+"""Update propagation: every strategy = recomputation, after each transaction."""
+
+from __future__ import annotations
+
+import pytest
+from effort import effort
+from hypothesis import given
+from programs import Features, Scenario, applied, scenarios
+from treatments import LIMITS, naive
+
+import deltalog
+from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.database import Database
+from deltalog.runtime.strategies import STRATEGIES
+
+TREATMENTS = [
+    (strategy, materialize)
+    for strategy in STRATEGIES
+    for materialize in (True, False)
+    if materialize or strategy in ("auto", "magic", "demand", "differencing")
+]
+
+
+def _state(database: Database) -> dict[str, set[tuple[object, ...]]]:
+    return {name: database.facts(name) for name in database.relations}
+
+
+def check(scenario: Scenario, strategy: str, materialize: bool) -> None:
+    """Deltas and states are those of recomputation on the naive evaluator, step by step."""
+    database = deltalog.connect(
+        program=scenario.program, strategy=strategy, materialize=materialize, limits=LIMITS
+    )
+    database.apply(insert={name: sorted(rows) for name, rows in scenario.facts.items()})
+    facts = {name: set(rows) for name, rows in scenario.facts.items()}
+    before = naive(scenario.program, facts)
+    assert _state(database) == before
+    for number, (inserts, deletes) in enumerate(scenario.transactions, start=1):
+        facts = applied(facts, (inserts, deletes))
+        after = naive(scenario.program, facts)
+        expected = ChangeSet(
+            {name: after[name] - before[name] for name in after},
+            {name: before[name] - after[name] for name in after},
+        )
+        plus = {name: sorted(rows) for name, rows in inserts.items()}
+        minus = {name: sorted(rows) for name, rows in deletes.items()}
+        assert database.what_if(insert=plus, delete=minus) == expected, f"what-if of step {number}"
+        assert database.apply(insert=plus, delete=minus) == expected, f"delta of step {number}"
+        assert _state(database) == after, f"state after step {number}"
+        before = after
+
+
+@pytest.mark.parametrize(("strategy", "materialize"), TREATMENTS)
+def test_strategy(strategy: str, materialize: bool) -> None:
+    @effort(quick=20, fuzz=600)
+    @given(scenarios(Features(view_declarations=not materialize)))
+    def run(scenario: Scenario) -> None:
+        check(scenario, strategy, materialize)
+
+    run()
