@@ -38,10 +38,16 @@ def test_every_code(command: Call, arguments: list[str], code: ExitCode) -> None
 
 
 def test_interrupted() -> None:
-    write("grow.dl", GROWING)
-    arguments = [COMMAND, "run", "grow.dl", "--rounds-max", "100000000"]
-    with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(1.5)
+    arguments = [COMMAND, "repl", "--rounds-max", "100000000"]
+    with subprocess.Popen(
+        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(":strata\n" + GROWING.replace("\n", " ") + "\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "strata\n"  # it has started
+        time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)
     assert process.returncode == ExitCode.INTERRUPTED

@@ -80,7 +80,7 @@ def relations(program: Program) -> Relations:
         known = found.get(rule.head.predicate)
         if known is None or not known.is_declared:
             storage = "materialized" if known is None else known.storage
-            found[rule.head.predicate] = _undeclared_view(rule.head, storage)
+            found[rule.head.predicate] = undeclared_view(rule.head, storage)
     all_rules = (*program.rules, *(Rule(fact) for fact in program.facts))
     rules = tuple(r for r in all_rules if found[r.head.predicate].kind == "view")
     _settle(found, rules, _typed_firmly)
@@ -95,7 +95,7 @@ def generated_relations(rules: Iterable[Rule], known: Relations) -> Relations:
     found = dict(known)
     for rule in rules:
         if rule.head.predicate not in known:
-            found[rule.head.predicate] = _undeclared_view(rule.head, "virtual")
+            found[rule.head.predicate] = undeclared_view(rule.head, "virtual")
     made = tuple(rule for rule in rules if rule.head.predicate not in known)
     for step in (_typed_firmly, _typed_fully, _nullable):
         _settle(found, made, step)
@@ -125,7 +125,7 @@ def _unnamed(arity: int) -> tuple[Column, ...]:
     return tuple(Column(f"c{i + 1}") for i in range(arity))
 
 
-def _undeclared_view(head: Atom, storage: Storage) -> Relation:
+def undeclared_view(head: Atom, storage: Storage) -> Relation:
     columns = _unnamed(len(head.arguments))
     named = tuple(
         Column(term.name.lower()) if isinstance(term, Variable) and not term.is_wildcard else column

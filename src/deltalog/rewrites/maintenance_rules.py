@@ -30,17 +30,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
 
-from deltalog.language.ast import Atom, Literal, Negation, Rule, Term, Variable
+from deltalog.language.ast import Atom, Literal, Negation, Rule
 from deltalog.rewrites import names
 from deltalog.rewrites.states import Rename, becomes, changing, in_state, unchanged
 from deltalog.source import Origin
 
 
-def maintenance_rules(rules: Iterable[Rule], component: Set[str]) -> tuple[Rule, ...]:
-    """Algorithm 1 for the rules of one component."""
+def maintenance_rules(
+    rules: Iterable[Rule], component: Set[str], is_ranked: bool = False
+) -> tuple[Rule, ...]:
+    """Algorithm 1 for the rules of one component; if `is_ranked`, (D) is left to the engine."""
     rules = tuple(rules)
+    estimate = suspect_rules if is_ranked else deletion_rules
     return (
-        *(made for rule in rules for made in deletion_rules(rule, component)),
+        *(made for rule in rules for made in estimate(rule, component)),
         *(made for rule in rules for made in rederivation_rules(rule)),
         *(made for rule in rules for made in insertion_rules(rule, component)),
         *net_rules(rules),
@@ -93,7 +96,7 @@ def insertion_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
 def net_rules(rules: tuple[Rule, ...]) -> Iterator[Rule]:
     """(E1), (E2), and the union of what joins the kept facts."""
     for predicate, arity in _heads(rules).items():
-        row = _row(arity)
+        row = names.row(arity)
         ins, red = Atom(names.inserted(predicate), row), Atom(names.rederived(predicate), row)
         held, lost = Atom(predicate, row), Atom(names.deleted(predicate), row)
         origin = Origin.made_by("maintenance_rules", *(r.origin for r in rules))
@@ -108,7 +111,7 @@ def net_rules(rules: tuple[Rule, ...]) -> Iterator[Rule]:
 def new_state_rules(rules: Iterable[Rule]) -> Iterator[Rule]:
     """(N1) to (N3), and what is kept, for predicates that are not stored."""
     for predicate, arity in _heads(tuple(rules)).items():
-        row = _row(arity)
+        row = names.row(arity)
         origin = Origin.made_by("maintenance_rules")
         standing = (Atom(predicate, row), Negation(Atom(names.deleted(predicate), row)))
         yield Rule(Atom(names.kept(predicate), row), standing, origin)
@@ -119,10 +122,6 @@ def new_state_rules(rules: Iterable[Rule]) -> Iterator[Rule]:
 
 def _heads(rules: tuple[Rule, ...]) -> dict[str, int]:
     return {rule.head.predicate: len(rule.head.arguments) for rule in rules}
-
-
-def _row(arity: int) -> tuple[Term, ...]:
-    return tuple(Variable(f"X{i + 1}") for i in range(arity))
 
 
 def _rest(rule: Rule, position: int, state: Rename) -> Iterator[Literal]:

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import re
 
+from deltalog.language.ast import Variable
+
 ANSWER = "answer__"
 _QUERY_PIECE = re.compile(r"[bf]+|0|[0-9]+_[0-9]+")
 
@@ -110,6 +112,36 @@ def current(predicate: str) -> str:
 def apart(predicate: str) -> str:
     """The same predicate in a query, kept apart from one of that name in update propagation."""
     return f"{predicate}__asked"
+
+
+def auxiliary(predicate: str, number: int) -> str:
+    """An intermediate result of a rule in algebra format."""
+    return f"{predicate}__a{number}"
+
+
+def still(predicate: str) -> str:
+    """Facts of a projection that keep a match although they lost one."""
+    return f"{predicate}__still"
+
+
+def differential(predicate: str, rule: int, literal: int) -> str:
+    """The change caused by one influent literal of a rule."""
+    return f"{predicate}__by{rule}_{literal}"
+
+
+def gain(predicate: str) -> str:
+    """What positive differentials accumulate."""
+    return f"{predicate}__gain"
+
+
+def loss(predicate: str) -> str:
+    """What negative differentials accumulate."""
+    return f"{predicate}__loss"
+
+
+def row(arity: int) -> tuple[Variable, ...]:
+    """Distinct variables for the columns of a relation."""
+    return tuple(Variable(f"X{i + 1}") for i in range(arity))
 
 
 def is_generated(predicate: str) -> bool:

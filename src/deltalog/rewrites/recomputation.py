@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from deltalog.language.ast import Atom, Negation, Rule, Variable
+from deltalog.language.ast import Atom, Negation, Rule
 from deltalog.rewrites import names
 from deltalog.rewrites.states import rule_in_state
 from deltalog.source import Origin
@@ -22,7 +22,7 @@ def recomputation(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     rules = tuple(rules)
     made = [rule_in_state(rule, names.new, "recomputation") for rule in rules]
     for predicate, arity in {r.head.predicate: len(r.head.arguments) for r in rules}.items():
-        row = tuple(Variable(f"X{i + 1}") for i in range(arity))
+        row = names.row(arity)
         held, holds = Atom(predicate, row), Atom(names.new(predicate), row)
         origin = Origin.made_by("recomputation")
         made.append(Rule(Atom(names.plus(predicate), row), (holds, Negation(held)), origin))

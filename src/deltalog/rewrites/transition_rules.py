@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from deltalog.language.ast import Atom, Negation, Rule, Variable
+from deltalog.language.ast import Atom, Negation, Rule
 from deltalog.rewrites import names
 from deltalog.rewrites.states import rule_in_state
 from deltalog.source import Origin
@@ -34,7 +34,7 @@ def transition_rules(rules: Iterable[Rule], base: Mapping[str, int]) -> tuple[Ru
 
 def direct_transition(predicate: str, arity: int) -> tuple[Rule, Rule]:
     """The new state of a predicate from its old state and its complete change."""
-    variables = tuple(Variable(f"X{i + 1}") for i in range(arity))
+    variables = names.row(arity)
     head = Atom(names.new(predicate), variables)
     origin = Origin.made_by("transition_rules")
     return (

@@ -14,8 +14,8 @@ Sets, and only the part that is asked for.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -39,17 +39,19 @@ from deltalog.language.parser import parse, parse_query
 from deltalog.rewrites import names
 from deltalog.rewrites.desugar import desugar, desugar_query
 from deltalog.rewrites.magic_sets import magic_sets
+from deltalog.rewrites.normalize import normalize
 from deltalog.rewrites.states import renamed
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.fixpoint import Installed, Statistics, Watch, install, run
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.propagation import Propagation
 from deltalog.runtime.rows import Rows
-from deltalog.runtime.strategies import choose, known_strategy
+from deltalog.runtime.strategies import Choice, choose, known_strategy
 from deltalog.runtime.transaction import Transaction
 from deltalog.source import Source
 
 ENGINES = {"reference": ReferenceEngine}
+Facts = Mapping[str, Iterable[Sequence[Any]]]
 
 
 def connect(
@@ -58,6 +60,7 @@ def connect(
     engine: str = "reference",
     strategy: str | Mapping[str, str] = "auto",
     materialize: bool = True,
+    facts: Facts | None = None,
     limits: Limits | None = None,
     watch: Watch | None = None,
 ) -> Database:
@@ -65,8 +68,9 @@ def connect(
 
     `strategy` says how changes of views are computed: one of `runtime.strategies.STRATEGIES`, or a
     mapping from views to them (`"*"` stands for all others). `materialize=False` keeps views
-    virtual unless they are declared `materialized`. `watch` is called with the rounds and facts so
-    far while something is being computed.
+    virtual unless they are declared `materialized`. `facts` are loaded before views are computed
+    for the first time. `watch` is called with the rounds and facts so far while something is being
+    computed.
     """
     if engine not in ENGINES:
         raise DataError(
@@ -82,7 +86,14 @@ def connect(
             hint = did_you_mean(view, checked.relations)
             raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="view", name=view, hint=hint)])
     return Database(
-        checked, ENGINES[engine](), materialize, limits or Limits(), default, per_view, watch
+        checked,
+        ENGINES[engine](),
+        materialize,
+        limits or Limits(),
+        default,
+        per_view,
+        watch,
+        facts or {},
     )
 
 
@@ -93,9 +104,10 @@ def read_program(program: str | Path) -> Source:
         return Source("<text>", str(program))
     name = str(program).strip()
     try:
-        return Source(name, Path(name).read_text(encoding="utf-8"))
+        return Source(name, Path(name).read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        reason = "it is not UTF-8 text" if isinstance(error, UnicodeError) else reason
         raise DataError(
             [catalogue.PROGRAM_NOT_FOUND.at(None, name=name, reason=reason.lower())]
         ) from None
@@ -122,18 +134,19 @@ class Database:
         strategy: str = "auto",
         per_view: Mapping[str, str] = MappingProxyType({}),
         watch: Watch | None = None,
+        facts: Facts = MappingProxyType({}),
     ) -> None:
         self.checked = checked
         self.engine = engine
         self.limits = limits
         self.watch = watch
         self.core = desugar(checked.program, checked.relations)
+        self.stored = self._stored(materialize)
+        self.choices = self._choose(strategy, per_view)
         helpers = generated_relations(self.core.rules, checked.relations)
         self._typed: Relations = {**checked.relations, **helpers}
-        self.stored = self._stored(materialize)
         self._installed = self._install()
-        self.statistics = self._load()
-        self.choices = choose(self.core.rules, self.stored, strategy, per_view)
+        self.statistics = self._load(facts)
         self.propagation = Propagation(engine, self.choices, self._typed, self.stored)
 
     # --- reading
@@ -209,8 +222,8 @@ class Database:
 
     def apply(
         self,
-        insert: Mapping[str, Sequence[Sequence[Any]]] | None = None,
-        delete: Mapping[str, Sequence[Sequence[Any]]] | None = None,
+        insert: Facts | None = None,
+        delete: Facts | None = None,
     ) -> ChangeSet:
         """Delete and insert facts in one transaction; answers the exact change of everything."""
         with self.transaction() as transaction:
@@ -222,8 +235,8 @@ class Database:
 
     def what_if(
         self,
-        insert: Mapping[str, Sequence[Sequence[Any]]] | None = None,
-        delete: Mapping[str, Sequence[Sequence[Any]]] | None = None,
+        insert: Facts | None = None,
+        delete: Facts | None = None,
     ) -> ChangeSet:
         """The exact change that a transaction would make, without making it."""
         transaction = Transaction(
@@ -266,6 +279,20 @@ class Database:
 
     # --- installing and evaluating
 
+    def _choose(self, strategy: str, per_view: Mapping[str, str]) -> tuple[Choice, ...]:
+        """Strategies for all views; delta rules need rules in algebra format, all of it stored."""
+        choices = choose(self.core.rules, self.stored, strategy, per_view)
+        delta = [c for c in choices if c.strategy == "delta" and not c.is_aggregate]
+        if not delta:
+            return choices
+        replaced = {name for choice in delta for name in choice.predicates}
+        made = normalize(rule for choice in delta for rule in choice.rules)
+        kept = (rule for rule in self.core.rules if rule.head.predicate not in replaced)
+        self.core = replace(self.core, rules=(*kept, *made))
+        self.stored |= {rule.head.predicate for rule in made}
+        asked = dict(per_view) | {rule.head.predicate: "delta" for rule in made}
+        return choose(self.core.rules, self.stored, strategy, asked)
+
     def _stored(self, materialize: bool) -> frozenset[str]:
         """Base relations and materialised views; helpers of rules are stored with their views."""
         declared = {
@@ -294,10 +321,15 @@ class Database:
             types = tuple(type_ or "int" for type_ in relation.types)
             self.engine.create(name, types)
 
-    def _load(self) -> Statistics:
+    def _load(self, facts: Facts) -> Statistics:
+        """The facts of the program, those given, and everything they imply."""
+        loading = self.transaction()
         for fact in self.core.facts:
             row = tuple(term.value for term in fact.arguments if isinstance(term, Constant))
-            self.engine.insert(fact.predicate, [row])
+            loading.insert(fact.predicate, [row])
+        for relation, rows in facts.items():
+            loading.insert(relation, rows)
+        self._apply_base(loading.net())
         return self._evaluate()
 
     def _evaluate(self) -> Statistics:

@@ -108,9 +108,10 @@ def run(
     limits: Limits,
     mode: Mode = "semi_naive",
     watch: Watch | None = None,
+    meter: Meter | None = None,
 ) -> Statistics:
     """Apply the soft consequence operator until no part yields anything new."""
-    meter = Meter.start(limits)
+    meter = meter or Meter.start(limits)
     statistics = Statistics()
     number = 0
     while number < len(installed.parts):

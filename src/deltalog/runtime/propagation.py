@@ -10,9 +10,9 @@ exact change of `path`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
-from deltalog.analysis.columns import Relations, generated_relations
+from deltalog.analysis.columns import Relation, Relations, generated_relations, undeclared_view
 from deltalog.analysis.stratification import Stratification, stratification
 from deltalog.engines.base import Engine
 from deltalog.language.ast import Atom, Negation, Row, Rule
@@ -21,156 +21,168 @@ from deltalog.plan.nodes import Overlay
 from deltalog.plan.ranked_deletion import RankedComponent
 from deltalog.rewrites import names
 from deltalog.rewrites.aggregate_changes import aggregate_changes
+from deltalog.rewrites.delta_rules import delta_rules
 from deltalog.rewrites.magic_sets import asked_rules
-from deltalog.rewrites.maintenance_rules import (
-    deletion_rules,
-    insertion_rules,
-    net_rules,
-    new_state_rules,
-    rederivation_rules,
-    suspect_rules,
-)
+from deltalog.rewrites.maintenance_rules import maintenance_rules
+from deltalog.rewrites.partial_differentials import partial_differentials
 from deltalog.rewrites.propagation_rules import propagation_rules
 from deltalog.rewrites.recomputation import recomputation
+from deltalog.rewrites.rederive_on_demand import (
+    OnDemand,
+    new_state_on_demand,
+    rederive_on_demand,
+)
 from deltalog.rewrites.states import Rename, renamed, rule_in_state, unchanged
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.fixpoint import Stage, Statistics, Watch, install, run
-from deltalog.runtime.limits import Limits
+from deltalog.runtime.fixpoint import Installed, Stage, Statistics, Watch, install, run
+from deltalog.runtime.limits import Limits, Meter
 from deltalog.runtime.strategies import Choice
 
 
 @dataclass(frozen=True)
-class PropagationProgram:
-    """The rules of all components together, before questions are rewritten, and how to read states.
+class NodeProgram:
+    """The rules for one component before questions are rewritten, and how to read states.
 
-    `asked_instead` maps states that are made of answers (`path__new` of a view rederived on demand)
-    to what must be asked (`path`); `silent` are the rules that turn answers into them.
+    `own` are the predicates driven by changes; `askable` defines what may be asked. States made of
+    answers (`path__new` of a view rederived on demand) are in `asked_instead` with what must be
+    asked (`path`); `silent` are the predicates whose rules turn answers into them.
     """
 
     rules: tuple[Rule, ...]
-    deltas: tuple[str, ...]
+    own: tuple[str, ...]
     overlays: Mapping[str, Overlay]
-    ranked: tuple[RankedComponent, ...]
-    asked_instead: Mapping[str, str]
-    silent: frozenset[str]
+    ranked: RankedComponent | None = None
+    asked_instead: Mapping[str, str] = field(default_factory=dict)
+    silent: frozenset[str] = frozenset()
 
 
-def propagation_program(
-    choices: Iterable[Choice], relations: Relations, stored: Set[str]
-) -> PropagationProgram:
-    """Every component rewritten by its strategy."""
-    building = _Building(relations, stored)
-    for name in stored:
-        if relations[name].kind == "base":
-            building.overlay_new(name)
-    for choice in choices:
-        building.add(choice)
-    return building.program()
+@dataclass
+class Building:
+    """Components are added from the bottom up; each offers its states to those above."""
 
+    relations: Relations
+    stored: Set[str]
+    is_strict: bool = True
+    askable: list[Rule] = field(default_factory=list)
+    overlays: dict[str, Overlay] = field(default_factory=dict)
+    answered: list[OnDemand] = field(default_factory=list)
 
-class _Building:
-    def __init__(self, relations: Relations, stored: Set[str]) -> None:
-        self.relations = relations
-        self.stored = stored
-        self.rules: list[Rule] = []
-        self.deltas: list[str] = []
-        self.overlays: dict[str, Overlay] = {}
-        self.ranked: list[RankedComponent] = []
-        self.asked_instead: dict[str, str] = {}
-        self.silent: set[str] = set()
+    def __post_init__(self) -> None:
+        for name in self.stored:
+            if self.relations[name].kind == "base":
+                self._overlay_new(name)
 
-    def program(self) -> PropagationProgram:
-        return PropagationProgram(
-            tuple(self.rules),
-            tuple(dict.fromkeys(self.deltas)),
-            self.overlays,
-            tuple(self.ranked),
-            self.asked_instead,
-            frozenset(self.silent),
-        )
-
-    def overlay_new(self, name: str) -> None:
-        """The new state of a stored relation whose change will be complete."""
-        self.overlays[names.new(name)] = Overlay(name, names.minus(name), names.plus(name))
-
-    def add(self, choice: Choice) -> None:
+    def add(self, choice: Choice) -> NodeProgram:
+        """The program of a component, rewritten by its strategy."""
         if not self._is_stored(choice):
-            self.rules += choice.rules  # the old state is asked for
+            self.askable += choice.rules  # its old state
         if choice.strategy == "recompute":
-            self._dynamic(recomputation(choice.rules))
-        elif choice.is_aggregate:
-            self._add_aggregate(choice)
-        elif choice.strategy in ("rederive", "demand"):
-            self._add_maintained(choice)
-        else:
-            self._add_propagated(choice)
+            apart = self._apart(choice)
+            program = self._program(renamed(rule, apart) for rule in recomputation(choice.rules))
+            self._offer_new(choice)
+            return program
+        if choice.is_aggregate:
+            (rule,) = choice.rules
+            program = self._program(aggregate_changes(rule, unchanged, names.new))
+            self._offer_new(choice)
+            return program
+        if choice.strategy in ("rederive", "demand"):
+            return self._maintained(choice)
+        if choice.strategy == "delta":
+            program = self._program(delta_rules(choice.rules))
+            self._offer_new(choice)
+            return program
+        return self._propagated(choice)
 
     def _is_stored(self, choice: Choice) -> bool:
         return all(name in self.stored for name in choice.predicates)
 
-    def _dynamic(self, rules: Iterable[Rule]) -> None:
-        """Rules that are driven by changes and never asked for."""
-        rules = tuple(rules)
-        self.rules += rules
-        self.deltas += [rule.head.predicate for rule in rules]
+    def _apart(self, choice: Choice) -> dict[str, str]:
+        """While it is being computed, the new state of a component has a name of its own."""
+        return {names.new(name): names.derivable(name) for name in choice.predicates}
+
+    def _overlay_new(self, name: str) -> None:
+        """The new state of a stored relation whose change is complete."""
+        self.overlays[names.new(name)] = Overlay(name, names.minus(name), names.plus(name))
 
     def _offer_new(self, choice: Choice) -> None:
         """The new state for the components above: an overlay, or asked by transition rules."""
         if self._is_stored(choice):
             for name in choice.predicates:
-                self.overlay_new(name)
+                self._overlay_new(name)
         else:
-            self.rules += _transitions(choice.rules)
+            self.askable += _transitions(choice.rules)
 
-    def _add_aggregate(self, choice: Choice) -> None:
-        (rule,) = choice.rules
-        self._dynamic(aggregate_changes(rule, unchanged, names.new))
-        self._offer_new(choice)
+    def _program(
+        self,
+        own: Iterable[Rule],
+        askable: Iterable[Rule] = (),
+        ranked: RankedComponent | None = None,
+        on_demand: OnDemand | None = None,
+    ) -> NodeProgram:
+        own = tuple(own)
+        below = [*self.answered, *([on_demand] if on_demand else [])]
+        demanded = on_demand.rules if on_demand else ()
+        used = _read_by((*own, *demanded, *askable, *self.askable))
+        states = [each for each in below if each is on_demand or each.silent & used]
+        return NodeProgram(
+            (*own, *askable, *self.askable, *(r for each in states for r in each.rules)),
+            tuple(
+                dict.fromkeys(
+                    [r.head.predicate for r in own]
+                    + [r.head.predicate for each in states for r in each.rules]
+                )
+            ),
+            dict(self.overlays),
+            ranked,
+            {k: v for each in states for k, v in each.asked_instead.items()},
+            frozenset(name for each in states for name in each.silent),
+        )
 
-    def _add_propagated(self, choice: Choice) -> None:
-        """Propagation rules; a stored component still asks for its own new state, not reads it."""
-        propagated = propagation_rules(choice.rules)
+    def _propagated(self, choice: Choice) -> NodeProgram:
+        """Propagation rules or differentials; a stored component asks for its own new state."""
+        if choice.strategy == "differencing":
+            own = partial_differentials(choice.rules, self.is_strict)
+        else:
+            own = propagation_rules(choice.rules)
+        transitions = _transitions(choice.rules)
         if self._is_stored(choice):
-            own = {names.new(name): names.derivable(name) for name in choice.predicates}
-            self._dynamic(renamed(rule, own) for rule in propagated)
-            self.rules += (renamed(rule, own) for rule in _transitions(choice.rules))
-        else:
-            self._dynamic(propagated)
+            apart = self._apart(choice)
+            own = tuple(renamed(rule, apart) for rule in own)
+            transitions = [renamed(rule, apart) for rule in transitions]
+        program = self._program(own, transitions)
         self._offer_new(choice)
+        return program
 
-    def _add_maintained(self, choice: Choice) -> None:
+    def _maintained(self, choice: Choice) -> NodeProgram:
         """Maintenance rules; the new state is the kept facts and those that came back or in."""
-        rules, members = choice.rules, choice.members
-        if self._is_ranked(choice):
-            self._dynamic(made for rule in rules for made in suspect_rules(rule, members))
-            self.ranked.append(_ranked(choice))
-        else:
-            self._dynamic(made for rule in rules for made in deletion_rules(rule, members))
-        self._dynamic(made for rule in rules for made in rederivation_rules(rule))
-        self._dynamic(made for rule in rules for made in insertion_rules(rule, members))
-        self._dynamic(net_rules(rules))
+        if not self._is_stored(choice):
+            program = self._program((), on_demand=rederive_on_demand(choice.rules, choice.members))
+            for name in choice.predicates:
+                arity = self.relations[name].arity
+                self.answered.append(new_state_on_demand(name, arity))
+            return program
         for name in choice.predicates:
             gone, back = names.deleted(name), names.returned(name)
-            if self._is_stored(choice):
-                self.overlays[names.new(name)] = Overlay(name, gone, back)
-                self.overlays[names.kept(name)] = Overlay(name, gone)
-            else:
-                self.asked_instead[names.new(name)] = name
-                self.asked_instead[names.kept(name)] = name
-        if not self._is_stored(choice):
-            answered = tuple(new_state_rules(rules))
-            self._dynamic(answered)
-            self.silent |= {rule.head.predicate for rule in answered}
+            self.overlays[names.new(name)] = Overlay(name, gone, back)
+            self.overlays[names.kept(name)] = Overlay(name, gone)
+        if not self._is_ranked(choice):
+            return self._program(maintenance_rules(choice.rules, choice.members))
+        return self._program(
+            maintenance_rules(choice.rules, choice.members, is_ranked=True), ranked=_ranked(choice)
+        )
 
     def _is_ranked(self, choice: Choice) -> bool:
         """Ranks help recursion, and need everything the component reads to be at hand."""
-        below = {atom.predicate for rule in choice.rules for atom, _ in atoms(rule.body)}
         return (
             choice.is_recursive
             and choice.strategy == "rederive"
-            and self._is_stored(choice)
-            and below <= self.stored
+            and _read_by(choice.rules) <= self.stored
         )
+
+
+def _read_by(rules: Iterable[Rule]) -> set[str]:
+    return {atom.predicate for rule in rules for atom, _ in atoms(rule.body)}
 
 
 def _transitions(rules: Iterable[Rule]) -> list[Rule]:
@@ -186,13 +198,14 @@ def _ranked(choice: Choice) -> RankedComponent:
 # --- from a program to stages -------------------------------------------------------------------
 
 
-def stages(program: PropagationProgram, stored: Set[str]) -> tuple[Stage, ...]:
+def stages(program: NodeProgram, stored: Set[str]) -> tuple[Stage, ...]:
     """The rules with their questions rewritten, in the order in which they run."""
     strata = _strata(program)
-    read = {*stored, *program.overlays, *program.deltas, *_undefined(program)}
+    defined = {rule.head.predicate for rule in program.rules}
+    read = {*stored, *program.overlays, *program.own, *(_read_by(program.rules) - defined)}
     rewritten = asked_rules(
         program.rules,
-        program.deltas,
+        program.own,
         read - set(program.asked_instead),
         is_adorned=not program.asked_instead,
         asked_instead=program.asked_instead,
@@ -200,9 +213,9 @@ def stages(program: PropagationProgram, stored: Set[str]) -> tuple[Stage, ...]:
         rewrite="magic_updates",
     )
     by_stratum: dict[int, list[Stage]] = {}
-    for component in program.ranked:
-        stratum = strata.stratum_of[names.deleted(component.predicates[0])]
-        by_stratum.setdefault(stratum, []).append(component)
+    if program.ranked is not None:
+        stratum = strata.stratum_of[names.deleted(program.ranked.predicates[0])]
+        by_stratum[stratum] = [program.ranked]
     rules: dict[int, list[Rule]] = {}
     for rule in rewritten:
         stratum = strata.stratum_of[names.source(rule.head.predicate)]
@@ -212,13 +225,7 @@ def stages(program: PropagationProgram, stored: Set[str]) -> tuple[Stage, ...]:
     return tuple(stage for number in sorted(by_stratum) for stage in by_stratum[number])
 
 
-def _undefined(program: PropagationProgram) -> set[str]:
-    """What no rule derives: changes of base relations, and whatever can only be empty."""
-    defined = {rule.head.predicate for rule in program.rules}
-    return {a.predicate for rule in program.rules for a, _ in atoms(rule.body)} - defined
-
-
-def _strata(program: PropagationProgram) -> Stratification:
+def _strata(program: NodeProgram) -> Stratification:
     """A stratification of the program before questions are rewritten, overlays seen as rules."""
     made: list[Rule] = []
     for name, overlay in program.overlays.items():
@@ -226,8 +233,8 @@ def _strata(program: PropagationProgram) -> Stratification:
         made.append(Rule(Atom(name), (Atom(overlay.stored), gone)))
         if overlay.plus is not None:
             made.append(Rule(Atom(name), (Atom(overlay.plus),)))
-    for component in program.ranked:
-        made += _as_rules(component)
+    if program.ranked is not None:
+        made += _as_rules(program.ranked)
     found = stratification((*program.rules, *made))
     assert found.is_stratified, f"not stratified: {found.cycles}"
     return found
@@ -237,12 +244,8 @@ def _as_rules(component: RankedComponent) -> list[Rule]:
     """What a ranked deletion needs to be complete, written as rules."""
     heads = [Atom(component.deleted(name)) for name in component.predicates]
     needed = {component.suspect(name) for name in component.predicates}
-    needed |= {
-        component.new(atom.predicate)
-        for rule in component.rules
-        for atom, _ in atoms(rule.body)
-        if atom.predicate not in component.predicates
-    }
+    below = _read_by(component.rules) - set(component.predicates)
+    needed |= {component.new(name) for name in below}
     body = tuple(Negation(Atom(name)) for name in sorted(needed))
     return [Rule(head, (*body, *heads)) for head in heads]
 
@@ -250,37 +253,80 @@ def _as_rules(component: RankedComponent) -> list[Rule]:
 # --- installed and run --------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Node:
+    """A component installed on the engine: the changes it reads, and what only it needs."""
+
+    choice: Choice
+    program: NodeProgram
+    stages: tuple[Stage, ...]
+    installed: Installed
+    influents: tuple[str, ...]
+    local: frozenset[str]
+    recomputed: frozenset[str]
+
+
 class Propagation:
-    """The propagation program of a database, installed on its engine."""
+    """The propagation network of a database: its components, lowest first.
+
+    A transaction runs through it breadth-first from the bottom. A node none of whose influents
+    changed is passed over; what only a node needed is forgotten as soon as it is done.
+    """
 
     def __init__(
         self, engine: Engine, choices: tuple[Choice, ...], relations: Relations, stored: Set[str]
     ) -> None:
         self.engine = engine
-        self.choices = choices
+        self.relations = relations
         self.stored = stored
-        self.program = propagation_program(choices, relations, stored)
-        self.stages = stages(self.program, stored)
-        self._scratch = self._create(relations)
-        self._installed = install(engine, self.stages, self.program.overlays)
+        self.flows: dict[tuple[str, str], tuple[int, int]] = {}
+        self._changes = self._create_changes()
+        building = Building(relations, stored)
+        self.nodes = tuple(self._install(choice, building.add(choice)) for choice in choices)
 
-    def _create(self, relations: Relations) -> frozenset[str]:
-        changes = {
-            change(name): replace(relation, name=change(name))
-            for name, relation in relations.items()
-            for change in (names.plus, names.minus, names.deleted, names.suspect)
+    def _create_changes(self) -> frozenset[str]:
+        """Relations that outlive a node: changes, and what overlays of maintained views read."""
+        made = {
+            change(name): relation
+            for name, relation in self.relations.items()
+            for change in (names.plus, names.minus, names.deleted, names.returned)
         }
-        rules = tuple(rule for stage in self.stages if isinstance(stage, tuple) for rule in stage)
-        overlays = {name: relations[o.stored] for name, o in self.program.overlays.items()}
-        known = {name: relations[name] for name in self.stored} | changes | overlays
-        made = generated_relations(rules, known)
-        scratch = {**changes, **made}
-        for name, relation in scratch.items():
-            self.engine.create(name, tuple(type_ or "int" for type_ in relation.types))
-        empty = {a.predicate: len(a.arguments) for rule in rules for a, _ in atoms(rule.body)}
-        for name in empty.keys() - scratch.keys() - known.keys():
-            self.engine.create(name, ("int",) * empty[name])
-        return frozenset(scratch | empty.keys()) - known.keys() | changes.keys()
+        for name, relation in made.items():
+            self._create(name, relation)
+        return frozenset(made)
+
+    def _create(self, name: str, relation: Relation) -> None:
+        self.engine.create(name, tuple(type_ or "int" for type_ in relation.types))
+
+    def _install(self, choice: Choice, program: NodeProgram) -> Node:
+        planned = stages(program, self.stored)
+        rules = tuple(rule for stage in planned if isinstance(stage, tuple) for rule in stage)
+        known = self._known(program)
+        local = dict(generated_relations(rules, known))
+        for rule in rules:
+            for atom, _ in atoms(rule.body):
+                if atom.predicate not in local and atom.predicate not in known:
+                    local[atom.predicate] = undeclared_view(atom, "virtual")
+        if program.ranked is not None:
+            local |= {names.suspect(n): self.relations[n] for n in program.ranked.predicates}
+        for name, relation in local.items():
+            self._create(name, relation)
+        installed = install(self.engine, planned, program.overlays)
+        influents = tuple(sorted(_read_by(choice.rules) - choice.members))
+        recomputed = {names.derivable(name) for name in choice.predicates}
+        kept = recomputed & local.keys() if choice.strategy == "recompute" else set()
+        return Node(
+            choice, program, planned, installed, influents, frozenset(local), frozenset(kept)
+        )
+
+    def _known(self, program: NodeProgram) -> dict[str, Relation]:
+        """Relations that exist before a node is installed, and states read through overlays."""
+        known = {name: self.relations[name] for name in self.stored}
+        for name, relation in self.relations.items():
+            for change in (names.plus, names.minus, names.deleted, names.returned):
+                known[change(name)] = relation
+        known |= {name: self.relations[o.stored] for name, o in program.overlays.items()}
+        return known
 
     def run(self, base: ChangeSet, limits: Limits, watch: Watch | None = None) -> Statistics:
         """Bind the changes of base relations and derive those of views."""
@@ -288,7 +334,31 @@ class Propagation:
             self.engine.insert(names.plus(name), rows)
         for name, rows in base.deleted.items():
             self.engine.insert(names.minus(name), rows)
-        return run(self.engine, self._installed, limits, watch=watch)
+        total = Statistics()
+        meter = Meter.start(limits)
+        for node in self.nodes:
+            if not self._is_reached(node):
+                continue
+            for name in node.influents:
+                self.flows |= {(name, view): self._sizes(name) for view in node.choice.predicates}
+            try:
+                done = run(self.engine, node.installed, limits, watch=watch, meter=meter)
+            finally:
+                self._forget(node)
+            total.rounds += done.rounds
+            total.generated.update(done.generated)
+        return total
+
+    def _sizes(self, name: str) -> tuple[int, int]:
+        return self.engine.size(names.plus(name)), self.engine.size(names.minus(name))
+
+    def _is_reached(self, node: Node) -> bool:
+        return any(any(self._sizes(name)) for name in node.influents)
+
+    def _forget(self, node: Node) -> None:
+        for name in node.local - node.recomputed:
+            self.engine.clear(name)
+        node.installed.rewind()
 
     def change(self, view: str) -> tuple[set[Row], set[Row]]:
         """What the last run found: the rows really new and really gone."""
@@ -296,11 +366,12 @@ class Propagation:
 
     def apply(self) -> None:
         """Bring the stored views to their new state."""
-        for choice in self.choices:
+        for node in self.nodes:
+            choice = node.choice
             predicates = [name for name in choice.predicates if name in self.stored]
-            if not predicates:
+            if not predicates or not self._is_reached(node):
                 continue
-            if choice.strategy == "recompute":
+            if node.recomputed:
                 self._replace(predicates)
             elif choice.strategy in ("rederive", "demand") and not choice.is_aggregate:
                 self._move(predicates, names.deleted, names.returned)
@@ -316,18 +387,20 @@ class Propagation:
             self.engine.insert(owner[made], [row])
 
     def _replace(self, predicates: list[str]) -> None:
-        owner = {names.new(name): name for name in predicates}
+        owner = {names.derivable(name): name for name in predicates}
+        rows = list(self.engine.history(list(owner)))
         for name in predicates:
             self.engine.clear(name)
-        for made, row in list(self.engine.history(list(owner))):
+        for made, row in rows:
             self.engine.insert(owner[made], [row])
 
     def reset(self) -> None:
         """Forget the last run."""
-        for name in self._scratch:
+        for name in self._changes.union(*(node.recomputed for node in self.nodes)):
             self.engine.clear(name)
-        self._installed.rewind()
+        self.flows = {}
 
     def drop(self) -> None:
-        for name in self._scratch:
+        """Take everything off the engine that was put there for propagation."""
+        for name in self._changes.union(*(node.local for node in self.nodes)):
             self.engine.drop(name)

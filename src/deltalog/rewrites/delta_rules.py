@@ -1,0 +1,162 @@
+"""Delta rules: the algebra of change as rules, with nothing but old states and increments.
+
+    link__a2(X, Z, Y) :- edge(X, Z), edge(Z, Y).                                  join
+    →  link__a2__plus(X, Z, Y) :- edge__plus(X, Z), edge(Z, Y), not edge__minus(Z, Y).
+       link__a2__plus(X, Z, Y) :- edge__plus(X, Z), edge__plus(Z, Y).
+       link__a2__plus(X, Z, Y) :- edge__plus(Z, Y), edge(X, Z), not edge__minus(X, Z).
+       … and the same with minus
+
+Before: rules in algebra format (`normalize`), every predicate stored in its old state, and the
+change of what is below. After: the exact change of every predicate (Manthey 1994, sections 2.4 and
+3.1). Joins, products and intersections are in the three-part form of Lemma 5 with preserved facts;
+new and preserved states are folded away, so no state is copied.
+
+The paper's folded projection is wrong where a second derivation survives: a fact goes only if *no*
+match is left, neither a preserved nor an inserted one. Both are looked for by `__still`:
+
+    link__a1(X, Y) :- link__a2(X, Z, Y).                                          projection
+    →  link__a1__still(X, Y) :- link__a2__minus(X, Z, Y), link__a2(X, V1, Y),
+                                not link__a2__minus(X, V1, Y).
+       link__a1__still(X, Y) :- link__a2__minus(X, Z, Y), link__a2__plus(X, V1, Y).
+       link__a1__minus(X, Y) :- link__a2__minus(X, Z, Y), not link__a1__still(X, Y).
+
+Recursion makes the folded rules unstratifiable: an insertion needs to know all deletions and the
+other way round. `unstratified_cycle` shows the cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from deltalog.analysis.dependencies import Dependency
+from deltalog.analysis.stratification import stratification
+from deltalog.language.ast import (
+    Atom,
+    Comparison,
+    Literal,
+    Negation,
+    Rule,
+    Term,
+    Variable,
+)
+from deltalog.language.walk import fresh_names, rule_names, substitute
+from deltalog.language.walk import names as variable_names
+from deltalog.rewrites import names
+from deltalog.rewrites.normalize import normalize
+from deltalog.rewrites.propagation_rules import is_injective
+from deltalog.source import Origin
+
+
+def delta_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """The change of every predicate that rules in algebra format define."""
+    by_head: dict[str, list[Rule]] = {}
+    for rule in rules:
+        by_head.setdefault(rule.head.predicate, []).append(rule)
+    made: list[Rule] = []
+    for own in by_head.values():
+        made += _union(*own) if len(own) == 2 else _operator(own[0])
+    return tuple(dict.fromkeys(made))
+
+
+def unstratified_cycle(rules: Iterable[Rule]) -> tuple[Dependency, ...] | None:
+    """The negative cycle that recursion brings into the delta rules, if there is one."""
+    cycles = stratification(delta_rules(normalize(rules))).cycles
+    return cycles[0] if cycles else None
+
+
+def _operator(rule: Rule) -> Iterator[Rule]:
+    atoms = [literal for literal in rule.body if isinstance(literal, Atom)]
+    negated = [literal.atom for literal in rule.body if isinstance(literal, Negation)]
+    if len(atoms) == 2:
+        yield from _join(rule, atoms[0], atoms[1])
+    elif len(atoms) == 1 and negated:
+        yield from _difference(rule, atoms[0], negated[0])
+    elif len(atoms) == 1:
+        yield from _projection(rule, atoms[0])
+    else:
+        yield from _negation(rule, negated)
+
+
+def _plus(atom: Atom) -> Atom:
+    return Atom(names.plus(atom.predicate), atom.arguments)
+
+
+def _minus(atom: Atom) -> Atom:
+    return Atom(names.minus(atom.predicate), atom.arguments)
+
+
+def _tests(rule: Rule) -> tuple[Literal, ...]:
+    return tuple(literal for literal in rule.body if isinstance(literal, Comparison))
+
+
+def _made(rule: Rule, head: Atom, *body: Literal) -> Rule:
+    origin = Origin.made_by("delta_rules", rule.origin)
+    return Rule(head, (*body, *_tests(rule)), origin, leads=True)
+
+
+def _join(rule: Rule, q: Atom, r: Atom) -> Iterator[Rule]:
+    """Lemma 5, for intersection, product and join alike."""
+    for change in (_plus, _minus):
+        head = change(rule.head)
+        yield _made(rule, head, change(q), r, Negation(_minus(r)))
+        yield _made(rule, head, change(q), change(r))
+        yield _made(rule, head, change(r), q, Negation(_minus(q)))
+
+
+def _difference(rule: Rule, q: Atom, r: Atom) -> Iterator[Rule]:
+    """Equations (24) and (25); `not r` in the new state is `not r, not r+`, or `r-`."""
+    yield _made(rule, _plus(rule.head), _plus(q), Negation(r), Negation(_plus(r)))
+    yield _made(rule, _plus(rule.head), _plus(q), _minus(r))
+    yield _made(rule, _plus(rule.head), _minus(r), q, Negation(_minus(q)))
+    yield _made(rule, _minus(rule.head), _minus(q), Negation(r))
+    yield _made(rule, _minus(rule.head), _plus(r), q)
+
+
+def _projection(rule: Rule, q: Atom) -> Iterator[Rule]:
+    """Equations (26) and (27), with both parts of the new state looked for."""
+    if is_injective(rule):
+        yield _made(rule, _plus(rule.head), _plus(q))
+        yield _made(rule, _minus(rule.head), _minus(q))
+        return
+    yield _made(rule, _plus(rule.head), _plus(q), Negation(rule.head))
+    still = Atom(names.still(rule.head.predicate), rule.head.arguments)
+    other, tests = _other_match(rule, q)
+    yield _made(rule, still, _minus(q), other, Negation(_minus(other)), *tests)
+    yield _made(rule, still, _minus(q), _plus(other), *tests)
+    yield _made(rule, _minus(rule.head), _minus(q), Negation(still))
+
+
+def _other_match(rule: Rule, q: Atom) -> tuple[Atom, tuple[Literal, ...]]:
+    """Another fact of q for the same head: what the head does not show is renamed."""
+    head = {term.name for term in rule.head.arguments if isinstance(term, Variable)}
+    fresh = fresh_names(set(rule_names(rule)), "V")
+    bound = variable_names(q, *_tests(rule))
+    renaming = {name: Variable(next(fresh)) for name in bound if name not in head}
+
+    def rename(variable: Variable) -> Term:
+        return renaming.get(variable.name, variable)
+
+    other = substitute(q, rename)  # type: ignore[arg-type]
+    assert isinstance(other, Atom)
+    return other, tuple(substitute(test, rename) for test in _tests(rule))  # type: ignore[arg-type]
+
+
+def _negation(rule: Rule, negated: list[Atom]) -> Iterator[Rule]:
+    """No positive atom: the head holds exactly while every negated atom fails."""
+    for position, atom in enumerate(negated):
+        others = [other for i, other in enumerate(negated) if i != position]
+        gone = [Negation(Atom(names.new(other.predicate), other.arguments)) for other in others]
+        yield _made(rule, _plus(rule.head), _minus(atom), *gone, Negation(rule.head))
+        held = [Negation(other) for other in others]
+        yield _made(rule, _minus(rule.head), _plus(atom), *held, rule.head)
+
+
+def _union(first: Rule, second: Rule) -> Iterator[Rule]:
+    """Equations (18) and (19)."""
+    for rule, other in ((first, second), (second, first)):
+        (q,) = (literal for literal in rule.body if isinstance(literal, Atom))
+        (r,) = (literal for literal in other.body if isinstance(literal, Atom))
+        head = rule.head
+        yield _made(rule, _plus(head), _plus(q), Negation(r))
+        yield _made(rule, _minus(head), _minus(q), Negation(r), Negation(_plus(r)))
+        yield _made(rule, _minus(head), _minus(q), _minus(r))
