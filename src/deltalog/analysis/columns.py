@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Literal as OneOf
 from typing import TypeAlias
 
@@ -30,6 +31,7 @@ from deltalog.language.ast import (
     Program,
     Rule,
     Term,
+    Value,
     Variable,
 )
 from deltalog.language.functions import FUNCTIONS, aggregate_result, signature, widened
@@ -234,12 +236,9 @@ def fitting_atoms(body: tuple[Literal, ...], found: Relations) -> Iterator[tuple
 
 
 def variable_types(body: tuple[Literal, ...], found: Relations) -> VariableTypes:
-    """The type of each variable as far as the body tells it."""
+    """The type of each variable as far as the body tells it: what binds it comes first."""
     types: VariableTypes = {}
-    for atom, _ in fitting_atoms(body, found):
-        for column, term in zip(found[atom.predicate].columns, atom.arguments, strict=True):
-            if isinstance(term, Variable) and column.type is not None:
-                types.setdefault(term.name, column.type)
+    _take_types(types, body, found, from_positive=True)
     equations = [c for c in literals(body) if isinstance(c, Comparison) and c.operator == "="]
     changed = True
     while changed:
@@ -254,7 +253,19 @@ def variable_types(body: tuple[Literal, ...], found: Relations) -> VariableTypes
                     if type_ is not None and type_ != "null":
                         types[side.name] = type_
                         changed = True
+    _take_types(types, body, found, from_positive=False)
     return types
+
+
+def _take_types(
+    types: VariableTypes, body: tuple[Literal, ...], found: Relations, from_positive: bool
+) -> None:
+    for atom, positive in fitting_atoms(body, found):
+        if positive != from_positive:
+            continue
+        for column, term in zip(found[atom.predicate].columns, atom.arguments, strict=True):
+            if isinstance(term, Variable) and column.type is not None:
+                types.setdefault(term.name, column.type)
 
 
 def term_type(term: Term, types: Mapping[str, str]) -> str | None:
@@ -301,11 +312,18 @@ def constant_fits(term: Constant, type_: str) -> bool:
         return True
     if type_ in ("float", "decimal") and term.type in ("int", "float"):
         try:
-            canonical(term.value, type_)
+            literal_value(term, type_)
         except VALUE_ERRORS:
             return False
         return True
     return False
+
+
+def literal_value(term: Constant, type_: str) -> Value:
+    """The value of a number literal as another type; a decimal is taken digit for digit."""
+    if type_ == "decimal" and term.type == "float" and term.span is not None:
+        return canonical(Decimal(term.span.text.replace(" ", "")), type_)
+    return canonical(term.value, type_)
 
 
 def comparison_type(

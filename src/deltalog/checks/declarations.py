@@ -20,6 +20,8 @@ def check_declarations(program: Program, relations: Relations) -> Iterator[Diagn
     defined |= {fact.predicate for fact in program.facts}
     for declaration in program.declarations:
         yield from _columns(declaration)
+        if declaration.predicate in FUNCTIONS:
+            yield catalogue.FUNCTION_AS_PREDICATE.at(declaration.span, name=declaration.predicate)
         if declaration.kind == "view" and declaration.predicate not in defined:
             yield catalogue.VIEW_WITHOUT_RULES.at(
                 declaration.span,

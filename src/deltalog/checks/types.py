@@ -47,7 +47,7 @@ from deltalog.language.functions import (
     widened,
 )
 from deltalog.language.values import print_value
-from deltalog.language.walk import literals, operations
+from deltalog.language.walk import atoms, literals, operations
 
 Types = dict[str, str]
 
@@ -67,22 +67,59 @@ def check_types(program: Program, relations: Relations) -> Iterator[Diagnostic]:
 def check_body_types(body: tuple[Literal, ...], relations: Relations) -> Iterator[Diagnostic]:
     """What a body joins, computes and compares fits together."""
     types = variable_types(body, relations)
-    yield from _joined(body, relations)
+    yield from _joined(body, relations, types)
     for atom, _ in fitting_atoms(body, relations):
         yield from _constants(atom, relations[atom.predicate])
     for literal in body:
         yield from _operations(literal, types)
+    bound = {term.name for atom, positive in atoms(body) if positive for term in _plain(atom)}
     for literal in literals(body):
         if isinstance(literal, Comparison):
             yield from _comparison(literal, types)
+            yield from _assignment(literal, types, bound)
 
 
-def _joined(body: tuple[Literal, ...], relations: Relations) -> Iterator[Diagnostic]:
+def _plain(atom: Atom) -> Iterator[Variable]:
+    return (term for term in atom.arguments if isinstance(term, Variable))
+
+
+def _assignment(comparison: Comparison, types: Types, bound: set[str]) -> Iterator[Diagnostic]:
+    """What `=` gives a value to has the type of that value: only a test may convert."""
+    if comparison.operator != "=":
+        return
+    left = expression_type(comparison.left, types)
+    right = expression_type(comparison.right, types)
+    if left is None or right is None or "null" in (left, right):
+        return
+    met = comparison_type(comparison.left, left, comparison.right, right)
+    for side, type_ in ((comparison.left, left), (comparison.right, right)):
+        if isinstance(side, Variable) and side.name not in bound and met not in (None, type_):
+            yield catalogue.TYPE_CONFLICT.at(
+                comparison.span,
+                name=side.name,
+                first=met,
+                second=type_,
+                hint=f"convert the value, as in `{side.name} = {type_}(…)`",
+            )
+
+
+def _joined(body: tuple[Literal, ...], relations: Relations, types: Types) -> Iterator[Diagnostic]:
     """A variable that occurs in two columns joins them, so they have one type."""
     first: dict[str, tuple[str, Term, Atom]] = {}
-    for atom, _ in fitting_atoms(body, relations):
+    ordered = sorted(fitting_atoms(body, relations), key=lambda found: not found[1])
+    for atom, positive in ordered:
         for column, term in zip(relations[atom.predicate].columns, atom.arguments, strict=True):
             if not isinstance(term, Variable) or column.type is None:
+                continue
+            known = types.get(term.name, column.type)
+            if not positive and term.name not in first and known != column.type:
+                yield catalogue.TYPE_CONFLICT.at(
+                    term.span,
+                    label=f"{column.type} in `{atom.predicate}`",
+                    name=term.name,
+                    first=column.type,
+                    second=known,
+                )
                 continue
             type_, earlier, where = first.setdefault(term.name, (column.type, term, atom))
             if type_ != column.type:

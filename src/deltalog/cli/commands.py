@@ -142,7 +142,7 @@ def _explain(session: Session, arguments: str) -> Iterator[str]:
 
 
 def _strata(session: Session, arguments: str) -> Iterator[str]:
-    yield strata_text(strata(session.database.checked))
+    yield strata_text(strata(session.database.model.checked))
 
 
 def _quit(session: Session, arguments: str) -> Iterator[str]:

@@ -141,7 +141,7 @@ def _shown_names(
     """The relations to show, or None when the queries are to be answered."""
     if show:
         return show
-    if database.checked.program.queries:
+    if database.model.checked.program.queries:
         return None
     views = [name for name, each in database.relations.items() if each.kind == "view"]
     if not views:
@@ -158,7 +158,7 @@ def _results(
                 result = relation_result(database, name)
             yield result
         return
-    for query in database.checked.program.queries:
+    for query in database.model.checked.program.queries:
         with progress.phase("answering"):
             rows = database.query(query)
         yield query_result(query, rows)

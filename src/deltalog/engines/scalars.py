@@ -122,6 +122,7 @@ _ARITHMETIC: dict[tuple[str, str], Function] = {
     ("*", "float"): _checked(_float, lambda a, b: a * b),
     ("/", "float"): _checked(_float, lambda a, b: a / b),
     ("abs", "float"): abs,
+    ("round", "int"): lambda value: value,
     ("round", "float"): _rounded,
     ("+", "decimal"): _checked(rounded_decimal, DECIMALS.add),
     ("*", "decimal"): _checked(rounded_decimal, DECIMALS.multiply),
@@ -182,6 +183,7 @@ _DATES: dict[tuple[str, str], Function] = {
 }
 
 _CONVERSIONS: dict[tuple[str, str], Function] = {
+    **{(type_, type_): lambda value: value for type_ in ("int", "float", "decimal", "date")},
     ("int", "float"): _whole,
     ("int", "decimal"): _whole,
     ("int", "str"): lambda text: parse_value(text, "int"),

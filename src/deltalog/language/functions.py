@@ -38,7 +38,7 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = {
     "/": _same(2, *NUMERIC),
     "mod": _same(2, "int"),
     "abs": _same(1, *NUMERIC),
-    "round": (Signature(("float",), "int"), Signature(("decimal",), "int")),
+    "round": tuple(Signature((type_,), "int") for type_ in NUMERIC),
     "least": _same(2, *ORDERED),
     "greatest": _same(2, *ORDERED),
     "length": (Signature(("str",), "int"),),
@@ -51,26 +51,14 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = {
     "year": (Signature(("date",), "int"), Signature(("timestamp",), "int")),
     "month": (Signature(("date",), "int"), Signature(("timestamp",), "int")),
     "day": (Signature(("date",), "int"), Signature(("timestamp",), "int")),
-    "int": (
-        Signature(("float",), "int"),
-        Signature(("decimal",), "int"),
-        Signature(("str",), "int"),
-    ),
-    "float": (
-        Signature(("int",), "float"),
-        Signature(("decimal",), "float"),
-        Signature(("str",), "float"),
-    ),
-    "decimal": (
-        Signature(("int",), "decimal"),
-        Signature(("float",), "decimal"),
-        Signature(("str",), "decimal"),
-    ),
+    "int": tuple(Signature((type_,), "int") for type_ in (*NUMERIC, "str")),
+    "float": tuple(Signature((type_,), "float") for type_ in (*NUMERIC, "str")),
+    "decimal": tuple(Signature((type_,), "decimal") for type_ in (*NUMERIC, "str")),
     "str": tuple(
         Signature((type_,), "str")
         for type_ in ("int", "float", "decimal", "bool", "date", "timestamp", "str")
     ),
-    "date": (Signature(("timestamp",), "date"), Signature(("str",), "date")),
+    "date": tuple(Signature((type_,), "date") for type_ in ("date", "timestamp", "str")),
 }
 
 INFIX = ("+", "-", "*", "/", "mod")

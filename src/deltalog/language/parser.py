@@ -10,6 +10,7 @@ often it is included.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -88,7 +89,7 @@ def read_file(name: str, including: Source) -> Source:
     path = Path(name)
     if not path.is_absolute():
         path = Path(including.name).parent / path
-    return Source(str(path), path.read_text(encoding="utf-8"))
+    return Source(os.path.normpath(path), path.read_text(encoding="utf-8-sig"))
 
 
 def parse(source: Source, read: Reader = read_file) -> Program:
@@ -137,7 +138,7 @@ class _Gathered:
 
 
 def _gather(source: Source, read: Reader, into: _Gathered) -> None:
-    into.seen.add(source.name)
+    into.seen.add(os.path.normpath(source.name))
     for statement in _statements(source, into.problems):
         match statement:
             case Declaration():
@@ -161,7 +162,7 @@ def _follow(include: _Include, source: Source, read: Reader, into: _Gathered) ->
             catalogue.INCLUDE_FAILED.at(include.span, name=include.name, reason=reason.lower())
         )
         return
-    if included.name not in into.seen:
+    if os.path.normpath(included.name) not in into.seen:
         _gather(included, read, into)
 
 
@@ -196,6 +197,8 @@ def _chunks(source: Source, problems: list[Diagnostic]) -> Iterator[list[PlacedT
     damaged = False
     for token in _grammar().lex(source.text):
         span = Span(source, token.start_pos or 0, token.end_pos or 0)
+        if len(problems) > ERRORS_MAX:
+            return
         if token.type in _LEXICAL:
             problems.append(_LEXICAL[token.type](token, span))
             damaged = True

@@ -22,6 +22,15 @@ DECIMAL_LIMIT = Decimal(10) ** 20
 DECIMAL_STEP = Decimal(1).scaleb(-18)
 DECIMALS = Context(prec=60, rounding=ROUND_HALF_EVEN)
 
+TYPE_HINTS = {
+    "int": "an int is a whole number of at most 64 bits",
+    "float": "a float is finite and written like `2.5` or `1e-3`",
+    "bool": "a bool is `true` or `false`",
+    "date": "a date is written like `2026-01-31`",
+    "timestamp": "a timestamp is written like `2026-01-31 12:30:00`, in UTC or with `+02:00`",
+    "decimal": "a decimal has at most 20 digits before the point and 18 after it",
+}
+
 VALUE_ERRORS = (ValueError, TypeError, OverflowError, InvalidOperation)
 
 

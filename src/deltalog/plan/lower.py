@@ -43,7 +43,8 @@ from deltalog.plan.nodes import (
     Window,
 )
 
-Overlays = Mapping[str, Overlay]
+Overlays = Mapping[str, "Overlay | str"]
+"""States that are not stored, by predicate; a plain name is another name for a stored relation."""
 
 
 def lower(rule: Rule, growing: Set[str], overlays: Overlays = MappingProxyType({})) -> RulePlan:
@@ -60,7 +61,7 @@ def lower(rule: Rule, growing: Set[str], overlays: Overlays = MappingProxyType({
         lowering.pipeline(body, output, first=position, windows=_windows(moving, position))
         for position in moving
     )
-    has_old_rows = all(_predicate(body[i]) in overlays for i in moving)
+    has_old_rows = all(isinstance(overlays.get(_predicate(body[i]) or ""), Overlay) for i in moving)
     leader = 0 if rule.leads and body and isinstance(body[0], Atom) else None
     initial = lowering.pipeline(body, output, leader, _windows(moving, len(body)))
     return RulePlan(
@@ -86,8 +87,8 @@ def _predicate(literal: Literal) -> str | None:
 def _growing_part(literal: Literal, growing: Set[str], overlays: Overlays) -> str | None:
     """The relation whose new rows are new for this literal: of an overlay, its insertions."""
     predicate = _predicate(literal)
-    overlay = overlays.get(predicate or "")
-    relation = predicate if overlay is None else overlay.plus
+    relation = overlays.get(predicate or "", predicate)
+    relation = relation.plus if isinstance(relation, Overlay) else relation
     return relation if relation in growing else None
 
 

@@ -26,6 +26,7 @@ from deltalog.analysis.columns import (
     Relations,
     VariableTypes,
     comparison_type,
+    literal_value,
     operand_types,
     variable_types,
 )
@@ -42,12 +43,12 @@ from deltalog.language.ast import (
     Operation,
     Program,
     Query,
+    Row,
     Rule,
     Term,
     Variable,
 )
 from deltalog.language.functions import signature
-from deltalog.language.values import canonical
 from deltalog.language.walk import fresh_names, names, rule_names
 from deltalog.rewrites.names import ANSWER, bindings, total
 from deltalog.source import Origin
@@ -66,6 +67,14 @@ def desugar(program: Program, relations: Relations) -> Program:
     constant = (Rule(fact, (), Origin(fact.span)) for fact in facts if fact.predicate in views)
     base = tuple(fact for fact in facts if fact.predicate not in views)
     return Program(program.declarations, (*rules, *constant), base, program.queries)
+
+
+def fact_rows(program: Program) -> list[tuple[str, Row]]:
+    """The facts of a desugared program as rows."""
+    return [
+        (fact.predicate, tuple(t.value for t in fact.arguments if isinstance(t, Constant)))
+        for fact in program.facts
+    ]
 
 
 def _shared_heads(program: Program) -> set[str]:
@@ -101,7 +110,7 @@ def _typed_fact(fact: Atom, relation: Relation) -> Atom:
 
 def _typed_constant(term: Term, type_: str | None) -> Term:
     if isinstance(term, Constant) and type_ is not None and term.type not in (type_, "null"):
-        return replace(term, value=canonical(term.value, type_), type=type_)
+        return replace(term, value=literal_value(term, type_), type=type_)
     return term
 
 

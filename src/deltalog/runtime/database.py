@@ -13,40 +13,31 @@ Sets, and only the part that is asked for.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from deltalog.analysis.columns import Relation, Relations, generated_relations, variable_types
-from deltalog.analysis.relevance import needed_rules
-from deltalog.analysis.stratification import (
-    Partition,
-    component_partition,
-    soft_partition,
-    stratification,
-)
-from deltalog.checks.program import CheckedProgram, check_program, check_query
+from deltalog.analysis.columns import Relation
+from deltalog.checks.program import CheckedProgram, check_program
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.base import Engine
 from deltalog.engines.reference.engine import ReferenceEngine
-from deltalog.language.ast import Atom, Column, Constant, Program, Query, Row, Rule, Variable
+from deltalog.language.ast import Atom, Program, Query, Row, Variable
 from deltalog.language.parser import parse, parse_query
-from deltalog.rewrites import names
-from deltalog.rewrites.desugar import desugar, desugar_query
-from deltalog.rewrites.magic_sets import magic_sets
-from deltalog.rewrites.normalize import normalize
-from deltalog.rewrites.states import renamed
+from deltalog.rewrites.desugar import fact_rows
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.fixpoint import Installed, Statistics, Watch, install, run
+from deltalog.runtime.evaluation import Difference, create, evaluate, recomputed
+from deltalog.runtime.fixpoint import Watch
 from deltalog.runtime.limits import Limits
-from deltalog.runtime.propagation import Propagation
+from deltalog.runtime.model import Model, Options, make_model
+from deltalog.runtime.propagation import Propagation, propagated
+from deltalog.runtime.queries import answer
 from deltalog.runtime.rows import Rows
-from deltalog.runtime.strategies import Choice, choose, known_strategy
+from deltalog.runtime.rule_changes import NEW, OLD, base_change, guarded_program
 from deltalog.runtime.transaction import Transaction
 from deltalog.source import Source
 
@@ -60,6 +51,8 @@ def connect(
     engine: str = "reference",
     strategy: str | Mapping[str, str] = "auto",
     materialize: bool = True,
+    network: str = "bushy",
+    nervous: bool = False,
     facts: Facts | None = None,
     limits: Limits | None = None,
     watch: Watch | None = None,
@@ -67,34 +60,18 @@ def connect(
     """Open a database in memory for a program: a path to a `.dl` file, or its text.
 
     `strategy` says how changes of views are computed: one of `runtime.strategies.STRATEGIES`, or a
-    mapping from views to them (`"*"` stands for all others). `materialize=False` keeps views
-    virtual unless they are declared `materialized`. `facts` are loaded before views are computed
-    for the first time. `watch` is called with the rounds and facts so far while something is being
-    computed.
+    mapping from views to them (`"*"` stands for all others); `network` and `nervous` belong to
+    `differencing`. `materialize=False` keeps views virtual unless they are declared `materialized`.
+    `facts` are loaded before views are computed for the first time. `watch` is called with the
+    rounds and facts so far while something is being computed.
     """
     if engine not in ENGINES:
-        raise DataError(
-            [catalogue.UNKNOWN_OPTION.at(None, what="engine", name=engine,
-                                         hint=f"the engines are {', '.join(sorted(ENGINES))}")]
-        )  # fmt: skip
+        hint = f"the engines are {', '.join(sorted(ENGINES))}"
+        raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="engine", name=engine, hint=hint)])
+    options = Options.of(strategy, materialize, network, nervous)
     parsed = program if isinstance(program, Program) else parse(read_program(program))
-    checked = check_program(parsed)
-    per_view = {} if isinstance(strategy, str) else dict(strategy)
-    default = known_strategy(strategy if isinstance(strategy, str) else per_view.pop("*", "auto"))
-    for view in per_view:
-        if view not in checked.relations or checked.relations[view].kind != "view":
-            hint = did_you_mean(view, checked.relations)
-            raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="view", name=view, hint=hint)])
-    return Database(
-        checked,
-        ENGINES[engine](),
-        materialize,
-        limits or Limits(),
-        default,
-        per_view,
-        watch,
-        facts or {},
-    )
+    model = make_model(check_program(parsed), options)
+    return Database(model, ENGINES[engine](), limits or Limits(), watch, facts or {})
 
 
 def read_program(program: str | Path) -> Source:
@@ -113,234 +90,183 @@ def read_program(program: str | Path) -> Source:
         ) from None
 
 
-@dataclass(frozen=True)
-class PreparedQuery:
-    """A query rewritten to rules: what it asks, the rules in parts, and the columns it answers."""
-
-    columns: tuple[Column, ...]
-    rules: tuple[Rule, ...]
-    partition: Partition
-
-
 class Database:
     """Made by `connect`."""
 
     def __init__(
         self,
-        checked: CheckedProgram,
+        model: Model,
         engine: Engine,
-        materialize: bool,
         limits: Limits,
-        strategy: str = "auto",
-        per_view: Mapping[str, str] = MappingProxyType({}),
         watch: Watch | None = None,
         facts: Facts = MappingProxyType({}),
     ) -> None:
-        self.checked = checked
+        self.model = model
         self.engine = engine
         self.limits = limits
         self.watch = watch
-        self.core = desugar(checked.program, checked.relations)
-        self.stored = self._stored(materialize)
-        self.choices = self._choose(strategy, per_view)
-        helpers = generated_relations(self.core.rules, checked.relations)
-        self._typed: Relations = {**checked.relations, **helpers}
-        self._installed = self._install()
-        self.statistics = self._load(facts)
-        self.propagation = Propagation(engine, self.choices, self._typed, self.stored)
+        self.version = 0
+        create(engine, {name: model.relations[name] for name in model.stored})
+        self._load(facts)
+        self.statistics = evaluate(engine, model, limits, watch)
+        self.propagation = Propagation(engine, model)
 
     # --- reading
 
     @property
     def relations(self) -> Mapping[str, Relation]:
         """Every base relation and view with its columns."""
-        return self.checked.relations
+        return self.model.checked.relations
 
     def facts(self, relation: str) -> set[Row]:
         """All facts of a base relation or view."""
-        known = self._relation(relation)
-        if relation in self.stored:
+        if relation not in self.relations:
+            hint = did_you_mean(relation, self.relations)
+            raise DataError([catalogue.NO_SUCH_RELATION.at(None, name=relation, hint=hint)])
+        if relation in self.model.stored:
             return set(self.engine.rows(relation))
-        arguments = tuple(Variable(f"V{i}") for i in range(known.arity))
-        return set(self._answer(Query((Atom(relation, arguments),))))
+        arguments = tuple(Variable(f"V{i}") for i in range(self.relations[relation].arity))
+        everything = Query((Atom(relation, arguments),))
+        return set(answer(self.engine, self.model, everything, self.limits, self.watch, False))
 
     def query(self, text: str | Query) -> Rows:
         """The bindings of the query's variables, in the order in which they first occur.
 
         `db.query("path(1, Y), not edge(1, Y)")`; the leading `?` and the final stop are optional.
         """
-        return self._answer(parse_query(text) if isinstance(text, str) else text)
-
-    def _relation(self, name: str) -> Relation:
-        if name not in self.relations:
-            hint = did_you_mean(name, self.relations)
-            raise DataError([catalogue.NO_SUCH_RELATION.at(None, name=name, hint=hint)])
-        return self.relations[name]
-
-    def prepare_query(self, query: Query, magic: bool = True) -> PreparedQuery:
-        """The query as rules; with `magic` they derive only what it needs."""
-        check_query(query, self.relations)
-        asked = desugar_query(query, self.relations)
-        rules = (*self.core.rules, *asked)
-        if magic:
-            rewritten = magic_sets(rules, names.ANSWER, self.stored)
-            partition = soft_partition(rewritten, names.source, stratification(rules))
-        else:
-            rewritten = needed_rules(rules, {names.ANSWER}, self.stored)
-            partition = component_partition(rewritten)
-        types = variable_types(query.body, self.relations)
-        columns = tuple(
-            Column(term.name, types.get(term.name), True)
-            for term in asked[0].head.arguments
-            if isinstance(term, Variable)
-        )
-        return PreparedQuery(columns, rewritten, partition)
-
-    def _answer(self, query: Query) -> Rows:
-        prepared = self.prepare_query(query)
-        scratch = generated_relations(prepared.rules, self._typed)
-        apart = {name: names.apart(name) for name in scratch}
-        stages = [tuple(renamed(rule, apart) for rule in part) for part in prepared.partition]
-        try:
-            self._create({apart[name]: relation for name, relation in scratch.items()})
-            statistics = run(
-                self.engine, install(self.engine, stages), self.limits, watch=self.watch
-            )
-            rows = set(self.engine.rows(apart[names.ANSWER]))
-        finally:
-            for name in apart.values():
-                self.engine.drop(name)
-        originals = {made: name for name, made in apart.items()}
-        generated = {originals[name]: count for name, count in statistics.generated.items()}
-        return Rows(prepared.columns, rows, Statistics(statistics.rounds, Counter(generated)))
+        query = parse_query(text) if isinstance(text, str) else text
+        return answer(self.engine, self.model, query, self.limits, self.watch)
 
     # --- changing
 
     def transaction(self) -> Transaction:
         """A transaction for a `with` block; it commits at the end, or not at all."""
-        return Transaction(self.relations, self.engine.contains, self.engine.lookup, self._commit)
+        return self._transaction(lambda base: self._propagate(base, is_committed=True))
 
-    def apply(
-        self,
-        insert: Facts | None = None,
-        delete: Facts | None = None,
-    ) -> ChangeSet:
+    def apply(self, insert: Facts | None = None, delete: Facts | None = None) -> ChangeSet:
         """Delete and insert facts in one transaction; answers the exact change of everything."""
-        with self.transaction() as transaction:
-            for relation, rows in (delete or {}).items():
-                transaction.delete(relation, rows)
-            for relation, rows in (insert or {}).items():
-                transaction.insert(relation, rows)
-        return transaction.delta
+        return _filled(self.transaction(), insert, delete).commit()
 
-    def what_if(
-        self,
-        insert: Facts | None = None,
-        delete: Facts | None = None,
-    ) -> ChangeSet:
+    def what_if(self, insert: Facts | None = None, delete: Facts | None = None) -> ChangeSet:
         """The exact change that a transaction would make, without making it."""
-        transaction = Transaction(
-            self.relations, self.engine.contains, self.engine.lookup, self._propagate
-        )
-        with transaction:
-            for relation, rows in (delete or {}).items():
-                transaction.delete(relation, rows)
-            for relation, rows in (insert or {}).items():
-                transaction.insert(relation, rows)
-        return transaction.delta
+        tried = self._transaction(lambda base: self._propagate(base, is_committed=False))
+        return _filled(tried, insert, delete).commit()
 
-    def _commit(self, transaction: Transaction) -> ChangeSet:
-        return self._propagate(transaction, is_committed=True)
+    def _transaction(self, commit: Callable[[ChangeSet], ChangeSet]) -> Transaction:
+        return Transaction(self.relations, self.engine.contains, self.engine.lookup, commit)
 
-    def _propagate(self, transaction: Transaction, is_committed: bool = False) -> ChangeSet:
+    def _propagate(self, base: ChangeSet, is_committed: bool) -> ChangeSet:
         """The change of everything; applied only if it is complete and `is_committed`."""
-        base = transaction.net()
         if not base:
             return base
-        try:
-            self.statistics = self.propagation.run(base, self.limits, self.watch)
-            inserted, deleted = dict(base.inserted), dict(base.deleted)
-            for name, relation in self.relations.items():
-                if relation.kind == "view":
-                    plus, minus = self.propagation.change(name)
-                    inserted[name], deleted[name] = frozenset(plus), frozenset(minus)
+        with propagated(self.propagation, base, self.limits, self.watch) as outcome:
+            self.statistics = outcome.statistics
+            change = base + outcome.views(self.model.views)
             if is_committed:
-                self.propagation.apply()
-                self._apply_base(base)
+                outcome.apply()
+                self.version += 1
+        return change
+
+    # --- changing rules
+
+    def change_program(
+        self, program: str | Path | Program, *, is_committed: bool = True
+    ) -> ChangeSet:
+        """Go over to another program; answers the exact change of every relation and view.
+
+        Facts of base relations stay. With `is_committed=False` nothing happens but the answer.
+        """
+        parsed = program if isinstance(program, Program) else parse(read_program(program))
+        checked = check_program(parsed)
+        known = {n: s for n, s in self.model.options.per_view.items() if n in checked.relations}
+        new = make_model(checked, replace(self.model.options, per_view=known))
+        base = base_change(self.model, new, self._base_facts())
+        guarded = guarded_program(self.model, new)
+        if guarded is None or any(choice.strategy == "delta" for choice in new.choices):
+            return self._replace(new, base, is_committed)
+        return self._migrate(new, guarded, base, is_committed)
+
+    def _migrate(
+        self, new: Model, guarded: CheckedProgram, base: ChangeSet, is_committed: bool
+    ) -> ChangeSet:
+        """Propagate the change of rules through both programs at once."""
+        both = make_model(guarded, Options())
+        known = self.model.stored | both.stored
+        extra = {n: both.relations[n] for n in both.stored if n not in self.model.stored}
+        self.propagation.drop()
+        create(self.engine, extra)
+        self.engine.insert(OLD, [()])
+        migration = Propagation(self.engine, both)
+        guards = ChangeSet({NEW: {()}}, {OLD: {()}})
+        try:
+            with propagated(migration, base + guards, self.limits, self.watch) as outcome:
+                change = base + outcome.views(both.views)
+                if is_committed:
+                    outcome.apply()
+                    self.model = new
+                    self.version += 1
         finally:
-            self.propagation.reset()
-        return ChangeSet(inserted, deleted)
+            migration.drop()
+            for name in known - self.model.stored:
+                self.engine.drop(name)
+            self.propagation = Propagation(self.engine, self.model)
+        return change
 
-    def _apply_base(self, change: ChangeSet) -> None:
-        for name, rows in change.deleted.items():
-            self.engine.delete(name, rows)
-        for name, rows in change.inserted.items():
-            self.engine.insert(name, rows)
-
-    # --- installing and evaluating
-
-    def _choose(self, strategy: str, per_view: Mapping[str, str]) -> tuple[Choice, ...]:
-        """Strategies for all views; delta rules need rules in algebra format, all of it stored."""
-        choices = choose(self.core.rules, self.stored, strategy, per_view)
-        delta = [c for c in choices if c.strategy == "delta" and not c.is_aggregate]
-        if not delta:
-            return choices
-        replaced = {name for choice in delta for name in choice.predicates}
-        made = normalize(rule for choice in delta for rule in choice.rules)
-        kept = (rule for rule in self.core.rules if rule.head.predicate not in replaced)
-        self.core = replace(self.core, rules=(*kept, *made))
-        self.stored |= {rule.head.predicate for rule in made}
-        asked = dict(per_view) | {rule.head.predicate: "delta" for rule in made}
-        return choose(self.core.rules, self.stored, strategy, asked)
-
-    def _stored(self, materialize: bool) -> frozenset[str]:
-        """Base relations and materialised views; helpers of rules are stored with their views."""
-        declared = {
-            declaration.predicate
-            for declaration in self.checked.program.declarations
-            if declaration.storage == "materialized"
+    def _replace(self, new: Model, base: ChangeSet, is_committed: bool) -> ChangeSet:
+        """Evaluate the new program from scratch, and compare."""
+        before = {name: self.facts(name) for name in self.model.views}
+        kept = {
+            name: (rows - base.deleted[name]) | base.inserted[name]
+            for name, rows in self._base_facts().items()
+            if name in new.checked.relations
         }
-        stored = {
-            name
+        for name, rows in base.inserted.items():
+            kept.setdefault(name, set(rows))
+        made = Database(new, type(self.engine)(), self.limits, self.watch, kept)
+        after = {name: made.facts(name) for name in new.views}
+        views = {*before, *after}
+        change = base + ChangeSet(
+            {name: after.get(name, set()) - before.get(name, set()) for name in views},
+            {name: before.get(name, set()) - after.get(name, set()) for name in views},
+        )
+        if is_committed:
+            self.model, self.engine, self.propagation = new, made.engine, made.propagation
+            self.version += 1
+        return change
+
+    def _base_facts(self) -> dict[str, set[Row]]:
+        return {
+            name: set(self.engine.rows(name))
             for name, relation in self.relations.items()
             if relation.kind == "base"
-            or (relation.storage == "materialized" and (materialize or name in declared))
         }
-        return frozenset(stored)
 
-    def _install(self) -> Installed:
-        self._create({name: self._typed[name] for name in self.stored})
-        needed = needed_rules(self.core.rules, self.stored)
-        self._transient = {
-            rule.head.predicate for rule in needed if rule.head.predicate not in self.stored
-        }
-        return install(self.engine, component_partition(needed))
+    # --- trusting
 
-    def _create(self, relations: Mapping[str, Relation]) -> None:
-        for name, relation in relations.items():
-            types = tuple(type_ or "int" for type_ in relation.types)
-            self.engine.create(name, types)
+    def audit(self) -> tuple[Difference, ...]:
+        """Recompute every view from the base facts and report what differs: nothing, normally."""
+        expected = recomputed(self.model, self._base_facts(), self.limits, self.watch)
+        differences = (
+            Difference(name, frozenset(rows - found), frozenset(found - rows))
+            for name, rows in sorted(expected.items())
+            if (found := self.facts(name)) != rows
+        )
+        return tuple(differences)
 
-    def _load(self, facts: Facts) -> Statistics:
-        """The facts of the program, those given, and everything they imply."""
-        loading = self.transaction()
-        for fact in self.core.facts:
-            row = tuple(term.value for term in fact.arguments if isinstance(term, Constant))
-            loading.insert(fact.predicate, [row])
+    def _load(self, facts: Facts) -> None:
+        """The facts of the program, and those given."""
+        loading = self._transaction(lambda base: base)
+        for relation, row in fact_rows(self.model.core):
+            loading.insert(relation, [row])
         for relation, rows in facts.items():
             loading.insert(relation, rows)
-        self._apply_base(loading.net())
-        return self._evaluate()
+        for relation, new in loading.net().inserted.items():
+            self.engine.insert(relation, new)
 
-    def _evaluate(self) -> Statistics:
-        """Compute every materialised view from the base relations."""
-        self._create({name: self._typed[name] for name in self._transient})
-        for name in self.stored:
-            if self._typed[name].kind == "view":
-                self.engine.clear(name)
-        self._installed.rewind()
-        try:
-            return run(self.engine, self._installed, self.limits, watch=self.watch)
-        finally:
-            for name in self._transient:
-                self.engine.drop(name)
+
+def _filled(transaction: Transaction, insert: Facts | None, delete: Facts | None) -> Transaction:
+    for relation, rows in (delete or {}).items():
+        transaction.delete(relation, rows)
+    for relation, rows in (insert or {}).items():
+        transaction.insert(relation, rows)
+    return transaction

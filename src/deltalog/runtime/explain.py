@@ -15,10 +15,11 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Query
-from deltalog.plan.lower import lower_all
 from deltalog.plan.nodes import RulePlan
 from deltalog.rewrites.pipeline import EVALUATE, PASSES, QUERY
 from deltalog.runtime.database import Database
+from deltalog.runtime.fixpoint import lowered
+from deltalog.runtime.queries import prepare_query
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,12 @@ def explain(
             raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="optional pass", name=name)])
     last = after or (EVALUATE if query is None else QUERY)[-1].name
     partition = _partition(database, query, last, without)
-    everything = {rule.head.predicate for part in partition for rule in part}
+    plans, _ = lowered(partition)
     return Explanation(
-        dependency_arcs(database.checked),
-        strata(database.checked),
+        dependency_arcs(database.model.checked),
+        strata(database.model.checked),
         partition,
-        tuple(lower_all(part, everything) for part in partition),
+        tuple(plan for plan in plans if isinstance(plan, tuple)),
     )
 
 
@@ -67,9 +68,9 @@ def _partition(
     database: Database, query: Query | None, last: str, without: Collection[str]
 ) -> Partition:
     if query is None:
-        return component_partition(database.core.rules)
+        return component_partition(database.model.rules)
     is_magic = last == "magic_sets" and "magic_sets" not in without
-    return database.prepare_query(query, is_magic).partition
+    return prepare_query(database.model, query, is_magic).partition
 
 
 def _known_pass(name: str) -> None:

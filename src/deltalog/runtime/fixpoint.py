@@ -22,6 +22,7 @@ from deltalog.engines.base import Engine, Part
 from deltalog.language.ast import Rule
 from deltalog.language.walk import atoms
 from deltalog.plan.lower import Overlays, lower_all
+from deltalog.plan.nodes import Overlay, RankedDeletion, RulePlan
 from deltalog.plan.ranked_deletion import RankedComponent, lower_ranked_deletion
 from deltalog.runtime.limits import Limits, Meter
 
@@ -60,18 +61,29 @@ def install(
     engine: Engine, stages: Iterable[Stage], overlays: Overlays = MappingProxyType({})
 ) -> Installed:
     """Lower every rule and prepare every part, in this order."""
+    plans, is_soft = lowered(stages, overlays)
+    parts = (
+        engine.prepare_deletion(plan) if isinstance(plan, RankedDeletion) else engine.prepare(plan)
+        for plan in plans
+    )
+    return Installed(tuple(parts), is_soft)
+
+
+def lowered(
+    stages: Iterable[Stage], overlays: Overlays = MappingProxyType({})
+) -> tuple[tuple[tuple[RulePlan, ...] | RankedDeletion, ...], bool]:
+    """The plans of every stage, and whether the partition is a soft one."""
     stages = tuple(stages)
     heads = [_defined(stage) for stage in stages]
     is_soft = _is_soft(stages, heads, overlays)
     everything: set[str] = set().union(*heads)
-    parts: list[Part] = []
+    plans: list[tuple[RulePlan, ...] | RankedDeletion] = []
     for stage, defined in zip(stages, heads, strict=True):
         if isinstance(stage, RankedComponent):
-            parts.append(engine.prepare_deletion(lower_ranked_deletion(stage, overlays)))
+            plans.append(lower_ranked_deletion(stage, overlays))
         else:
-            growing = everything if is_soft else defined
-            parts.append(engine.prepare(lower_all(stage, growing, overlays)))
-    return Installed(tuple(parts), is_soft)
+            plans.append(lower_all(stage, everything if is_soft else defined, overlays))
+    return tuple(plans), is_soft
 
 
 def _defined(stage: Stage) -> set[str]:
@@ -98,8 +110,11 @@ def _read(stage: Stage, overlays: Overlays) -> set[str]:
     if isinstance(stage, RankedComponent):
         return {stage.suspect(name) for name in stage.predicates}
     read = {atom.predicate for rule in stage for atom, _ in atoms(rule.body)}
-    seen_through = [overlays[name] for name in read if name in overlays]
-    return read | {part for o in seen_through for part in (o.minus, o.plus) if part is not None}
+    for name in tuple(read):
+        overlay = overlays.get(name)
+        if isinstance(overlay, Overlay):
+            read |= {part for part in (overlay.minus, overlay.plus) if part is not None}
+    return read
 
 
 def run(

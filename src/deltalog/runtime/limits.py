@@ -51,5 +51,6 @@ class Meter:
 
 
 def _growing(new: dict[str, int]) -> str:
-    names = ", ".join(f"`{name}`" for name in sorted(new))
+    written = {name.split("__")[0] for name in new}
+    names = ", ".join(f"`{name}`" for name in sorted(written))
     return f"still growing: {names}; does a rule compute ever new values?"

@@ -9,14 +9,16 @@ exact change of `path`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from deltalog.analysis.columns import Relation, Relations, generated_relations, undeclared_view
 from deltalog.analysis.stratification import Stratification, stratification
 from deltalog.engines.base import Engine
-from deltalog.language.ast import Atom, Negation, Row, Rule
+from deltalog.language.ast import Atom, Negation, Rule
 from deltalog.language.walk import atoms
+from deltalog.plan.lower import Overlays
 from deltalog.plan.nodes import Overlay
 from deltalog.plan.ranked_deletion import RankedComponent
 from deltalog.rewrites import names
@@ -36,6 +38,7 @@ from deltalog.rewrites.states import Rename, renamed, rule_in_state, unchanged
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.fixpoint import Installed, Stage, Statistics, Watch, install, run
 from deltalog.runtime.limits import Limits, Meter
+from deltalog.runtime.model import Model
 from deltalog.runtime.strategies import Choice
 
 
@@ -50,7 +53,7 @@ class NodeProgram:
 
     rules: tuple[Rule, ...]
     own: tuple[str, ...]
-    overlays: Mapping[str, Overlay]
+    overlays: Overlays
     ranked: RankedComponent | None = None
     asked_instead: Mapping[str, str] = field(default_factory=dict)
     silent: frozenset[str] = frozenset()
@@ -63,13 +66,19 @@ class Building:
     relations: Relations
     stored: Set[str]
     is_strict: bool = True
+    is_in_place: bool = False
     askable: list[Rule] = field(default_factory=list)
-    overlays: dict[str, Overlay] = field(default_factory=dict)
+    overlays: dict[str, Overlay | str] = field(default_factory=dict)
     answered: list[OnDemand] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for name in self.stored:
-            if self.relations[name].kind == "base":
+            if self.relations[name].kind != "base":
+                continue
+            if self.is_in_place:  # the stored state is the new one, the old one a logical rollback
+                self.overlays[name] = Overlay(name, names.plus(name), names.minus(name))
+                self.overlays[names.new(name)] = name
+            else:
                 self._overlay_new(name)
 
     def add(self, choice: Choice) -> NodeProgram:
@@ -166,11 +175,13 @@ class Building:
             gone, back = names.deleted(name), names.returned(name)
             self.overlays[names.new(name)] = Overlay(name, gone, back)
             self.overlays[names.kept(name)] = Overlay(name, gone)
-        if not self._is_ranked(choice):
-            return self._program(maintenance_rules(choice.rules, choice.members))
-        return self._program(
-            maintenance_rules(choice.rules, choice.members, is_ranked=True), ranked=_ranked(choice)
-        )
+        is_ranked = self._is_ranked(choice)
+        rules = maintenance_rules(choice.rules, choice.members, is_ranked)
+        program = self._program(rules, ranked=_ranked(choice) if is_ranked else None)
+        for name in choice.predicates:
+            del self.overlays[names.kept(name)]
+        self._offer_new(choice)
+        return program
 
     def _is_ranked(self, choice: Choice) -> bool:
         """Ranks help recursion, and need everything the component reads to be at hand."""
@@ -229,8 +240,9 @@ def _strata(program: NodeProgram) -> Stratification:
     """A stratification of the program before questions are rewritten, overlays seen as rules."""
     made: list[Rule] = []
     for name, overlay in program.overlays.items():
-        gone = Negation(Atom(overlay.minus))
-        made.append(Rule(Atom(name), (Atom(overlay.stored), gone)))
+        if isinstance(overlay, str):
+            continue  # another name for what is stored
+        made.append(Rule(Atom(name), (Negation(Atom(overlay.minus)),)))
         if overlay.plus is not None:
             made.append(Rule(Atom(name), (Atom(overlay.plus),)))
     if program.ranked is not None:
@@ -273,16 +285,18 @@ class Propagation:
     changed is passed over; what only a node needed is forgotten as soon as it is done.
     """
 
-    def __init__(
-        self, engine: Engine, choices: tuple[Choice, ...], relations: Relations, stored: Set[str]
-    ) -> None:
+    def __init__(self, engine: Engine, model: Model) -> None:
         self.engine = engine
-        self.relations = relations
-        self.stored = stored
+        self.model = model
+        self.relations = model.relations
+        self.stored = model.stored
         self.flows: dict[tuple[str, str], tuple[int, int]] = {}
+        self.ran: list[Node] = []
         self._changes = self._create_changes()
-        building = Building(relations, stored)
-        self.nodes = tuple(self._install(choice, building.add(choice)) for choice in choices)
+        building = Building(
+            model.relations, model.stored, not model.options.is_nervous, model.is_in_place
+        )
+        self.nodes = tuple(self._install(each, building.add(each)) for each in model.choices)
 
     def _create_changes(self) -> frozenset[str]:
         """Relations that outlive a node: changes, and what overlays of maintained views read."""
@@ -325,20 +339,25 @@ class Propagation:
         for name, relation in self.relations.items():
             for change in (names.plus, names.minus, names.deleted, names.returned):
                 known[change(name)] = relation
-        known |= {name: self.relations[o.stored] for name, o in program.overlays.items()}
+        for name, overlay in program.overlays.items():
+            stored = overlay if isinstance(overlay, str) else overlay.stored
+            known[name] = self.relations[stored]
         return known
 
     def run(self, base: ChangeSet, limits: Limits, watch: Watch | None = None) -> Statistics:
         """Bind the changes of base relations and derive those of views."""
+        self.flows = {}
         for name, rows in base.inserted.items():
             self.engine.insert(names.plus(name), rows)
         for name, rows in base.deleted.items():
             self.engine.insert(names.minus(name), rows)
         total = Statistics()
         meter = Meter.start(limits)
+        self.ran = []
         for node in self.nodes:
             if not self._is_reached(node):
                 continue
+            self.ran.append(node)
             for name in node.influents:
                 self.flows |= {(name, view): self._sizes(name) for view in node.choice.predicates}
             try:
@@ -360,17 +379,19 @@ class Propagation:
             self.engine.clear(name)
         node.installed.rewind()
 
-    def change(self, view: str) -> tuple[set[Row], set[Row]]:
+    def views(self, views: Iterable[str]) -> ChangeSet:
         """What the last run found: the rows really new and really gone."""
-        return set(self.engine.rows(names.plus(view))), set(self.engine.rows(names.minus(view)))
+        views = tuple(views)
+        return ChangeSet(
+            {view: set(self.engine.rows(names.plus(view))) for view in views},
+            {view: set(self.engine.rows(names.minus(view))) for view in views},
+        )
 
     def apply(self) -> None:
         """Bring the stored views to their new state."""
-        for node in self.nodes:
+        for node in self.ran:
             choice = node.choice
             predicates = [name for name in choice.predicates if name in self.stored]
-            if not predicates or not self._is_reached(node):
-                continue
             if node.recomputed:
                 self._replace(predicates)
             elif choice.strategy in ("rederive", "demand") and not choice.is_aggregate:
@@ -398,9 +419,53 @@ class Propagation:
         """Forget the last run."""
         for name in self._changes.union(*(node.recomputed for node in self.nodes)):
             self.engine.clear(name)
-        self.flows = {}
 
     def drop(self) -> None:
         """Take everything off the engine that was put there for propagation."""
         for name in self._changes.union(*(node.local for node in self.nodes)):
             self.engine.drop(name)
+
+
+@dataclass
+class Outcome:
+    """A run that is complete and not yet applied."""
+
+    propagation: Propagation
+    base: ChangeSet
+    statistics: Statistics
+    is_applied: bool = False
+
+    def views(self, views: Iterable[str]) -> ChangeSet:
+        return self.propagation.views(views)
+
+    def apply(self) -> None:
+        """Make the new state the stored one."""
+        self.propagation.apply()
+        if not self.propagation.model.is_in_place:
+            _write(self.propagation.engine, self.base)
+        self.is_applied = True
+
+
+@contextmanager
+def propagated(
+    propagation: Propagation, base: ChangeSet, limits: Limits, watch: Watch | None
+) -> Iterator[Outcome]:
+    """Propagate a change of base relations; what is not applied inside has never happened."""
+    engine, is_in_place = propagation.engine, propagation.model.is_in_place
+    outcome = Outcome(propagation, base, Statistics())
+    if is_in_place:
+        _write(engine, base)
+    try:
+        outcome.statistics = propagation.run(base, limits, watch)
+        yield outcome
+    finally:
+        propagation.reset()
+        if is_in_place and not outcome.is_applied:
+            _write(engine, -base)
+
+
+def _write(engine: Engine, change: ChangeSet) -> None:
+    for name, rows in change.deleted.items():
+        engine.delete(name, rows)
+    for name, rows in change.inserted.items():
+        engine.insert(name, rows)

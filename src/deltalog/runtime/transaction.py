@@ -11,70 +11,66 @@ before: inserting what is there, deleting what is not, or undoing an earlier ope
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
 from types import TracebackType
 from typing import Any
 
 from deltalog.analysis.columns import Relation, Relations
 from deltalog.diagnostics import catalogue
-from deltalog.diagnostics.report import DataError
+from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.language.ast import Row, Value
-from deltalog.language.values import VALUE_ERRORS, canonical, print_value
+from deltalog.language.ast import Column, Row, Value
+from deltalog.language.values import TYPE_HINTS, VALUE_ERRORS, canonical, print_value
 from deltalog.runtime.changes import ChangeSet
 
 Contains = Callable[[str, Row], bool]
 FindKey = Callable[[str, Mapping[int, Any]], Iterable[Row]]
-Commit = Callable[["Transaction"], ChangeSet]
+Commit = Callable[[ChangeSet], ChangeSet]
 
 
 def checked_row(relation: Relation, row: Sequence[Any]) -> Row:
     """The row in canonical form, or a `DataError` that says what does not fit."""
     if isinstance(row, str | bytes) or not isinstance(row, Sequence):
-        raise DataError(
-            [
-                catalogue.ROW_ARITY.at(
-                    None,
-                    name=relation.name,
-                    wanted=_values(relation.arity),
-                    row=repr(row)[:80],
-                    given="a single value",
-                    hint="a fact is a tuple; one of a single column is written `(value,)`",
-                )
-            ]
-        )
+        hint = "a fact is a tuple; one with a single value is written `(value,)`"
+        raise DataError([_wrong_arity(relation, repr(row)[:80], "is not a tuple", hint)])
     if len(row) != relation.arity:
+        shown = f"({', '.join(_shown(value) for value in row)})"[:120]
+        raise DataError([_wrong_arity(relation, shown, f"has {len(row)}", None)])
+    pairs = zip(row, relation.columns, strict=True)
+    return tuple(_checked_value(value, column, relation) for value, column in pairs)
+
+
+def _checked_value(value: Any, column: Column, relation: Relation) -> Value:
+    if value is None and column.nullable:
+        return None
+    try:
+        return canonical(value, str(column.type))
+    except VALUE_ERRORS:
         raise DataError(
             [
-                catalogue.ROW_ARITY.at(
+                catalogue.VALUE_MISFIT.at(
                     None,
+                    value=_shown(value)[:80],
+                    column=column.name,
                     name=relation.name,
-                    wanted=_values(relation.arity),
-                    row=repr(tuple(row))[:80],
-                    given=len(row),
+                    type=column.type,
+                    hint=None if value is None else TYPE_HINTS.get(str(column.type)),
                 )
             ]
-        )
-    values: list[Value] = []
-    for value, column in zip(row, relation.columns, strict=True):
-        if value is None and column.nullable:
-            values.append(None)
-            continue
-        try:
-            values.append(canonical(value, str(column.type)))
-        except VALUE_ERRORS as error:
-            raise DataError(
-                [
-                    catalogue.VALUE_MISFIT.at(
-                        None,
-                        value="null" if value is None else f"`{value!r}`"[:80],
-                        column=column.name,
-                        name=relation.name,
-                        type=column.type,
-                        hint=None if value is None else str(error) or None,
-                    )
-                ]
-            ) from None
-    return tuple(values)
+        ) from None
+
+
+def _wrong_arity(relation: Relation, row: str, has: str, hint: str | None) -> Diagnostic:
+    return catalogue.ROW_ARITY.at(
+        None, name=relation.name, wanted=_values(relation.arity), row=row, has=has, hint=hint
+    )
+
+
+def _shown(value: Any) -> str:
+    """A value as it would be written in a program, or as Python shows it."""
+    known = value is None or isinstance(value, bool | int | float | str | date | Decimal)
+    return print_value(value) if known else repr(value)
 
 
 def _values(number: int) -> str:
@@ -163,14 +159,26 @@ class Transaction:
             for row, holds in rows.items():
                 if holds != self._contains(relation, row):
                     (inserted if holds else deleted).setdefault(relation, set()).add(row)
-        return ChangeSet(inserted, deleted)
+        change = ChangeSet(inserted, deleted)
+        self._check_keys(change)
+        return change
+
+    def _check_keys(self, change: ChangeSet) -> None:
+        """Another transaction may have taken a key since this one looked."""
+        for name, rows in change.inserted.items():
+            relation = self._relations[name]
+            for row in rows if relation.key else ():
+                key = dict(zip(relation.key, _key(relation, row), strict=True))
+                for other in self._find(name, key):
+                    if other not in change.deleted[name]:
+                        raise DataError([_key_taken(relation, other)])
 
     def commit(self) -> ChangeSet:
         """Apply the net effect; answers the exact change of every relation and view."""
         if self._is_over:
             raise DataError([catalogue.TRANSACTION_OVER.at(None)])
         self._is_over = True
-        self.delta = self._commit(self)
+        self.delta = self._commit(self.net())
         return self.delta
 
     def rollback(self) -> None:
@@ -195,7 +203,7 @@ def _key(relation: Relation, row: Row) -> Row:
     return tuple(row[position] for position in relation.key)
 
 
-def _key_taken(relation: Relation, row: Row) -> Any:
+def _key_taken(relation: Relation, row: Row) -> Diagnostic:
     key = ", ".join(print_value(row[position]) for position in relation.key)
     shown = f"{relation.name}({', '.join(print_value(value) for value in row)})"
     return catalogue.KEY_TAKEN.at(

@@ -44,7 +44,14 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.language.arrow import arrow_schema, arrow_table
 from deltalog.language.ast import Column, Row, Value
-from deltalog.language.values import VALUE_ERRORS, canonical, parse_value, plain, print_value
+from deltalog.language.values import (
+    TYPE_HINTS,
+    VALUE_ERRORS,
+    canonical,
+    parse_value,
+    plain,
+    print_value,
+)
 
 if TYPE_CHECKING:  # importing pyarrow takes longer than most commands run
     pass
@@ -92,16 +99,6 @@ class _Place(NamedTuple):
         return DataError([entry.at(None, place=self, reason=reason, hint=hint or self.hint)])
 
 
-_WRITTEN = {
-    "int": "an int is a whole number of at most 64 bits",
-    "float": "a float is finite and written like `2.5` or `1e-3`",
-    "bool": "a bool is `true` or `false`",
-    "date": "a date is written like `2026-01-31`",
-    "timestamp": "a timestamp is written like `2026-01-31 12:30:00`, in UTC or with `+02:00`",
-    "decimal": "a decimal has at most 20 digits before the point and 18 after it",
-}
-
-
 def _row(
     place: _Place, columns: Sequence[Column], converters: list[Converter], cells: Sequence[Any]
 ) -> Row:
@@ -136,7 +133,7 @@ def _raise_misfits(
 def _hint(column: Column, cell: Any) -> str | None:
     if cell is None or cell is _EMPTY:
         return f"a column that may be null is declared `{column.type}?`"
-    return _WRITTEN.get(_type(column))
+    return TYPE_HINTS.get(_type(column))
 
 
 def _shown(cell: Any) -> str:

@@ -1,0 +1,159 @@
+"""A program made ready: checked, desugared, with what is stored and how each view is kept true.
+
+A model knows no engine and holds no facts; it is made once per program and can be looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal as OneOf
+
+from deltalog.analysis.columns import Relation, Relations, generated_relations
+from deltalog.analysis.relevance import needed_rules
+from deltalog.checks.program import CheckedProgram
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError
+from deltalog.diagnostics.similar import did_you_mean
+from deltalog.language.ast import Program, Rule
+from deltalog.rewrites.desugar import desugar
+from deltalog.rewrites.normalize import normalize
+from deltalog.rewrites.unfold import unfold
+from deltalog.runtime.strategies import Choice, choose, known_strategy
+
+
+@dataclass(frozen=True)
+class Options:
+    """How views are kept.
+
+    `network` is the form of the propagation network under `differencing`: `bushy` keeps views that
+    others use as nodes, `flat` expands them. With `is_nervous` differentials are not tested against
+    the other state: cheaper, and a change may be reported that is none.
+    """
+
+    materialize: bool = True
+    strategy: str = "auto"
+    per_view: Mapping[str, str] = field(default_factory=dict)
+    network: OneOf["bushy", "flat"] = "bushy"
+    is_nervous: bool = False
+
+    @classmethod
+    def of(
+        cls, strategy: str | Mapping[str, str], materialize: bool, network: str, nervous: bool
+    ) -> Options:
+        """Options as a person gives them: `"*"` in a mapping stands for all other views."""
+        per_view = {} if isinstance(strategy, str) else dict(strategy)
+        default = strategy if isinstance(strategy, str) else per_view.pop("*", "auto")
+        if network not in ("bushy", "flat"):
+            hint = "a network is `bushy` or `flat`"
+            raise DataError(
+                [catalogue.UNKNOWN_OPTION.at(None, what="network", name=network, hint=hint)]
+            )
+        return cls(materialize, known_strategy(default), per_view, network, nervous)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Model:
+    """What an engine needs to know about a program.
+
+    `rules` are in desugared form (algebra format for views kept by `delta`), `relations` include
+    the helpers these rules define, `stored` are the relations that hold facts.
+    """
+
+    checked: CheckedProgram
+    options: Options
+    core: Program
+    relations: Relations
+    stored: frozenset[str]
+    choices: tuple[Choice, ...]
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        return self.core.rules
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """The views a person has written, sorted."""
+        return tuple(sorted(n for n, r in self.checked.relations.items() if r.kind == "view"))
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether base relations are updated before changes are propagated."""
+        return self.options.strategy == "differencing"
+
+    def stored_views(self) -> tuple[str, ...]:
+        return tuple(sorted(n for n in self.stored if self.relations[n].kind == "view"))
+
+    def evaluation_rules(self) -> tuple[Rule, ...]:
+        """The rules that stored views depend on, directly or through virtual ones."""
+        return needed_rules(self.rules, self.stored)
+
+
+def make_model(checked: CheckedProgram, options: Options) -> Model:
+    """Choose storage and strategies, and bring the rules into the form these need."""
+    for view in options.per_view:
+        if view not in checked.relations or checked.relations[view].kind != "view":
+            hint = did_you_mean(view, checked.relations)
+            raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="view", name=view, hint=hint)])
+    core = desugar(checked.program, checked.relations)
+    stored = _stored(checked, options.materialize)
+    core, stored, choices = _chosen(core, stored, options)
+    helpers = generated_relations(core.rules, checked.relations)
+    if options.is_nervous and any(relations_kind(checked, name) == "view" for name in stored):
+        reason = "a stored view needs exact changes"
+        raise DataError(
+            [catalogue.STRATEGY_MISFIT.at(None, strategy="nervous", name="*", reason=reason)]
+        )
+    return Model(checked, options, core, {**checked.relations, **helpers}, stored, choices)
+
+
+def relations_kind(checked: CheckedProgram, name: str) -> str:
+    relation: Relation | None = checked.relations.get(name)
+    return "view" if relation is None else relation.kind
+
+
+def _stored(checked: CheckedProgram, materialize: bool) -> frozenset[str]:
+    """Base relations and materialised views."""
+    declared = {
+        declaration.predicate
+        for declaration in checked.program.declarations
+        if declaration.storage == "materialized"
+    }
+    return frozenset(
+        name
+        for name, relation in checked.relations.items()
+        if relation.kind == "base"
+        or (relation.storage == "materialized" and (materialize or name in declared))
+    )
+
+
+def _chosen(
+    core: Program, stored: frozenset[str], options: Options
+) -> tuple[Program, frozenset[str], tuple[Choice, ...]]:
+    choices = choose(core.rules, stored, options.strategy, options.per_view)
+    delta = [c for c in choices if c.strategy == "delta" and not c.is_aggregate]
+    if delta:
+        replaced = {name for choice in delta for name in choice.predicates}
+        made = normalize(rule for choice in delta for rule in choice.rules)
+        kept = (rule for rule in core.rules if rule.head.predicate not in replaced)
+        core = replace(core, rules=(*kept, *made))
+        stored |= {rule.head.predicate for rule in made}
+        asked = dict(options.per_view) | {rule.head.predicate: "delta" for rule in made}
+        choices = choose(core.rules, stored, options.strategy, asked)
+    if options.network == "flat":
+        choices = _flattened(choices)
+    return core, stored, choices
+
+
+def _flattened(choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
+    """Views under differencing expanded into those that use them."""
+    definitions: dict[str, tuple[Rule, ...]] = {}
+    flat = []
+    for choice in choices:
+        if choice.strategy == "differencing" and not choice.is_aggregate:
+            rules = unfold(choice.rules, definitions)
+            (name,) = choice.predicates
+            definitions[name] = rules
+            choice = replace(choice, rules=rules)
+        flat.append(choice)
+    return tuple(flat)
