@@ -12,7 +12,7 @@ from deltalog.checks.program import check_program
 from deltalog.engines.reference.engine import ReferenceEngine
 from deltalog.engines.reference.relation import Relation
 from deltalog.language.ast import Row
-from deltalog.language.parser import parse_query, parse_text
+from deltalog.language.parser import parse_text
 from deltalog.rewrites.desugar import desugar
 from deltalog.runtime.fixpoint import Mode, Statistics, install, run
 from deltalog.runtime.limits import Limits
@@ -158,10 +158,16 @@ def test_a_stratification_runs_part_after_part_and_never_back() -> None:
     assert not install(ReferenceEngine(), component_partition(core.rules)).is_soft
 
 
-def test_questions_with_negation_run_softly() -> None:
-    program = f"base edge(src: int, dst: int).{LAYERED} edge(1, 2). edge(3, 4)."
-    db = deltalog.connect(program=program, materialize=False)
-    partition = db.prepare_query(parse_query("unreachable(1, Y)")).partition
-    assert install(ReferenceEngine(), partition).is_soft
-    assert db.query("unreachable(1, Y)") == [(4,)]
-    assert db.query("missing(1, N)") == [(1,)]
+def test_a_higher_part_sends_the_driver_back_down() -> None:
+    low = parse_text("ask(X) :- p(X). q(X) :- ask(X), f(X).").rules
+    high = parse_text("p(X) :- e(X). p(Y) :- q(X), next(X, Y).").rules
+    engine = ReferenceEngine()
+    for name in ("ask", "q", "p", "e", "f", "next"):
+        engine.create(name, ())
+    engine.insert("e", [(1,)])
+    engine.insert("f", [(1,), (2,)])
+    engine.insert("next", chain(9))
+    installed = install(engine, (low, high))
+    assert installed.is_soft
+    assert run(engine, installed, Limits()).generated == {"ask": 3, "q": 2, "p": 3}
+    assert set(engine.rows("p")) == {(1,), (2,), (3,)}

@@ -34,7 +34,13 @@ from deltalog.language.ast import (
     Value,
     Variable,
 )
-from deltalog.language.functions import FUNCTIONS, aggregate_result, signature, widened
+from deltalog.language.functions import (
+    FUNCTIONS,
+    GENERATED,
+    aggregate_result,
+    signature,
+    widened,
+)
 from deltalog.language.values import VALUE_ERRORS, canonical
 from deltalog.language.walk import atoms, literals, names
 from deltalog.source import Span
@@ -287,7 +293,7 @@ def expression_type(expression: Expression, types: Mapping[str, str]) -> str | N
             return type_
         case Operation(function=function, arguments=arguments):
             operands = operand_types(arguments, types)
-            if function not in FUNCTIONS or None in operands:
+            if function not in FUNCTIONS.keys() | GENERATED.keys() or None in operands:
                 return None
             found = signature(function, tuple(str(operand) for operand in operands))
             return None if found is None else found.result

@@ -214,33 +214,52 @@ _COMPARISONS: dict[str, Function] = {
 }
 
 
-# --- aggregates ---------------------------------------------------------------------------------
-
-
-def _sum(values: list[Any], type_: str) -> Value:
-    if type_ == "int":
-        return _int(sum(values))
-    if type_ == "float":
-        return _float(_exact_float(sum(map(Fraction, values), Fraction())))
-    return rounded_decimal(_total(values))
-
-
-def _total(values: list[Decimal]) -> Decimal:
-    total = Decimal(0)
-    for value in values:
-        total = DECIMALS.add(total, value)
-    return total
-
-
-def _average(values: list[Any], type_: str) -> Value:
-    if type_ == "decimal":
-        return rounded_decimal(DECIMALS.divide(_total(values), Decimal(len(values))))
-    return _float(_exact_float(sum(map(Fraction, values), Fraction()) / len(values)))
+# --- exact numbers ------------------------------------------------------------------------------
 
 
 def _exact_float(value: Fraction) -> float:
     """The float nearest to a rational number."""
-    return value.numerator / value.denominator
+    return _float(value.numerator / value.denominator)
+
+
+def _exact_decimal(value: Fraction) -> Decimal:
+    """The decimal of 18 places nearest to a rational number, halves to the even one."""
+    return rounded_decimal(Decimal(round(value * 10**18)).scaleb(-18, DECIMALS))
+
+
+def _exact_int(value: Fraction) -> int:
+    assert value.denominator == 1, "a sum of ints is an int"
+    return _int(value.numerator)
+
+
+_EXACT: dict[tuple[str, str], Function] = {
+    **{("exact__", type_): Fraction for type_ in ("int", "float", "decimal")},
+    ("+", "exact"): lambda a, b: a + b,
+    ("-", "exact"): lambda a, b: a - b,
+    ("int", "exact"): _exact_int,
+    ("float", "exact"): _exact_float,
+    ("decimal", "exact"): _exact_decimal,
+    ("ratio__", "exact,int"): lambda total, count: _exact_float(total / count),
+    ("decimal_ratio__", "exact,int"): lambda total, count: _exact_decimal(total / count),
+}
+_FUNCTIONS |= _EXACT
+
+
+# --- aggregates ---------------------------------------------------------------------------------
+
+
+def _exact_sum(values: list[Any]) -> Fraction:
+    return sum(map(Fraction, values), Fraction())
+
+
+def _sum(values: list[Any], type_: str) -> Value:
+    total = _exact_sum(values)
+    return total if type_ == "exact" else compute(type_, "exact", (total,))
+
+
+def _average(values: list[Any], type_: str) -> Value:
+    function = "decimal_ratio__" if type_ == "decimal" else "ratio__"
+    return compute(function, "exact,int", (_exact_sum(values), len(values)))
 
 
 _AGGREGATES: dict[str, Callable[[list[Any], str], Value]] = {

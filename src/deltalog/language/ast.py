@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
+from fractions import Fraction
 from typing import Literal as OneOf
 from typing import TypeAlias
 
@@ -23,7 +24,8 @@ TYPES = ("int", "float", "str", "bool", "date", "timestamp", "decimal")
 AGGREGATES = ("count", "sum", "min", "max", "avg")
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=", "contains", "starts_with", "ends_with")
 
-Value: TypeAlias = int | float | str | bool | date | datetime | Decimal | None
+Value: TypeAlias = int | float | str | bool | date | datetime | Decimal | Fraction | None
+"""A Fraction occurs only in generated rules, where sums are kept exactly."""
 Row: TypeAlias = tuple[Value, ...]
 
 

@@ -61,6 +61,18 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = {
     "date": tuple(Signature((type_,), "date") for type_ in ("date", "timestamp", "str")),
 }
 
+GENERATED: dict[str, tuple[Signature, ...]] = {
+    "exact__": tuple(Signature((type_,), "exact") for type_ in NUMERIC),
+    "ratio__": (Signature(("exact", "int"), "float"),),
+    "decimal_ratio__": (Signature(("exact", "int"), "decimal"),),
+    "+": _same(2, "exact"),
+    "-": _same(2, "exact"),
+    "int": (Signature(("exact",), "int"),),
+    "float": (Signature(("exact",), "float"),),
+    "decimal": (Signature(("exact",), "decimal"),),
+}
+"""What only generated rules use: exact numbers, in which group state is kept."""
+
 INFIX = ("+", "-", "*", "/", "mod")
 
 
@@ -78,7 +90,8 @@ def widened(left: str, right: str) -> str | None:
 
 def signature(function: str, operands: tuple[str, ...]) -> Signature | None:
     """The signature that fits these operand types, widening `int` where that is needed."""
-    candidates = [s for s in FUNCTIONS[function] if len(s.operands) == len(operands)]
+    known = (*FUNCTIONS.get(function, ()), *GENERATED.get(function, ()))
+    candidates = [s for s in known if len(s.operands) == len(operands)]
     for candidate in candidates:
         if candidate.operands == operands:
             return candidate
@@ -105,7 +118,7 @@ def aggregate_result(function: str, operand: str | None) -> str | None:
     """The type of an aggregate, or None when it is not defined for the operand type."""
     if function == "count":
         return "int"
-    if operand not in AGGREGATE_OPERANDS[function]:
+    if operand not in (*AGGREGATE_OPERANDS[function], "exact"):
         return None
     if function == "avg":
         return "decimal" if operand == "decimal" else "float"

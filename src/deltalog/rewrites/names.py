@@ -144,6 +144,41 @@ def row(arity: int) -> tuple[Variable, ...]:
     return tuple(Variable(f"X{i + 1}") for i in range(arity))
 
 
+def groups(predicate: str) -> str:
+    """The group state of an aggregate view."""
+    return f"{predicate}__groups"
+
+
+def ends(predicate: str) -> str:
+    """Smallest and largest values of the groups of an aggregate view."""
+    return f"{predicate}__ends"
+
+
+def gained(predicate: str) -> str:
+    """Bindings of an aggregate that came."""
+    return f"{predicate}__gained"
+
+
+def lost(predicate: str) -> str:
+    """Bindings of an aggregate that went."""
+    return f"{predicate}__lost"
+
+
+def more(predicate: str) -> str:
+    """Totals of the bindings that came, per group."""
+    return f"{predicate}__more"
+
+
+def less(predicate: str) -> str:
+    """Totals of the bindings that went, per group."""
+    return f"{predicate}__less"
+
+
+def or_zero(predicate: str) -> str:
+    """The same for every touched group, zero where there is nothing."""
+    return f"{predicate}__zero"
+
+
 def is_generated(predicate: str) -> bool:
     return "__" in predicate
 

@@ -9,14 +9,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal as OneOf
 
-from deltalog.analysis.columns import Relation, Relations, generated_relations
+from deltalog.analysis.columns import (
+    Relation,
+    Relations,
+    generated_relations,
+    nullable_variables,
+    term_is_nullable,
+)
 from deltalog.analysis.relevance import needed_rules
 from deltalog.checks.program import CheckedProgram
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.language.ast import Program, Rule
+from deltalog.language.ast import Aggregate, Program, Rule
 from deltalog.rewrites.desugar import desugar
+from deltalog.rewrites.group_state import CONTINUED, group_state
 from deltalog.rewrites.normalize import normalize
 from deltalog.rewrites.unfold import unfold
 from deltalog.runtime.strategies import Choice, choose, known_strategy
@@ -97,7 +104,8 @@ def make_model(checked: CheckedProgram, options: Options) -> Model:
             raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="view", name=view, hint=hint)])
     core = desugar(checked.program, checked.relations)
     stored = _stored(checked, options.materialize)
-    core, stored, choices = _chosen(core, stored, options)
+    known = {**checked.relations, **generated_relations(core.rules, checked.relations)}
+    core, stored, choices = _chosen(core, stored, options, known)
     helpers = generated_relations(core.rules, checked.relations)
     if options.is_nervous and any(relations_kind(checked, name) == "view" for name in stored):
         reason = "a stored view needs exact changes"
@@ -128,7 +136,7 @@ def _stored(checked: CheckedProgram, materialize: bool) -> frozenset[str]:
 
 
 def _chosen(
-    core: Program, stored: frozenset[str], options: Options
+    core: Program, stored: frozenset[str], options: Options, known: Relations
 ) -> tuple[Program, frozenset[str], tuple[Choice, ...]]:
     choices = choose(core.rules, stored, options.strategy, options.per_view)
     delta = [c for c in choices if c.strategy == "delta" and not c.is_aggregate]
@@ -140,9 +148,55 @@ def _chosen(
         stored |= {rule.head.predicate for rule in made}
         asked = dict(options.per_view) | {rule.head.predicate: "delta" for rule in made}
         choices = choose(core.rules, stored, options.strategy, asked)
+    grouped = [c for c in choices if _keeps_groups(c, stored, known)]
+    if grouped:
+        core, stored, choices = _with_group_state(core, stored, options, grouped, choices)
     if options.network == "flat":
         choices = _flattened(choices)
     return core, stored, choices
+
+
+def _keeps_groups(choice: Choice, stored: frozenset[str], relations: Relations) -> bool:
+    """Whether counts or sums of a stored view can be continued from group state."""
+    if not choice.is_aggregate or choice.strategy == "recompute":
+        return False
+    (rule,) = choice.rules
+    totals = [term for term in rule.head.arguments if isinstance(term, Aggregate)]
+    nullable = nullable_variables(rule.body, relations)
+    return (
+        rule.head.predicate in stored
+        and any(term.function in CONTINUED for term in totals)
+        and not any(
+            t.argument is not None and term_is_nullable(t.argument, nullable) for t in totals
+        )
+    )
+
+
+def _with_group_state(
+    core: Program,
+    stored: frozenset[str],
+    options: Options,
+    kept: list[Choice],
+    choices: tuple[Choice, ...],
+) -> tuple[Program, frozenset[str], tuple[Choice, ...]]:
+    replaced = {choice.predicates[0] for choice in kept}
+    made = [rule for choice in kept for rule in group_state(choice.rules[0])]
+    others = (rule for rule in core.rules if rule.head.predicate not in replaced)
+    core = replace(core, rules=(*others, *made))
+    stored |= {rule.head.predicate for rule in made}
+    asked = {name: choice.strategy for choice in choices for name in choice.predicates}
+    asked |= {rule.head.predicate: "magic" for rule in made}
+    before = {name: choice for choice in choices for name in choice.predicates}
+    return (
+        core,
+        stored,
+        tuple(
+            replace(choice, reason=before[choice.predicates[0]].reason, is_auto=False)
+            if choice.predicates[0] in replaced
+            else before.get(choice.predicates[0], replace(choice, reason="from group state"))
+            for choice in choose(core.rules, stored, options.strategy, asked)
+        ),
+    )
 
 
 def _flattened(choices: tuple[Choice, ...]) -> tuple[Choice, ...]:

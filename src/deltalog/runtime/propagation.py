@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from deltalog.analysis.columns import Relation, Relations, generated_relations, undeclared_view
 from deltalog.analysis.stratification import Stratification, stratification
@@ -24,6 +24,7 @@ from deltalog.plan.ranked_deletion import RankedComponent
 from deltalog.rewrites import names
 from deltalog.rewrites.aggregate_changes import aggregate_changes
 from deltalog.rewrites.delta_rules import delta_rules
+from deltalog.rewrites.group_state import fold_changes, is_foldable
 from deltalog.rewrites.magic_sets import asked_rules
 from deltalog.rewrites.maintenance_rules import maintenance_rules
 from deltalog.rewrites.partial_differentials import partial_differentials
@@ -92,7 +93,8 @@ class Building:
             return program
         if choice.is_aggregate:
             (rule,) = choice.rules
-            program = self._program(aggregate_changes(rule, unchanged, names.new))
+            changes = fold_changes if self._is_folded(choice) else aggregate_changes
+            program = self._program(changes(rule, unchanged, names.new))
             self._offer_new(choice)
             return program
         if choice.strategy in ("rederive", "demand"):
@@ -105,6 +107,9 @@ class Building:
 
     def _is_stored(self, choice: Choice) -> bool:
         return all(name in self.stored for name in choice.predicates)
+
+    def _is_folded(self, choice: Choice) -> bool:
+        return self._is_stored(choice) and is_foldable(choice.rules[0])
 
     def _apart(self, choice: Choice) -> dict[str, str]:
         """While it is being computed, the new state of a component has a name of its own."""
@@ -265,7 +270,12 @@ def _as_rules(component: RankedComponent) -> list[Rule]:
 # --- installed and run --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+MUCH_MIN = 500
+MUCH_SHARE = 0.5
+"""A change of this share of what a component reads is recomputed under `auto` (see bench/)."""
+
+
+@dataclass(frozen=True, eq=False)
 class Node:
     """A component installed on the engine: the changes it reads, and what only it needs."""
 
@@ -293,10 +303,11 @@ class Propagation:
         self.flows: dict[tuple[str, str], tuple[int, int]] = {}
         self.ran: list[Node] = []
         self._changes = self._create_changes()
-        building = Building(
+        self._building = building = Building(
             model.relations, model.stored, not model.options.is_nervous, model.is_in_place
         )
         self.nodes = tuple(self._install(each, building.add(each)) for each in model.choices)
+        self._fresh: dict[Node, Node] = {}
 
     def _create_changes(self) -> frozenset[str]:
         """Relations that outlive a node: changes, and what overlays of maintained views read."""
@@ -357,6 +368,8 @@ class Propagation:
         for node in self.nodes:
             if not self._is_reached(node):
                 continue
+            if node.choice.is_auto and self._is_much(node):
+                node = self._recomputing(node)
             self.ran.append(node)
             for name in node.influents:
                 self.flows |= {(name, view): self._sizes(name) for view in node.choice.predicates}
@@ -373,6 +386,22 @@ class Propagation:
 
     def _is_reached(self, node: Node) -> bool:
         return any(any(self._sizes(name)) for name in node.influents)
+
+    def _recomputing(self, node: Node) -> Node:
+        """The same component recomputed, installed when it is first needed."""
+        choice = node.choice
+        if choice.is_aggregate or any(name not in self.stored for name in choice.predicates):
+            return node
+        if node not in self._fresh:
+            fresh = replace(choice, strategy="recompute", reason="much has changed")
+            self._fresh[node] = self._install(fresh, self._building.add(fresh))
+        return self._fresh[node]
+
+    def _is_much(self, node: Node) -> bool:
+        """Whether so much of what a component reads has changed that starting afresh is cheaper."""
+        changed = sum(sum(self._sizes(name)) for name in node.influents)
+        held = sum(self.engine.size(name) for name in node.influents if name in self.stored)
+        return changed >= MUCH_MIN and changed >= MUCH_SHARE * held
 
     def _forget(self, node: Node) -> None:
         for name in node.local - node.recomputed:
@@ -417,12 +446,13 @@ class Propagation:
 
     def reset(self) -> None:
         """Forget the last run."""
-        for name in self._changes.union(*(node.recomputed for node in self.nodes)):
+        for name in self._changes.union(*(node.recomputed for node in self.ran)):
             self.engine.clear(name)
 
     def drop(self) -> None:
         """Take everything off the engine that was put there for propagation."""
-        for name in self._changes.union(*(node.local for node in self.nodes)):
+        nodes = (*self.nodes, *self._fresh.values())
+        for name in self._changes.union(*(node.local for node in nodes)):
             self.engine.drop(name)
 
 

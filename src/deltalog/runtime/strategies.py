@@ -39,6 +39,7 @@ class Choice:
     reason: str
     is_recursive: bool
     is_aggregate: bool
+    is_auto: bool = False
 
     @property
     def members(self) -> frozenset[str]:
@@ -100,7 +101,8 @@ def _choose(
         reason = f"{reason}, and {obstacle}" if obstacle else reason
     else:
         chosen, reason = wanted, "as asked"
-    return Choice(predicates, rules, chosen, reason, is_recursive, is_aggregate)
+    is_auto = wanted == "auto"
+    return Choice(predicates, rules, chosen, reason, is_recursive, is_aggregate, is_auto)
 
 
 def _obstacle(
