@@ -51,7 +51,7 @@ def check(scenario: Scenario, strategy: str, materialize: bool) -> None:
 
 @pytest.mark.parametrize(("strategy", "materialize"), TREATMENTS)
 def test_strategy(strategy: str, materialize: bool) -> None:
-    @effort(quick=20, fuzz=600)
+    @effort(quick=20, fuzz=700)
     @given(scenarios(Features(view_declarations=not materialize)))
     def run(scenario: Scenario) -> None:
         check(scenario, strategy, materialize)

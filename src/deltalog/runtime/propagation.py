@@ -308,6 +308,16 @@ class Propagation:
         )
         self.nodes = tuple(self._install(each, building.add(each)) for each in model.choices)
         self._fresh: dict[Node, Node] = {}
+        self._last_read = self._last_readers()
+
+    def _last_readers(self) -> dict[int, list[str]]:
+        """Per node, the virtual helpers whose changes it is the last to read."""
+        last = {name: i for i, node in enumerate(self.nodes) for name in node.influents}
+        readers: dict[int, list[str]] = {}
+        for name, position in last.items():
+            if names.is_generated(name) and name not in self.stored:
+                readers.setdefault(position, []).append(name)
+        return readers
 
     def _create_changes(self) -> frozenset[str]:
         """Relations that outlive a node: changes, and what overlays of maintained views read."""
@@ -365,7 +375,7 @@ class Propagation:
         total = Statistics()
         meter = Meter.start(limits)
         self.ran = []
-        for node in self.nodes:
+        for position, node in enumerate(self.nodes):
             if not self._is_reached(node):
                 continue
             if node.choice.is_auto and self._is_much(node):
@@ -379,7 +389,14 @@ class Propagation:
                 self._forget(node)
             total.rounds += done.rounds
             total.generated.update(done.generated)
+            self._drop_wave(position)
         return total
+
+    def _drop_wave(self, position: int) -> None:
+        """Changes of virtual helpers go as soon as no node above reads them."""
+        for name in self._last_read.get(position, ()):
+            self.engine.clear(names.plus(name))
+            self.engine.clear(names.minus(name))
 
     def _sizes(self, name: str) -> tuple[int, int]:
         return self.engine.size(names.plus(name)), self.engine.size(names.minus(name))

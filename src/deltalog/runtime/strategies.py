@@ -16,6 +16,7 @@ from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Rule
 from deltalog.language.walk import atoms
+from deltalog.rewrites.delta_rules import unstratified_cycle
 
 STRATEGIES: Mapping[str, str] = {
     "auto": "chosen per view: `rederive` where it is stored, `magic` where it is virtual; "
@@ -86,7 +87,7 @@ def _choose(
     is_aggregate = any(rule.is_aggregate for rule in rules)
     is_stored = all(name in stored for name in predicates)
     wanted = known_strategy(asked.pop() if asked else default)
-    obstacle = _obstacle(wanted, predicates, is_recursive, is_stored)
+    obstacle = _obstacle(wanted, rules, is_recursive, is_stored)
     if obstacle and any(name in per_view for name in predicates):
         raise DataError(
             [
@@ -106,10 +107,18 @@ def _choose(
 
 
 def _obstacle(
-    strategy: str, predicates: tuple[str, ...], is_recursive: bool, is_stored: bool
+    strategy: str, rules: tuple[Rule, ...], is_recursive: bool, is_stored: bool
 ) -> str | None:
     if strategy in ("delta", "rederive", "recompute") and not is_stored:
         return f"`{strategy}` needs it materialised"
-    if strategy in ("delta", "differencing") and is_recursive:
-        return f"`{strategy}` does not handle recursion"
+    if strategy == "delta" and is_recursive:
+        return f"its delta rules are not stratifiable: {_cycle(rules)}"
+    if strategy == "differencing" and is_recursive:
+        return "a propagation network has no loops, and it is recursive"
     return None
+
+
+def _cycle(rules: tuple[Rule, ...]) -> str:
+    """The negative cycle in the delta rules of a recursive view."""
+    cycle = unstratified_cycle(rules) or ()
+    return " → ".join([arc.head for arc in cycle] + [arc.body for arc in cycle[-1:]])
