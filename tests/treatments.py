@@ -1,11 +1,15 @@
 """One expectation, many treatments: every way to compute the same thing, by name.
 
-A treatment evaluates a whole program and answers every relation. The names show in test ids.
+An *evaluation* computes a whole program from its facts and answers every relation. *Upkeep* is a
+live database that must stay right while facts change: a strategy, and whether views are stored. The
+names show in test ids.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 
 import deltalog
 from deltalog.analysis.stratification import component_partition
@@ -14,8 +18,10 @@ from deltalog.engines.reference.engine import ReferenceEngine
 from deltalog.language.ast import Constant, Program, Row
 from deltalog.rewrites.desugar import desugar
 from deltalog.rewrites.names import is_generated
+from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.fixpoint import Mode, install, run
 from deltalog.runtime.limits import Limits
+from deltalog.runtime.strategies import STRATEGIES
 
 Facts = dict[str, set[Row]]
 Treatment = Callable[[Program, Facts], Facts]
@@ -70,3 +76,54 @@ EVALUATIONS: dict[str, Treatment] = {
     "materialized": materialized,
     "magic": magic,
 }
+
+
+@dataclass(frozen=True)
+class Upkeep:
+    """How a database keeps its views."""
+
+    strategy: str
+    materialize: bool
+    network: str = "bushy"
+
+    def connect(
+        self, program: Program, facts: Mapping[str, set[Row]] = MappingProxyType({})
+    ) -> deltalog.Database:
+        return deltalog.connect(
+            program=program,
+            strategy=self.strategy,
+            materialize=self.materialize,
+            network=self.network,
+            facts={name: sorted(rows) for name, rows in facts.items()},
+            limits=LIMITS,
+        )
+
+
+UPKEEP: dict[str, Upkeep] = {
+    f"{strategy}-{storage}": Upkeep(strategy, storage == "stored")
+    for strategy in STRATEGIES
+    for storage in ("stored", "virtual")
+} | {
+    f"differencing-flat-{storage}": Upkeep("differencing", storage == "stored", "flat")
+    for storage in ("stored", "virtual")
+}
+# `delta`, `rederive` and `recompute` need stored views; without any they fall back to `magic`
+PROPER_UPKEEP: dict[str, Upkeep] = {
+    name: upkeep
+    for name, upkeep in UPKEEP.items()
+    if upkeep.materialize or upkeep.strategy not in ("delta", "rederive", "recompute")
+}
+
+
+def contents(database: deltalog.Database) -> Facts:
+    """Every relation of a live database."""
+    return {name: database.facts(name) for name in database.relations}
+
+
+def difference(before: Facts, after: Facts) -> ChangeSet:
+    """The change between two states: what an exact delta must be."""
+    names = before.keys() | after.keys()
+    return ChangeSet(
+        {name: after.get(name, set()) - before.get(name, set()) for name in names},
+        {name: before.get(name, set()) - after.get(name, set()) for name in names},
+    )

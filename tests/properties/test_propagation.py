@@ -10,7 +10,7 @@ from treatments import LIMITS, naive
 
 import deltalog
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.database import Database
+from deltalog.runtime.database import ENGINES, Database
 from deltalog.runtime.strategies import STRATEGIES
 
 TREATMENTS = [
@@ -25,10 +25,14 @@ def _state(database: Database) -> dict[str, set[tuple[object, ...]]]:
     return {name: database.facts(name) for name in database.relations}
 
 
-def check(scenario: Scenario, strategy: str, materialize: bool) -> None:
+def check(scenario: Scenario, strategy: str, materialize: bool, engine: str) -> None:
     """Deltas and states are those of recomputation on the naive evaluator, step by step."""
     database = deltalog.connect(
-        program=scenario.program, strategy=strategy, materialize=materialize, limits=LIMITS
+        program=scenario.program,
+        strategy=strategy,
+        materialize=materialize,
+        engine=engine,
+        limits=LIMITS,
     )
     database.apply(insert={name: sorted(rows) for name, rows in scenario.facts.items()})
     facts = {name: set(rows) for name, rows in scenario.facts.items()}
@@ -49,11 +53,12 @@ def check(scenario: Scenario, strategy: str, materialize: bool) -> None:
         before = after
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("strategy", "materialize"), TREATMENTS)
-def test_strategy(strategy: str, materialize: bool) -> None:
+def test_strategy(strategy: str, materialize: bool, engine: str) -> None:
     @effort(quick=20, fuzz=700)
     @given(scenarios(Features(view_declarations=not materialize)))
     def run(scenario: Scenario) -> None:
-        check(scenario, strategy, materialize)
+        check(scenario, strategy, materialize, engine)
 
     run()

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from casefiles import CASES, UPDATE, compare, find, identify, read_case
 from deltalog.analysis.columns import relations
+from deltalog.analysis.dependencies import dependencies
+from deltalog.analysis.stratification import soft_partition, stratification
 from deltalog.checks.program import check_program
 from deltalog.diagnostics.report import ProgramError
-from deltalog.language.ast import Program
+from deltalog.language.ast import Program, Rule
 from deltalog.language.parser import parse, parse_text
 from deltalog.language.printer import print_program, print_rule
+from deltalog.language.walk import atoms
 from deltalog.plan.lower import lower_all
 from deltalog.plan.text import plan_text
 from deltalog.rewrites import names
+from deltalog.rewrites.aggregate_changes import aggregate_changes
+from deltalog.rewrites.delta_rules import delta_rules, unstratified_cycle
 from deltalog.rewrites.desugar import desugar, desugar_query
-from deltalog.rewrites.magic_sets import magic_sets
+from deltalog.rewrites.magic_sets import asked_rules, magic_sets
+from deltalog.rewrites.magic_updates import magic_updates
+from deltalog.rewrites.maintenance_rules import maintenance_rules, suspect_rules
+from deltalog.rewrites.normalize import normalize
+from deltalog.rewrites.partial_differentials import partial_differentials
+from deltalog.rewrites.propagation_rules import propagation_rules
+from deltalog.rewrites.recomputation import recomputation
+from deltalog.rewrites.rederive_on_demand import rederive_on_demand
+from deltalog.rewrites.states import unchanged
+from deltalog.rewrites.transition_rules import transition_rules
+from deltalog.rewrites.unfold import unfold
 from deltalog.source import Source
 
 
@@ -48,22 +64,153 @@ def test_errors(path: Path) -> None:
     assert f"{caught.value}\n" == expected.read_text(encoding="utf-8")
 
 
-def _desugared(program: Program) -> str:
-    rules = desugar(program, check_program(program).relations).rules
+# --- rewrites -------------------------------------------------------------------------------------
+
+
+def _core(program: Program) -> Program:
+    return desugar(program, check_program(program).relations)
+
+
+def _base(program: Program) -> dict[str, int]:
+    """The arity of every base relation."""
+    known = check_program(program).relations
+    return {name: known[name].arity for name in sorted(known) if known[name].kind == "base"}
+
+
+def _text(rules: Iterable[Rule]) -> str:
     return "\n".join(print_rule(rule) for rule in rules)
+
+
+def _components(rules: tuple[Rule, ...]) -> Iterator[tuple[frozenset[str], tuple[Rule, ...]]]:
+    """The rules of every component of views, lowest first."""
+    for component in dependencies(rules).components:
+        own = tuple(rule for rule in rules if rule.head.predicate in component)
+        if own:
+            yield component, own
+
+
+def _is_recursive(rules: Iterable[Rule], component: frozenset[str]) -> bool:
+    return any(atom.predicate in component for rule in rules for atom, _ in atoms(rule.body))
+
+
+def _desugared(program: Program) -> str:
+    return _text(_core(program).rules)
 
 
 def _magic(program: Program) -> str:
     (query,) = program.queries
-    checked = check_program(program)
-    core = desugar(program, checked.relations)
-    stored = {name for name, relation in checked.relations.items() if relation.kind == "base"}
-    asked = desugar_query(query, checked.relations)
-    rules = magic_sets((*core.rules, *asked), names.ANSWER, stored)
-    return "\n".join(print_rule(rule) for rule in rules)
+    asked = desugar_query(query, check_program(program).relations)
+    rules = (*_core(program).rules, *asked)
+    return _text(magic_sets(rules, names.ANSWER, set(_base(program))))
 
 
-REWRITES = {"desugar": _desugared, "magic_sets": _magic}
+def _transition(program: Program) -> str:
+    return _text(transition_rules(_core(program).rules, _base(program)))
+
+
+def _propagation(program: Program) -> str:
+    return _text(propagation_rules(_core(program).rules))
+
+
+def _magic_updates(program: Program) -> str:
+    """Both changes of every view, in the parts of the soft stratification."""
+    rules, base = _core(program).rules, _base(program)
+    augmented = (*rules, *propagation_rules(rules), *transition_rules(rules, base))
+    views = dict.fromkeys(rule.head.predicate for rule in rules)
+    deltas = [change(view) for view in views for change in (names.plus, names.minus)]
+    given = {state(name) for name in base for state in (unchanged, names.plus, names.minus)}
+    rewritten = magic_updates(augmented, deltas, given)
+    parts = soft_partition(rewritten, names.source, stratification(augmented))
+    return "\n\n".join(f"% part {n}\n{_text(part)}" for n, part in enumerate(parts, start=1))
+
+
+def _maintenance(program: Program) -> str:
+    """Component by component; with ranks the suspects take the place of the estimate (D)."""
+    shown = []
+    for component, rules in _components(_core(program).rules):
+        shown.append(_text(maintenance_rules(rules, component)))
+        if _is_recursive(rules, component):
+            suspects = [made for rule in rules for made in suspect_rules(rule, component)]
+            shown.append(f"% with ranks\n{_text(suspects)}")
+    return "\n\n".join(shown)
+
+
+def _on_demand(program: Program) -> str:
+    """Component by component, what is below taken as given; the questions are written out."""
+    shown = []
+    for component, rules in _components(_core(program).rules):
+        made = rederive_on_demand(rules, component)
+        own = tuple(dict.fromkeys(rule.head.predicate for rule in made.rules))
+        read = {atom.predicate for rule in (*rules, *made.rules) for atom, _ in atoms(rule.body)}
+        stored = (read | set(own)) - component - set(made.asked_instead)
+        asked = asked_rules(
+            (*made.rules, *rules),
+            own,
+            stored,
+            is_adorned=False,
+            asked_instead=made.asked_instead,
+            silent=made.silent,
+        )
+        shown.append(_text(asked))
+    return "\n\n".join(shown)
+
+
+def _normalized(program: Program) -> str:
+    return _text(normalize(_core(program).rules))
+
+
+def _delta(program: Program) -> str:
+    rules = _core(program).rules
+    cycle = unstratified_cycle(rules) or ()
+    arcs = [f"% cycle: {arc.head} needs {arc.body} ({arc.kind})" for arc in cycle]
+    return "\n".join([*arcs, _text(delta_rules(normalize(rules)))])
+
+
+def _differentials(program: Program) -> str:
+    """The strict form, and what is different in the nervous one."""
+    rules = _core(program).rules
+    strict = partial_differentials(rules)
+    nervous = [rule for rule in partial_differentials(rules, is_strict=False) if rule not in strict]
+    return f"{_text(strict)}\n\n% nervous\n{_text(nervous)}"
+
+
+def _unfolded(program: Program) -> str:
+    """Views that are neither recursive nor aggregates are expanded into each other."""
+    definitions: dict[str, tuple[Rule, ...]] = {}
+    shown: list[Rule] = []
+    for component, rules in _components(_core(program).rules):
+        is_aggregate = any(rule.is_aggregate for rule in rules)
+        if not is_aggregate and not _is_recursive(rules, component):
+            rules = unfold(rules, definitions)
+            definitions |= dict.fromkeys(component, rules)
+        shown += rules
+    return _text(shown)
+
+
+def _aggregates(program: Program) -> str:
+    rules = (rule for rule in _core(program).rules if rule.is_aggregate)
+    return _text(made for rule in rules for made in aggregate_changes(rule, unchanged, names.new))
+
+
+def _recomputed(program: Program) -> str:
+    return _text(recomputation(_core(program).rules))
+
+
+REWRITES = {
+    "aggregate_changes": _aggregates,
+    "delta_rules": _delta,
+    "desugar": _desugared,
+    "magic_sets": _magic,
+    "magic_updates": _magic_updates,
+    "maintenance_rules": _maintenance,
+    "normalize": _normalized,
+    "partial_differentials": _differentials,
+    "propagation_rules": _propagation,
+    "recomputation": _recomputed,
+    "rederive_on_demand": _on_demand,
+    "transition_rules": _transition,
+    "unfold": _unfolded,
+}
 
 
 @pytest.mark.parametrize("path", find("rewrites"), ids=identify)

@@ -407,9 +407,10 @@ def test_undoing_a_delta_restores_everything(db: Database) -> None:
 
 
 def test_an_unknown_engine_is_named() -> None:
-    assert message(deltalog.connect, program=PROGRAM, engine="refrence") == (
-        "error[E0710]: engine `refrence` is not known\n  = hint: the engines are reference"
-    )
+    told = message(deltalog.connect, program=PROGRAM, engine="refrence").splitlines()
+    assert told[0] == "error[E0710]: engine `refrence` is not known"
+    assert told[1].startswith("  = hint: the engines are ")
+    assert "reference" in told[1]
 
 
 def test_a_program_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -9,20 +9,29 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal as OneOf
+from typing import TypeAlias
+
+from rich.text import Text
 
 from deltalog.analysis.columns import Relation
+from deltalog.cli.audit import audit_lines
+from deltalog.cli.change_lines import change_lines, fact_text
 from deltalog.cli.explanation import explanation_text, strata_text
 from deltalog.cli.opening import Assignment
 from deltalog.cli.session import Session
+from deltalog.cli.statements import groups
 from deltalog.cli.terminal import counted
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.language.ast import Declaration, Program, Row
+from deltalog.language.ast import Declaration, Program
 from deltalog.language.parser import parse_query
 from deltalog.language.printer import print_declaration, print_program, print_rule
-from deltalog.language.values import print_value, sort_key
+from deltalog.language.values import sort_key
 from deltalog.runtime.explain import explain, strata
+from deltalog.source import Source
+
+Line: TypeAlias = str | Text
 
 
 class SessionEnd(Exception):  # noqa: N818 - no error
@@ -40,10 +49,10 @@ class Command:
     name: str
     usage: str
     help: str
-    run: Callable[[Session, str], Iterator[str]]
+    run: Callable[[Session, str], Iterator[Line]]
 
 
-def run_command(session: Session, line: str) -> Iterator[str]:
+def run_command(session: Session, line: str) -> Iterator[Line]:
     """The lines that `:name arguments` gives."""
     name, _, arguments = line.strip().partition(" ")
     return _found(name).run(session, arguments.strip())
@@ -59,28 +68,18 @@ def _found(name: str) -> Command:
     raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="command", name=name, hint=hint)])
 
 
-def fact_text(name: str, row: Row) -> str:
-    """A fact as it would be written.
-
-    >>> fact_text("salary", ("ann", 5)), fact_text("rainy", ())
-    ('salary("ann", 5).', 'rainy.')
-    """
-    values = ", ".join(print_value(value) for value in row)
-    return f"{name}({values})." if row else f"{name}."
-
-
 # --- the commands
 
 
 STATEMENTS = (
     ("? path(1, Y).", "ask a query"),
-    ("path(X, Y) :- edge(X, Y).", "add a rule, a declaration or a fact to the program"),
+    ("path(X, Y) :- edge(X, Y).", "add a rule, a declaration or a fact; what changes is shown"),
     ("+edge(1, 2). -edge(2, 3).", "insert and delete facts; what stands together is one change"),
     ('include "more.dl".', "add a whole file"),
 )
 
 
-def _help(session: Session, arguments: str) -> Iterator[str]:
+def _help(session: Session, arguments: str) -> Iterator[Line]:
     rows = [*STATEMENTS, *((command.usage, command.help) for command in COMMANDS)]
     width = max(len(usage) for usage, _ in rows)
     yield "A statement ends with a full stop and may take several lines."
@@ -88,7 +87,7 @@ def _help(session: Session, arguments: str) -> Iterator[str]:
         yield f"  {usage:<{width}}  {text}"
 
 
-def _list(session: Session, arguments: str) -> Iterator[str]:
+def _list(session: Session, arguments: str) -> Iterator[Line]:
     relations = session.database.relations
     program = session.program
     facts = tuple(fact for fact in program.facts if relations[fact.predicate].kind == "view")
@@ -100,7 +99,7 @@ def _list(session: Session, arguments: str) -> Iterator[str]:
             yield f"% {name}: {counted(len(session.database.facts(name)), 'fact')}"
 
 
-def _schema(session: Session, arguments: str) -> Iterator[str]:
+def _schema(session: Session, arguments: str) -> Iterator[Line]:
     relations = session.database.relations
     for name in [arguments] if arguments else relations:
         count = len(session.database.facts(name))  # an unknown name is reported here
@@ -115,14 +114,14 @@ def _declaration(relation: Relation) -> str:
     return print_declaration(Declaration(relation.kind, relation.name, relation.columns, storage))
 
 
-def _facts(session: Session, arguments: str) -> Iterator[str]:
+def _facts(session: Session, arguments: str) -> Iterator[Line]:
     if not arguments:
         raise CommandUsageError(":facts NAME")
     for row in sorted(session.database.facts(arguments), key=sort_key):
         yield fact_text(arguments, row)
 
 
-def _load(session: Session, arguments: str) -> Iterator[str]:
+def _load(session: Session, arguments: str) -> Iterator[Line]:
     relation, _, file = arguments.partition(" ")
     path = file.strip().strip("\"'")
     if not path:
@@ -135,17 +134,48 @@ def _load(session: Session, arguments: str) -> Iterator[str]:
         yield "% nothing new"
 
 
-def _explain(session: Session, arguments: str) -> Iterator[str]:
+def _explain(session: Session, arguments: str) -> Iterator[Line]:
     query = parse_query(arguments) if arguments else None
     sections = ("strata", "dependencies", "rules", "plan") if query is None else ("rules", "plan")
     yield explanation_text(explain(session.database, query), sections)
 
 
-def _strata(session: Session, arguments: str) -> Iterator[str]:
+def _strata(session: Session, arguments: str) -> Iterator[Line]:
     yield strata_text(strata(session.database.model.checked))
 
 
-def _quit(session: Session, arguments: str) -> Iterator[str]:
+def _strategies(session: Session, arguments: str) -> Iterator[Line]:
+    choices = session.database.model.choices
+    names = [", ".join(choice.predicates) for choice in choices]
+    width = max(map(len, names), default=0)
+    for name, choice in zip(names, choices, strict=True):
+        yield f"{name:<{width}}  {choice.strategy}: {choice.reason}"
+
+
+def _what_if(session: Session, arguments: str) -> Iterator[Line]:
+    source = Source("<what if>", arguments)
+    kinds = [kind for kind, _ in groups(arguments)]
+    if len(kinds) != 1 or "query" in kinds:
+        raise CommandUsageError(":what-if +edge(1, 2). -edge(2, 3).  or  :what-if RULE")
+    change = session.try_out(source)
+    yield from change_lines(change)
+    if not change:
+        yield "% nothing would change"
+
+
+def _remove(session: Session, arguments: str) -> Iterator[Line]:
+    if not arguments:
+        raise CommandUsageError(":remove RULE")
+    yield from change_lines(session.remove(Source("<remove>", arguments)))
+
+
+def _audit(session: Session, arguments: str) -> Iterator[Line]:
+    with session.progress.phase("recomputing"):
+        differences = session.database.audit()
+    yield from audit_lines(session.database, differences)
+
+
+def _quit(session: Session, arguments: str) -> Iterator[Line]:
     raise SessionEnd
 
 
@@ -154,9 +184,13 @@ COMMANDS = (
     Command(":list", ":list", "show the program", _list),
     Command(":schema", ":schema [NAME]", "show the columns of all relations, or of one", _schema),
     Command(":facts", ":facts NAME", "show all facts of a relation or view", _facts),
+    Command(":what-if", ":what-if CHANGES", "show what changes, or a new rule, would do", _what_if),
+    Command(":remove", ":remove RULE", "take a rule out of the program", _remove),
     Command(":load", ":load RELATION FILE", "load a .csv, .tsv, .jsonl or .parquet file", _load),
     Command(":explain", ":explain [QUERY]", "show what becomes of a query", _explain),
     Command(":strata", ":strata", "show the strata of the program", _strata),
+    Command(":strategies", ":strategies", "show how each view is kept, and why", _strategies),
+    Command(":audit", ":audit", "recompute every view and compare", _audit),
     Command(":quit", ":quit", "end, as does the end of the input", _quit),
 )
 NAMES = tuple(command.name for command in COMMANDS)

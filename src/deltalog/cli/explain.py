@@ -2,33 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from deltalog.cli.applying import each_applied
+from deltalog.cli.change_files import check_changes
 from deltalog.cli.explanation import SECTIONS, explanation_json, explanation_text
-from deltalog.cli.opening import open_program, read_and_parse
+from deltalog.cli.network_text import network_json, network_text
+from deltalog.cli.opening import Settings, open_files, open_program, read_and_parse
 from deltalog.cli.options import (
     FACTS_MAX,
     ROUNDS_MAX,
     SECONDS_MAX,
+    ChangesOption,
+    Facts,
+    FactsDirectory,
     FactsMax,
+    Network,
+    NetworkForm,
     ProgramFile,
+    Relation,
     RoundsMax,
     SecondsMax,
+    Strategies,
+    Virtual,
+    one_of,
+    strategy_of,
 )
 from deltalog.cli.progress import Progress
-from deltalog.cli.terminal import write_result
+from deltalog.cli.terminal import note, write_result
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
-from deltalog.diagnostics.similar import did_you_mean
+from deltalog.language.ast import Query
 from deltalog.language.parser import parse_query
 from deltalog.language.printer import print_query
+from deltalog.rewrites.delta_rules import unstratified_cycle
 from deltalog.rewrites.pipeline import PASSES
+from deltalog.runtime.database import Database
+from deltalog.runtime.explain import Explanation
 from deltalog.runtime.explain import explain as explanation_of
 from deltalog.runtime.limits import Limits
+from deltalog.runtime.network import UPDATE_PASSES, Flows, after_pass, network
 
 EXAMPLE = "deltalog explain graph.dl --query 'path(1, Y)' --show rules"
 
@@ -49,20 +68,16 @@ class Section(StrEnum):
 assert tuple(Section) == SECTIONS
 
 
+ALL_PASSES = tuple(dict.fromkeys((*PASSES, *UPDATE_PASSES)))
+
+
 def _known_pass(name: str | None) -> str | None:
-    return None if name is None else _one_of(name, list(PASSES), "pass")
+    return None if name is None else one_of(name, ALL_PASSES, "pass")
 
 
 def _optional_passes(names: list[str] | None) -> list[str]:
     optional = [name for name, each in PASSES.items() if each.is_optional]
-    return [_one_of(name, optional, "optional pass") for name in names or ()]
-
-
-def _one_of(name: str, known: list[str], what: str) -> str:
-    if name in known:
-        return name
-    listed = f"there is {', '.join(known)}"
-    raise typer.BadParameter(f"no {what} `{name}`; {did_you_mean(name, known) or listed}")
+    return [one_of(name, optional, "optional pass") for name in names or ()]
 
 
 def explain(
@@ -77,7 +92,7 @@ def explain(
             "--after",
             metavar="PASS",
             callback=_known_pass,
-            help=f"Show the rules as they are after this pass: {', '.join(PASSES)}.",
+            help=f"Show the rules as they are after this pass: {', '.join(ALL_PASSES)}.",
         ),
     ] = None,
     without: Annotated[
@@ -99,37 +114,120 @@ def explain(
     ] = None,
     form: Annotated[
         Form,
-        typer.Option(
-            "--format", metavar="|".join(Form), help="Text, JSON, or a picture of the dependencies."
-        ),
+        typer.Option("--format", metavar="|".join(Form), help="Text, JSON, or a picture."),
     ] = Form.TEXT,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write to this file."),
     ] = None,
+    propagation: Annotated[
+        bool,
+        typer.Option(
+            "--propagation",
+            help="Show the propagation network instead: per view the strategy and why, the rules "
+            "it runs, and on every arc its differentials.",
+        ),
+    ] = False,
+    changes: ChangesOption = None,
+    relation: Relation = None,
+    facts: Facts = None,
+    facts_dir: FactsDirectory = None,
+    strategy: Strategies = None,
+    virtual: Virtual = False,
+    network_form: Network = NetworkForm.BUSHY,
     rounds_max: RoundsMax = ROUNDS_MAX,
     facts_max: FactsMax = FACTS_MAX,
     seconds_max: SecondsMax = SECONDS_MAX,
 ) -> None:
-    """Show dependencies, strata, rules after each rewriting, and plans."""
+    """Show dependencies, strata, rules after each rewriting, and plans.
+
+    With --propagation, show how changes go from relation to view. --changes and the options after
+    it belong to that; with --changes every arc also shows how many facts flowed over it.
+    """
     progress = Progress()
-    program = read_and_parse(file, progress)
     limits = Limits(rounds_max, facts_max, seconds_max)
-    database = open_program(program, limits, progress, materialize=False)
+    if propagation:
+        _refuse("--propagation", {"--query": query, "--after": after, "--show": show})
+        settings = Settings(limits, strategy_of(strategy), "reference", not virtual, network_form)
+        if changes is not None:
+            check_changes(changes, file)
+        database = open_files(file, facts, facts_dir, settings, progress)
+        flows = _flows(database, changes, relation, progress)
+        _write(_network(database, flows, form, file.name), output)
+        return
+    needing = {"--changes": changes, "--strategy": strategy, "--facts": facts}
+    _refuse("without --propagation", needing | {"--facts-dir": facts_dir, "--virtual": virtual})
+    settings = Settings(limits, materialize=False)
+    database = open_program(read_and_parse(file, progress), settings, progress)
     asked = None if query is None else parse_query(query)
-    explanation = explanation_of(database, asked, after, without or ())
+    explanation = _explained(database, asked, after, without or ())
     title = file.name if asked is None else f"{file.name} {print_query(asked)}"
-    sections = tuple(show or Section)
     match form:
         case Form.TEXT:
-            text = explanation_text(explanation, sections)
+            text = explanation_text(explanation, tuple(show or Section))
         case Form.JSON:
-            text = explanation_json(explanation, sections)
+            text = explanation_json(explanation, tuple(show or Section))
         case Form.SVG:
             from deltalog.cli.dependency_picture import dependency_picture  # slow to import
 
             text = dependency_picture(explanation, database.relations, asked is not None, title)
     _write(text.rstrip("\n"), output)
+
+
+def _refuse(where: str, options: Mapping[str, object]) -> None:
+    for name, value in options.items():
+        if value:
+            raise typer.BadParameter(f"{name} cannot be used {where}")
+
+
+def _explained(
+    database: Database, asked: Query | None, after: str | None, without: Sequence[str]
+) -> Explanation:
+    if after is None or after not in UPDATE_PASSES:
+        return explanation_of(database, asked, after, without)
+    if asked is not None:
+        raise typer.BadParameter(f"`{after}` is about changes, not about a query")
+    if after == "delta_rules":
+        _note_cycle(database)
+    return replace(explanation_of(database), partition=after_pass(database, after), plans=())
+
+
+def _note_cycle(database: Database) -> None:
+    rules = [rule for rule in database.model.rules if not rule.is_aggregate]
+    cycle = unstratified_cycle(rules)
+    if cycle is not None:
+        steps = " <- ".join((*(arc.head for arc in cycle), cycle[0].head))
+        note(f"these rules are not stratifiable: {steps}")
+
+
+# --- the propagation network
+
+
+def _flows(
+    database: Database, changes: Path | None, relation: str | None, progress: Progress
+) -> Flows | None:
+    """What flowed over each arc in all transactions together, or None if there are none."""
+    if changes is None:
+        return None
+    total: dict[tuple[str, str], tuple[int, int]] = {}
+    for applied in each_applied(database, changes, relation, progress):
+        for arc, (plus, minus) in (database.propagation.flows if applied.change else {}).items():
+            before = total.get(arc, (0, 0))
+            total[arc] = before[0] + plus, before[1] + minus
+    return total
+
+
+def _network(database: Database, flows: Flows | None, form: Form, title: str) -> str:
+    found = network(database, flows)
+    match form:
+        case Form.TEXT:
+            return network_text(found)
+        case Form.JSON:
+            return network_json(found)
+        case Form.SVG:
+            from deltalog.cli.network_picture import network_picture  # slow to import
+
+            return network_picture(found, database.relations, title).rstrip("\n")
 
 
 def _write(text: str, output: Path | None) -> None:

@@ -49,41 +49,41 @@ def _dependencies(arcs: Sequence[Arc]) -> str:
     for arc in arcs:
         below.setdefault(arc.head, []).append(f"{_PREFIX[arc.kind]}{arc.body}")
     lines = [f"{head} <- {', '.join(bodies)}" for head, bodies in below.items()]
-    return _section("dependencies", lines or ["none"])
+    return section("dependencies", lines or ["none"])
 
 
 def _rules(explanation: Explanation) -> str:
     parts = [
-        _section(f"rules, part {number}", _rule_lines(part))
+        section(f"rules, part {number}", rule_lines(part))
         for number, part in enumerate(explanation.partition, start=1)
     ]
-    return "\n\n".join(parts) or _section("rules", ["none"])
+    return "\n\n".join(parts) or section("rules", ["none"])
 
 
-def _rule_lines(rules: Sequence[Rule]) -> list[str]:
+def rule_lines(rules: Sequence[Rule]) -> list[str]:
     """Each rule with where it comes from, as a comment to its right."""
     texts = [print_rule(rule) for rule in rules]
     lengths = [len(text) - text.rfind("\n") - 1 for text in texts]
     blanks = [" " * (max(lengths) - length) for length in lengths]
     return [
-        f"{text}{blank}  % {_origin(rule)}"
+        f"{text}{blank}  % {origin_text(rule)}"
         for text, blank, rule in zip(texts, blanks, rules, strict=True)
     ]
 
 
-def _origin(rule: Rule) -> str:
+def origin_text(rule: Rule) -> str:
     return rule.origin.chain() if rule.origin.written or rule.origin.rewrite else ""
 
 
 def _plans(explanation: Explanation) -> str:
     parts = [
-        _section(f"plan, part {number}", [plan_text(plans)])
+        section(f"plan, part {number}", [plan_text(plans)])
         for number, plans in enumerate(explanation.plans, start=1)
     ]
     return "\n\n".join(parts)
 
 
-def _section(title: str, lines: Iterable[str]) -> str:
+def section(title: str, lines: Iterable[str]) -> str:
     return "\n".join((title, *(indent(line, INDENT) for line in lines)))
 
 
@@ -109,10 +109,14 @@ def explanation_json(explanation: Explanation, sections: Iterable[str] = SECTION
 def _part(explanation: Explanation, number: int, chosen: set[str]) -> dict[str, Any]:
     part: dict[str, Any] = {}
     if "rules" in chosen:
-        part["rules"] = [
-            {"text": print_rule(rule), "head": rule.head.predicate, "origin": _origin(rule)}
-            for rule in explanation.partition[number]
-        ]
-    if "plan" in chosen:
+        part["rules"] = rule_records(explanation.partition[number])
+    if "plan" in chosen and explanation.plans:
         part["plan"] = plan_text(explanation.plans[number]).split("\n")
     return part
+
+
+def rule_records(rules: Iterable[Rule]) -> list[dict[str, str]]:
+    return [
+        {"text": print_rule(rule), "head": rule.head.predicate, "origin": origin_text(rule)}
+        for rule in rules
+    ]

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from deltalog import __version__
-from deltalog.cli import check, explain, query, repl, run
+from deltalog.cli import apply, audit, check, explain, query, repl, run
 from deltalog.cli.exit_codes import MEANINGS, exit_codes
 
 EXAMPLE = "deltalog run graph.dl"
@@ -59,6 +59,8 @@ for _module, _command in (
     (check, check.check),
     (run, run.run),
     (query, query.query),
+    (apply, apply.apply),
+    (audit, audit.audit),
     (explain, explain.explain),
     (repl, repl.repl),
 ):

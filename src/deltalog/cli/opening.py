@@ -3,29 +3,29 @@
     --facts edge=edges.csv      this file into this base relation
     --facts-dir data            data/edge.csv (or .tsv, .jsonl, .parquet) into edge, and so on
 
-What is loaded at the start becomes part of the program, so that its views are computed once, from
-everything. A bad file loads nothing, and the problems of all files are reported together.
+What is loaded at the start is there before views are computed for the first time. A bad file loads
+nothing, and the problems of all files are reported together.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import typer
 
-from deltalog.analysis.columns import Relation, Relations
+from deltalog.analysis.columns import Relations
+from deltalog.checks.program import check_program
 from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import note
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.language.ast import Atom, Program, Row
+from deltalog.language.ast import Atom, Constant, Program, Row, Value
 from deltalog.language.parser import parse
-from deltalog.language.values import constant
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import Database, connect, read_program
 from deltalog.runtime.limits import Limits
@@ -35,6 +35,7 @@ from deltalog.store.files import read_rows
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 STANDARD_INPUT = Path("-")
+FactRows = Mapping[str, list[Row]]
 
 
 @dataclass(frozen=True)
@@ -79,40 +80,79 @@ def read_and_parse(file: Path, progress: Progress) -> Program:
         return parse(read_source(file))
 
 
+@dataclass(frozen=True)
+class Settings:
+    """How a database is opened, whatever program and facts it gets."""
+
+    limits: Limits
+    strategy: str | Mapping[str, str] = "auto"
+    engine: str = "reference"
+    materialize: bool = True
+    network: str = "bushy"
+
+
 def open_program(
-    program: Program, limits: Limits, progress: Progress, materialize: bool = True
+    program: Program, settings: Settings, progress: Progress, facts: FactRows | None = None
 ) -> Database:
+    """A database of the program; the facts are there before views are computed."""
     with progress.phase("evaluating"):
         return connect(
-            program=program, materialize=materialize, limits=limits, watch=progress.watch
+            program=program,
+            engine=settings.engine,
+            strategy=settings.strategy,
+            materialize=settings.materialize,
+            network=settings.network,
+            facts=facts,
+            limits=settings.limits,
+            watch=progress.watch,
         )
 
 
-def with_facts(
+def open_files(
+    file: Path,
+    facts: Iterable[str] | None,
+    facts_dir: Path | None,
+    settings: Settings,
+    progress: Progress,
+) -> Database:
+    """A database from what the command line names: a program and files of facts."""
+    loaded = assignments(facts, "--facts")
+    program = read_and_parse(file, progress)
+    relations = check_program(program).relations
+    files = (*files_in(facts_dir, relations), *loaded)
+    rows = read_facts(program, relations, files, progress)
+    return open_program(program, settings, progress, rows)
+
+
+def read_facts(
     program: Program, relations: Relations, files: Iterable[Assignment], progress: Progress
-) -> Program:
-    """The program with the facts in all the files, so that its views are computed only once."""
-    facts: list[Atom] = []
-    keys = _key_check(relations)
+) -> FactRows:
+    """What all the files hold; keys are checked with the facts of the program."""
+    found: dict[str, list[Row]] = {}
+    keys = _key_check(program, relations)
     with progress.phase("reading facts"), _collected() as attempt:
         for file in files:
             with attempt(file):
                 rows = list(_rows(relations, file, progress))
                 if relations[file.relation].key:
                     keys.insert(file.relation, rows)
-                facts += fact_atoms(relations[file.relation], rows)
-    return replace(program, facts=(*program.facts, *facts)) if facts else program
+                found.setdefault(file.relation, []).extend(rows)
+    return found
 
 
-def _key_check(relations: Relations) -> Transaction:
+def _key_check(program: Program, relations: Relations) -> Transaction:
     """A transaction on nothing, never committed: it knows when a key is taken."""
-    return Transaction(relations, lambda *_: False, lambda *_: (), lambda _: ChangeSet())
+    check = Transaction(relations, lambda *_: False, lambda *_: (), lambda _: ChangeSet())
+    for fact in program.facts:
+        relation = relations[fact.predicate]
+        if relation.kind == "base" and relation.key:
+            check.insert(fact.predicate, [constants(fact)])
+    return check
 
 
-def fact_atoms(relation: Relation, rows: Iterable[Row]) -> Iterator[Atom]:
-    types = [str(type_) for type_ in relation.types]
-    for row in rows:
-        yield Atom(relation.name, tuple(map(constant, row, types)))
+def constants(fact: Atom) -> tuple[Value, ...]:
+    """The values of a fact in a program."""
+    return tuple(term.value for term in fact.arguments if isinstance(term, Constant))
 
 
 def load(database: Database, files: Iterable[Assignment], progress: Progress) -> ChangeSet:

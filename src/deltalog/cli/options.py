@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
 
+from deltalog.diagnostics.similar import did_you_mean
+from deltalog.runtime.database import ENGINES
 from deltalog.runtime.limits import Limits
+from deltalog.runtime.strategies import STRATEGIES
 
 
 class Format(StrEnum):
@@ -17,6 +21,45 @@ class Format(StrEnum):
     TABLE = "table"
     JSON = "json"
     CSV = "csv"
+
+
+class NetworkForm(StrEnum):
+    """Whether views under `differencing` are nodes of their own or expanded."""
+
+    BUSHY = "bushy"
+    FLAT = "flat"
+
+
+def one_of(name: str, known: Iterable[str], what: str) -> str:
+    """The name if it is known; otherwise the command was not called as it should be."""
+    known = tuple(known)
+    if name in known:
+        return name
+    listed = f"there is {', '.join(known)}"
+    raise typer.BadParameter(f"no {what} `{name}`; {did_you_mean(name, known) or listed}")
+
+
+def _known_strategies(texts: list[str] | None) -> list[str]:
+    for text in texts or ():
+        one_of(text.rpartition("=")[2].strip(), STRATEGIES, "strategy")
+    return texts or []
+
+
+def strategy_of(texts: Iterable[str] | None) -> str | Mapping[str, str]:
+    """What `connect` expects, from `rederive` and `path=magic`.
+
+    >>> strategy_of(["rederive", "path=magic"]), strategy_of(None)
+    ({'*': 'rederive', 'path': 'magic'}, 'auto')
+    """
+    chosen: dict[str, str] = {}
+    for text in texts or ():
+        view, _, name = text.rpartition("=")
+        view = view.strip() or "*"
+        if chosen.setdefault(view, name.strip()) != name.strip():
+            whose = "all views" if view == "*" else f"`{view}`"
+            message = f"{whose} cannot have two strategies"
+            raise typer.BadParameter(message, param_hint="--strategy")
+    return chosen if chosen.keys() - {"*"} else chosen.get("*", "auto")
 
 
 _EVALUATION = "Limits"
@@ -48,6 +91,57 @@ FormatOption: TypeAlias = Annotated[
         metavar="table|json|csv",
         help="How answers are written: a table to read, JSON lines, or CSV.",
     ),
+]
+Strategies: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--strategy",
+        metavar="[VIEW=]NAME",
+        callback=_known_strategies,
+        help="How changes of views are computed, for all views or for one; may be repeated: "
+        f"{', '.join(STRATEGIES)}.",
+    ),
+]
+Engine: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="|".join(ENGINES),
+        callback=lambda name: one_of(name, ENGINES, "engine"),
+        help="What holds the facts and runs the rules.",
+    ),
+]
+Virtual: TypeAlias = Annotated[
+    bool,
+    typer.Option("--virtual", help="Store no view that is not declared `materialized`."),
+]
+Network: TypeAlias = Annotated[
+    NetworkForm,
+    typer.Option(
+        "--network",
+        metavar="|".join(NetworkForm),
+        help="Under `differencing`: views are nodes of their own, or expanded where they are used.",
+    ),
+]
+ChangesOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--changes",
+        metavar="CHANGES",
+        help="Apply the transactions in this file first, as `deltalog apply` does.",
+    ),
+]
+Relation: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--relation",
+        metavar="NAME",
+        help="What a .csv, .tsv or .parquet file changes; without it the name of the file says so.",
+    ),
+]
+Stats: TypeAlias = Annotated[
+    bool,
+    typer.Option("--stats", help="Show on standard error what was derived on the way."),
 ]
 RoundsMax: TypeAlias = Annotated[
     int,

@@ -10,11 +10,17 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from deltalog.analysis.columns import Relations
 from deltalog.checks.program import check_program, check_query
-from deltalog.cli.opening import assignments, files_in, open_program, read_and_parse, with_facts
+from deltalog.cli.opening import (
+    Settings,
+    assignments,
+    files_in,
+    open_program,
+    read_and_parse,
+    read_facts,
+)
 from deltalog.cli.options import (
     FACTS_MAX,
     ROUNDS_MAX,
@@ -27,16 +33,16 @@ from deltalog.cli.options import (
     ProgramFile,
     RoundsMax,
     SecondsMax,
+    Stats,
 )
 from deltalog.cli.progress import Progress
 from deltalog.cli.results import Result, query_result, show_results
-from deltalog.cli.terminal import counted, write_message
+from deltalog.cli.statistics import show_statistics
 from deltalog.diagnostics.report import Diagnostic, ProgramError, raise_if_any
 from deltalog.language.ast import Query
 from deltalog.language.parser import parse_query
 from deltalog.language.printer import print_query
 from deltalog.runtime.database import Database
-from deltalog.runtime.fixpoint import Statistics
 from deltalog.runtime.limits import Limits
 
 EXAMPLE = "deltalog query graph.dl 'path(1, Y)' --facts edge=edges.csv --stats"
@@ -54,10 +60,7 @@ def query(
     ],
     facts: Facts = None,
     facts_dir: FactsDirectory = None,
-    stats: Annotated[
-        bool,
-        typer.Option("--stats", help="Show on standard error what was derived on the way."),
-    ] = False,
+    stats: Stats = False,
     format_: FormatOption = Format.TABLE,
     limit: Annotated[
         int | None,
@@ -76,9 +79,9 @@ def query(
     relations = check_program(program).relations
     asked = _checked(queries, relations)
     files = (*files_in(facts_dir, relations), *loaded)
-    program = with_facts(program, relations, files, progress)
-    limits = Limits(rounds_max, facts_max, seconds_max)
-    database = open_program(program, limits, progress, materialize=False)
+    rows = read_facts(program, relations, files, progress)
+    settings = Settings(Limits(rounds_max, facts_max, seconds_max), materialize=False)
+    database = open_program(program, settings, progress, rows)
     show_results(_answers(database, asked, stats, progress), format_, limit or None)
 
 
@@ -104,13 +107,5 @@ def _answers(
         with progress.phase("answering"):
             rows = database.query(each)
         if stats:
-            _show_statistics(each, rows.statistics)
+            show_statistics(print_query(each), rows.statistics)
         yield query_result(each, rows)
-
-
-def _show_statistics(asked: Query, statistics: Statistics) -> None:
-    counts = sorted(statistics.generated.items(), key=lambda item: (-item[1], item[0]))
-    lines = [f"  {count:>12,}  {name}" for name, count in counts]
-    title = f"{print_query(asked)}  "
-    title += f"{counted(statistics.rounds, 'round')}, {counted(statistics.total, 'fact')}"
-    write_message(Text("\n".join((title, *lines)), style="dim"))

@@ -108,7 +108,9 @@ def _default(option: Any) -> str:
     value = option.default
     if option.is_flag or value is None or value == [] or callable(value):
         return ""
-    shown = value.value if isinstance(value, Enum) else f"{value:,}".removesuffix(".0")
+    if isinstance(value, Enum | str):
+        return f" Default: {value}."
+    shown = f"{value:,}".removesuffix(".0")
     return f" Default: {shown}."
 
 

@@ -25,11 +25,12 @@ import typer
 from rich.text import Text
 
 from deltalog.checks.program import check_program
-from deltalog.cli.commands import NAMES, CommandUsageError, SessionEnd, fact_text, run_command
+from deltalog.cli.change_lines import change_lines
+from deltalog.cli.commands import NAMES, CommandUsageError, SessionEnd, run_command
 from deltalog.cli.exit_codes import ExitCode, exit_code_of
 from deltalog.cli.line_reader import LineReader, line_reader
 from deltalog.cli.messages import report
-from deltalog.cli.opening import assignments, files_in, read_and_parse, with_facts
+from deltalog.cli.opening import Settings, assignments, files_in, read_and_parse, read_facts
 from deltalog.cli.options import (
     FACTS_MAX,
     ROUNDS_MAX,
@@ -40,6 +41,8 @@ from deltalog.cli.options import (
     Format,
     RoundsMax,
     SecondsMax,
+    Strategies,
+    strategy_of,
 )
 from deltalog.cli.progress import Progress
 from deltalog.cli.results import query_result, show_results
@@ -47,7 +50,7 @@ from deltalog.cli.session import Answer, Excerpt, Session
 from deltalog.cli.statements import is_complete
 from deltalog.cli.terminal import counted, note, write_message, write_result
 from deltalog.diagnostics.report import DeltalogError
-from deltalog.language.ast import Program, Row
+from deltalog.language.ast import Program
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.limits import Limits
 
@@ -71,6 +74,7 @@ def repl(
             f"{LINES_SHOWN} at a terminal and all in a script.",
         ),
     ] = None,
+    strategy: Strategies = None,
     rounds_max: RoundsMax = ROUNDS_MAX,
     facts_max: FactsMax = FACTS_MAX,
     seconds_max: SecondsMax = SECONDS_MAX,
@@ -81,8 +85,9 @@ def repl(
     program = Program() if file is None else read_and_parse(file, progress)
     relations = check_program(program).relations
     files = (*files_in(facts_dir, relations), *loaded)
-    program = with_facts(program, relations, files, progress)
-    session = Session(program, Limits(rounds_max, facts_max, seconds_max), progress)
+    rows = read_facts(program, relations, files, progress)
+    settings = Settings(Limits(rounds_max, facts_max, seconds_max), strategy_of(strategy))
+    session = Session(program, settings, progress, rows)
     reader = line_reader(lambda: session.database.relations)
     if limit is None:
         limit = LINES_SHOWN if reader.is_interactive else 0
@@ -169,7 +174,7 @@ class Conversation:
                 self._show_change(outcome)
 
     def _show_change(self, change: ChangeSet) -> None:
-        self._show_lines(_change_line(*each) for each in change)
+        self._show_lines(change_lines(change))
         if not change and self.reader.is_interactive:
             note("nothing changes")
 
@@ -188,7 +193,3 @@ def _is_command(line: str, is_continued: bool) -> bool:
     if is_continued:
         return word in NAMES
     return word.startswith(":") and not word.startswith(":-")
-
-
-def _change_line(operation: str, name: str, row: Row) -> Text:
-    return Text(f"{operation}{fact_text(name, row)}", "green" if operation == "+" else "red")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal as OneOf
@@ -88,13 +88,21 @@ def _write_table(result: Result, shown: Sequence[Row]) -> None:
         return
     header = [column.name for column in result.columns]
     cells = [[_cell(value) for value in row] for row in shown]
-    widths = _widths([header, *cells])
     rights = [column.type in _NUMBERS for column in result.columns]
-    write_result(Text(_aligned(header, widths, rights), style="bold"))
-    write_result(Text(GAP.join("-" * width for width in widths), style="dim"))
-    for row in cells:
-        write_result(_aligned(row, widths, rights))
+    for line in table_lines(header, cells, rights):
+        write_result(line)
     write_result(Text(_count(len(result.rows), len(shown)), style="dim"))
+
+
+def table_lines(
+    header: Sequence[str], cells: Sequence[Sequence[str]], rights: Sequence[bool]
+) -> Iterator[Text]:
+    """The header, a rule, and a line for each row; `rights` are the columns of numbers."""
+    widths = _widths([header, *cells])
+    yield Text(_aligned(header, widths, rights), style="bold")
+    yield Text(GAP.join("-" * width for width in widths), style="dim")
+    for row in cells:
+        yield Text(_aligned(row, widths, rights))
 
 
 def visible_lines(text: str) -> str:
@@ -151,12 +159,12 @@ def _write_csv(result: Result, shown: Sequence[Row]) -> None:
     if not result.columns:
         write_result("\n".join(("holds", *("true" for _ in islice(shown, 1)))))
         return
-    write_result(",".join(_field(column.name) for column in result.columns))
+    write_result(",".join(csv_field(column.name) for column in result.columns))
     for row in shown:
-        write_result(",".join(map(_field, row)))
+        write_result(",".join(map(csv_field, row)))
 
 
-def _field(value: Value) -> str:
+def csv_field(value: Value) -> str:
     text = plain(value)
     is_quoted = value == "" or _SPECIAL.search(text)
     return '"' + text.replace('"', '""') + '"' if is_quoted else text

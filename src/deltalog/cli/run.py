@@ -11,11 +11,12 @@ from deltalog.analysis.columns import Relations
 from deltalog.checks.program import check_program
 from deltalog.cli.opening import (
     Assignment,
+    Settings,
     assignments,
     files_in,
     open_program,
     read_and_parse,
-    with_facts,
+    read_facts,
 )
 from deltalog.cli.options import (
     FACTS_MAX,
@@ -29,6 +30,8 @@ from deltalog.cli.options import (
     ProgramFile,
     RoundsMax,
     SecondsMax,
+    Strategies,
+    strategy_of,
 )
 from deltalog.cli.progress import Progress
 from deltalog.cli.results import Result, query_result, relation_result, show_results
@@ -77,6 +80,7 @@ def run(
             f"relations have {VIEW_ROWS_SHOWN} rows, and everything else has all.",
         ),
     ] = None,
+    strategy: Strategies = None,
     rounds_max: RoundsMax = ROUNDS_MAX,
     facts_max: FactsMax = FACTS_MAX,
     seconds_max: SecondsMax = SECONDS_MAX,
@@ -92,8 +96,9 @@ def run(
     _check_names(relations, [*(show or ()), *(each.relation for each in written)])
     _check_writable(relations, written)
     files = (*files_in(facts_dir, relations), *loaded)
-    program = with_facts(program, relations, files, progress)
-    database = open_program(program, Limits(rounds_max, facts_max, seconds_max), progress)
+    rows = read_facts(program, relations, files, progress)
+    settings = Settings(Limits(rounds_max, facts_max, seconds_max), strategy_of(strategy))
+    database = open_program(program, settings, progress, rows)
     _write(database, written, progress)
     names = _shown_names(database, show, bool(written))
     show_results(_results(database, names, progress), format_, _limit(limit, format_, names))

@@ -1,31 +1,35 @@
 """What stands behind the prompt: a program that grows, its database, and nothing about terminals.
 
-Adding a rule makes a new database of the longer program and the base facts that hold now; only when
-that has worked does it take the place of the old one. So a statement that is refused, for whatever
-reason, changes nothing.
+Facts of known base relations are inserted; everything else that is typed makes a longer program, to
+which the database goes over, with the exact change of every view. A statement that is refused, for
+whatever reason, changes nothing.
 
-The types of an undeclared base relation are inferred from its facts. When all of them have been
-deleted, the new database is made with those it had last, and they are deleted from it again.
+The types of an undeclared base relation are inferred from its facts, so these stay in the program,
+also when they have been deleted from the database. Facts of declared ones are in the database only.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from deltalog.analysis.columns import Relations
-from deltalog.cli.opening import Assignment, fact_atoms, load, open_program
+from deltalog.analysis.columns import Relation, Relations
+from deltalog.checks.program import check_program
+from deltalog.cli.opening import Assignment, FactRows, Settings, constants, load, open_program
 from deltalog.cli.progress import Progress
 from deltalog.cli.statements import Statement, groups
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic, ProgramError
-from deltalog.language.ast import Atom, Constant, Program, Query, Row, Rule, Value, Variable
+from deltalog.diagnostics.similar import did_you_mean
+from deltalog.language.ast import Atom, Constant, Program, Query, Row, Rule, Variable
 from deltalog.language.parser import parse
+from deltalog.language.printer import print_rule
+from deltalog.language.values import constant
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import Database
-from deltalog.runtime.limits import Limits
 from deltalog.runtime.rows import Rows
+from deltalog.runtime.transaction import Transaction
 from deltalog.source import Source, Span
 
 
@@ -52,14 +56,14 @@ class Excerpt(Source):
 class Session:
     """A database that can be asked, changed and extended."""
 
-    def __init__(self, program: Program, limits: Limits, progress: Progress) -> None:
-        self.limits = limits
+    def __init__(
+        self, program: Program, settings: Settings, progress: Progress, facts: FactRows
+    ) -> None:
         self.progress = progress
-        self.database = self._opened(program)
-        self.program = _without_base_facts(program, self.database)
-
-    def _opened(self, program: Program) -> Database:
-        return open_program(program, self.limits, self.progress)
+        self.program, given = _without_base_facts(program)
+        for name, rows in facts.items():
+            given.setdefault(name, []).extend(rows)
+        self.database: Database = open_program(self.program, settings, progress, given)
 
     def execute(self, source: Source) -> Iterator[Answer | ChangeSet]:
         """Carry out the statements of a source, one after the other."""
@@ -67,7 +71,18 @@ class Session:
             if kind == "change":
                 yield self.change(source, members)
             else:
-                yield from self.extend(parse(_piece(source, members[0].start, members[-1].end)))
+                yield from self.extend(_parsed(source, members))
+
+    def try_out(self, source: Source) -> ChangeSet:
+        """What changes, or an addition to the program, would do."""
+        for kind, members in groups(source.text):
+            with self.progress.phase("evaluating"):
+                if kind == "change":
+                    base = self._transaction(source, members).net()
+                    return self.database.what_if(base.inserted, base.deleted)
+                longer = self._longer(_parsed(source, members))
+                return self.database.change_program(longer, is_committed=False)
+        return ChangeSet()
 
     # --- asking
 
@@ -82,69 +97,98 @@ class Session:
 
     def change(self, source: Source, changes: Sequence[Statement]) -> ChangeSet:
         """`+edge(1, 2). -edge(2, 3).` as one transaction."""
-        operations = [(source.text[each.start], _fact(source, each)) for each in changes]
         with self.progress.phase("evaluating"):
-            transaction = self.database.transaction()
-            for sign, fact in operations:
-                operate = transaction.insert if sign == "+" else transaction.delete
-                operate(fact.predicate, [_values(fact)])
-            return transaction.commit()
+            return self._transaction(source, changes).commit()
 
-    # --- extending
+    def _transaction(self, source: Source, changes: Sequence[Statement]) -> Transaction:
+        operations = [(source.text[each.start], _fact(source, each)) for each in changes]
+        transaction = self.database.transaction()
+        for sign, fact in operations:
+            operate = transaction.insert if sign == "+" else transaction.delete
+            operate(fact.predicate, [constants(fact)])
+        return transaction
 
-    def extend(self, addition: Program) -> Iterator[Answer]:
+    # --- changing the program
+
+    def extend(self, addition: Program) -> Iterator[Answer | ChangeSet]:
         """Add declarations, rules and facts; then answer the queries among them."""
         clauses = Program(addition.declarations, addition.rules, addition.facts)
-        if clauses != Program() and not self._is_inserted(clauses):
-            self._rebuild(clauses)
+        if clauses != Program():
+            yield self._extended(clauses)
         for query in addition.queries:
             yield self.ask(query)
 
-    def _is_inserted(self, addition: Program) -> bool:
-        """Whether it was nothing but facts of known base relations: those need no new database."""
-        known = self.database.relations
-        if addition.rules or addition.declarations:
-            return False
-        names = {fact.predicate for fact in addition.facts}
-        if any(name not in known or known[name].kind == "view" for name in names):
-            return False
-        try:
-            self.database.apply({name: list(rows) for name, rows in _rows(addition.facts).items()})
-        except DataError:
-            return False  # found again, with its place, when the program is checked as a whole
-        return True
+    def remove(self, source: Source) -> ChangeSet:
+        """Take rules, or facts of views, out of the program."""
+        given = parse(source)
+        known = {print_rule(rule): rule for rule in self._clauses(self.program)}
+        gone = {print_rule(rule): rule for rule in self._clauses(given)}
+        for text in gone.keys() - known.keys():
+            hint = did_you_mean(text, known)
+            raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="rule", name=text, hint=hint)])
+        heads = [rule.head for rule in gone.values() if not rule.body]
+        rules = tuple(rule for rule in self.program.rules if print_rule(rule) not in gone)
+        facts = tuple(fact for fact in self.program.facts if fact not in heads)
+        return self._go_over(replace(self.program, rules=rules, facts=facts))
 
-    def _rebuild(self, addition: Program) -> None:
-        longer = Program(
+    def _clauses(self, program: Program) -> Iterator[Rule]:
+        yield from program.rules
+        for fact in program.facts:
+            if fact.predicate not in self._base:
+                yield Rule(fact)
+
+    def _extended(self, addition: Program) -> ChangeSet:
+        """Facts that only need to be inserted, then the rest; if that is refused, they go again."""
+        facts = self._insertable(addition)
+        rest = replace(addition, facts=tuple(f for f in addition.facts if f.predicate not in facts))
+        if rest == Program():
+            return self.database.apply(facts)
+        longer = self._longer(rest)
+        becoming_views = _views(rest) & self._base.keys()
+        leaving = {name: list(self.database.facts(name)) for name in becoming_views}
+        before = self.database.apply(facts, leaving)
+        try:
+            return before + self._go_over(longer)
+        except BaseException:
+            base = before.only(*facts, *leaving)
+            self.database.apply(insert=base.deleted, delete=base.inserted)
+            raise
+
+    def _go_over(self, program: Program) -> ChangeSet:
+        with self.progress.phase("evaluating"):
+            change = self.database.change_program(program)
+        self.program = program
+        return change
+
+    def _insertable(self, addition: Program) -> dict[str, list[Row]]:
+        """The facts of relations that are, and stay, base relations, if all of them fit."""
+        rows = _rows(addition.facts)
+        staying = self._base.keys() - _views(addition)
+        found = {name: each for name, each in rows.items() if name in staying}
+        tried = self.database.transaction()
+        try:
+            for name, each in found.items():
+                tried.insert(name, each)
+        except DataError:
+            return {}  # found again, with its place, when the program is checked as a whole
+        return found
+
+    def _longer(self, addition: Program) -> Program:
+        """The program with an addition, and with all that holds in relations whose facts matter.
+
+        These are the ones that get more facts, which must fit together, and those that become
+        views, of which the facts become a part.
+        """
+        base = self._base
+        fully = (_views(addition) | {fact.predicate for fact in addition.facts}) & base.keys()
+        fully |= {each.predicate for each in addition.declarations} & base.keys()
+        kept = (fact for fact in self.program.facts if fact.predicate not in fully)
+        holding = (atom for name in fully for atom in _atoms(base[name], self.database.facts(name)))
+        return Program(
             (*self.program.declarations, *addition.declarations),
             tuple(dict.fromkeys((*self.program.rules, *addition.rules))),
-            (*self._facts(addition), *addition.facts),
+            (*kept, *holding, *addition.facts),
         )
-        database = self._opened(longer)
-        database.apply(delete=self._withdrawn(database, _rows(addition.facts)))
-        self.program, self.database = _without_base_facts(longer, database), database
-
-    def _facts(self, addition: Program) -> Iterator[Atom]:
-        """What holds now, and what is only there to tell the types of an empty relation."""
-        becoming_views = {rule.head.predicate for rule in addition.rules}
-        becoming_views |= {each.predicate for each in addition.declarations if each.kind == "view"}
-        rows = {name: self.database.facts(name) for name in self._base}
-        for name, relation in self._base.items():
-            yield from fact_atoms(relation, rows[name])
-        for fact in self.program.facts:
-            is_example = fact.predicate in rows and fact.predicate not in becoming_views
-            if fact.predicate not in rows or (is_example and not rows[fact.predicate]):
-                yield fact
-
-    def _withdrawn(
-        self, database: Database, stated: Mapping[str, Set[Row]]
-    ) -> dict[str, list[Row]]:
-        """The facts that were only there to tell types, to be taken out again."""
-        return {
-            name: list(database.facts(name) - stated.get(name, set()))
-            for name in self._base
-            if database.relations[name].kind == "base" and not self.database.facts(name)
-        }
 
     @property
     def _base(self) -> Relations:
@@ -152,15 +196,32 @@ class Session:
         return {name: each for name, each in relations.items() if each.kind == "base"}
 
 
-def _without_base_facts(program: Program, database: Database) -> Program:
-    """The facts of declared base relations are in the database; the others tell types."""
-    relations = database.relations
-    kept = (
-        fact
-        for fact in program.facts
-        if relations[fact.predicate].kind == "view" or not relations[fact.predicate].is_declared
-    )
-    return replace(program, facts=tuple(kept))
+def _without_base_facts(program: Program) -> tuple[Program, dict[str, list[Row]]]:
+    """The program without the facts of declared base relations, and these."""
+    relations = check_program(program).relations
+    kept: list[Atom] = []
+    stored: list[Atom] = []
+    for fact in program.facts:
+        relation = relations[fact.predicate]
+        is_stored = relation.kind == "base" and relation.is_declared
+        (stored if is_stored else kept).append(fact)
+    return replace(program, facts=tuple(kept)), _rows(stored)
+
+
+def _views(addition: Program) -> set[str]:
+    """What an addition makes a view."""
+    declared = {each.predicate for each in addition.declarations if each.kind == "view"}
+    return declared | {rule.head.predicate for rule in addition.rules}
+
+
+def _atoms(relation: Relation, rows: Iterable[Row]) -> Iterator[Atom]:
+    types = [str(type_) for type_ in relation.types]
+    for row in rows:
+        yield Atom(relation.name, tuple(map(constant, row, types)))
+
+
+def _parsed(source: Source, members: Sequence[Statement]) -> Program:
+    return parse(_piece(source, members[0].start, members[-1].end))
 
 
 def _piece(source: Source, start: int, end: int) -> Source:
@@ -168,14 +229,10 @@ def _piece(source: Source, start: int, end: int) -> Source:
     return replace(source, text=re.sub(r"[^\n]", " ", source.text[:start]) + source.text[start:end])
 
 
-def _values(fact: Atom) -> tuple[Value, ...]:
-    return tuple(term.value for term in fact.arguments if isinstance(term, Constant))
-
-
-def _rows(facts: Iterable[Atom]) -> dict[str, set[Row]]:
-    rows: dict[str, set[Row]] = {}
+def _rows(facts: Iterable[Atom]) -> dict[str, list[Row]]:
+    rows: dict[str, list[Row]] = {}
     for fact in facts:
-        rows.setdefault(fact.predicate, set()).add(_values(fact))
+        rows.setdefault(fact.predicate, []).append(constants(fact))
     return rows
 
 

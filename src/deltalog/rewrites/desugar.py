@@ -49,7 +49,7 @@ from deltalog.language.ast import (
     Variable,
 )
 from deltalog.language.functions import signature
-from deltalog.language.walk import fresh_names, names, rule_names
+from deltalog.language.walk import fresh_names, names, rule_names, substitute, substitute_atom
 from deltalog.rewrites.names import ANSWER, bindings, total
 from deltalog.source import Origin
 
@@ -148,6 +148,7 @@ def _distributed(body: tuple[Literal, ...]) -> Iterator[tuple[Literal, ...]]:
 
 
 def _flat(rule: Rule, types: VariableTypes, relations: Relations) -> Rule:
+    rule = _with_named_wildcards(rule)
     fresh = (Variable(name) for name in fresh_names(set(rule_names(rule)), "V"))
     body: list[Literal] = []
     for literal in rule.body:
@@ -165,6 +166,21 @@ def _flat(rule: Rule, types: VariableTypes, relations: Relations) -> Rule:
     equations, head = _flat_atom(rule.head, types, relations, fresh)
     changed = replace(rule, head=head, body=(*body, *equations))
     return rule if changed == rule else changed
+
+
+def _with_named_wildcards(rule: Rule) -> Rule:
+    """A `_` in a positive atom is a variable like any other; only in `not` it means anything."""
+    fresh = fresh_names(set(rule_names(rule)), "W")
+    bound = [x for x in rule.body if isinstance(x, Atom)]
+    named = {n: next(fresh) for n in names(*bound) if Variable(n).is_wildcard}
+    if not named:
+        return rule
+
+    def rename(variable: Variable) -> Variable:
+        return replace(variable, name=named.get(variable.name, variable.name))
+
+    body = tuple(substitute(literal, rename) for literal in rule.body)
+    return replace(rule, head=substitute_atom(rule.head, rename), body=body)
 
 
 def _flat_atom(

@@ -25,6 +25,7 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.base import Engine
+from deltalog.engines.embedded.engine import EmbeddedEngine
 from deltalog.engines.reference.engine import ReferenceEngine
 from deltalog.language.ast import Atom, Program, Query, Row, Variable
 from deltalog.language.parser import parse, parse_query
@@ -41,7 +42,10 @@ from deltalog.runtime.rule_changes import NEW, OLD, base_change, guarded_program
 from deltalog.runtime.transaction import Transaction
 from deltalog.source import Source
 
-ENGINES = {"reference": ReferenceEngine}
+ENGINES: Mapping[str, Callable[[], Engine]] = {
+    "reference": ReferenceEngine,
+    "embedded": EmbeddedEngine,
+}
 Facts = Mapping[str, Iterable[Sequence[Any]]]
 
 

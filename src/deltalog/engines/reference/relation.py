@@ -25,6 +25,9 @@ class Relation:
     def __len__(self) -> int:
         return len(self.position)
 
+    def __contains__(self, row: object) -> bool:
+        return row in self.position
+
     def __iter__(self) -> Iterator[Row]:
         return iter(self.position)
 

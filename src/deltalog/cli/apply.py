@@ -1,0 +1,126 @@
+"""`deltalog apply`: transactions in, the exact change of every relation and view out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deltalog.cli.applying import Applied, Applying
+from deltalog.cli.change_files import check_changes, read_changes
+from deltalog.cli.change_results import FILE_SUFFIXES, show_changes, write_changes
+from deltalog.cli.opening import Settings, open_files
+from deltalog.cli.options import (
+    FACTS_MAX,
+    ROUNDS_MAX,
+    SECONDS_MAX,
+    Engine,
+    Facts,
+    FactsDirectory,
+    FactsMax,
+    Format,
+    Network,
+    NetworkForm,
+    ProgramFile,
+    Relation,
+    RoundsMax,
+    SecondsMax,
+    Stats,
+    Strategies,
+    Virtual,
+    strategy_of,
+)
+from deltalog.cli.progress import Progress
+from deltalog.cli.statistics import show_statistics
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError
+from deltalog.runtime.limits import Limits
+
+EXAMPLE = "deltalog apply graph.dl changes.jsonl --strategy magic --format json"
+ROWS_SHOWN = 50
+
+
+def apply(
+    file: ProgramFile,
+    changes: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CHANGES",
+            help="Transactions: JSON Lines, or a .csv, .tsv or .parquet file with a column `op`; "
+            "`-` reads JSON Lines from standard input and answers line by line.",
+        ),
+    ],
+    facts: Facts = None,
+    facts_dir: FactsDirectory = None,
+    relation: Relation = None,
+    what_if: Annotated[
+        bool,
+        typer.Option(
+            "--what-if", help="Commit nothing: every transaction is tried on the state at hand."
+        ),
+    ] = False,
+    keep_going: Annotated[
+        bool,
+        typer.Option("--keep-going", help="Go on after a transaction that cannot be made."),
+    ] = False,
+    strategy: Strategies = None,
+    engine: Engine = "reference",
+    virtual: Virtual = False,
+    network: Network = NetworkForm.BUSHY,
+    stats: Stats = False,
+    format_: Annotated[
+        Format,
+        typer.Option(
+            "--format",
+            metavar="table|json|csv",
+            help="How changes are shown: a table to read, one JSON line for each transaction, or "
+            "CSV with a line for each fact.",
+        ),
+    ] = Format.TABLE,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the changes to a .jsonl, .csv, .tsv or .parquet file instead.",
+        ),
+    ] = None,
+    limit: Annotated[
+        int,
+        typer.Option(
+            "--limit", metavar="ROWS", min=0, help="Show so many rows in each table, 0 for all."
+        ),
+    ] = ROWS_SHOWN,
+    rounds_max: RoundsMax = ROUNDS_MAX,
+    facts_max: FactsMax = FACTS_MAX,
+    seconds_max: SecondsMax = SECONDS_MAX,
+) -> None:
+    """Apply transactions and show the exact change of every relation and view."""
+    check_changes(changes, file)
+    _check_output(output)
+    limits = Limits(rounds_max, facts_max, seconds_max)
+    settings = Settings(limits, strategy_of(strategy), engine, not virtual, network)
+    progress = Progress()
+    database = open_files(file, facts, facts_dir, settings, progress)
+    applying = Applying(database, progress, what_if, keep_going)
+    answers = applying.run(read_changes(changes, database.relations, relation))
+    if stats:
+        answers = map(_with_statistics, answers)
+    if output is None:
+        show_changes(answers, format_, limit or None)
+    else:
+        write_changes(answers, output)
+    raise typer.Exit(applying.code)
+
+
+def _with_statistics(answer: Applied) -> Applied:
+    show_statistics(answer.place, answer.statistics)
+    return answer
+
+
+def _check_output(output: Path | None) -> None:
+    if output is not None and output.suffix.lower() not in FILE_SUFFIXES:
+        hint = f"the suffixes known are {', '.join(FILE_SUFFIXES)}"
+        raise DataError([catalogue.UNKNOWN_FORMAT.at(None, name=output, hint=hint)])

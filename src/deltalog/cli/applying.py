@@ -1,0 +1,104 @@
+"""Transactions applied one after the other, each answered before the next one is looked at.
+
+A problem is reported with its place. Whatever came before it has been applied and answered; what
+comes after it is applied too if that is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+
+import typer
+
+from deltalog.cli.change_files import Change, Changes, placed, read_changes
+from deltalog.cli.exit_codes import ExitCode, exit_code_of
+from deltalog.cli.messages import report
+from deltalog.cli.progress import Progress
+from deltalog.diagnostics.report import DataError, DeltalogError
+from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.database import Database
+from deltalog.runtime.fixpoint import Statistics
+from deltalog.runtime.transaction import Transaction
+
+
+@dataclass(frozen=True)
+class Applied:
+    """The exact change that the transaction of this number made, or would make."""
+
+    number: int
+    place: str
+    version: int
+    change: ChangeSet
+    statistics: Statistics
+
+
+@dataclass
+class Applying:
+    """`code` is that of the first problem."""
+
+    database: Database
+    progress: Progress
+    is_tried: bool = False
+    keeps_going: bool = False
+    code: ExitCode = ExitCode.FINE
+
+    def run(self, changes: Changes) -> Iterator[Applied]:
+        """Every transaction that could be made."""
+        for number, change in enumerate(changes, start=1):
+            try:
+                applied = self._applied(number, change)
+            except DeltalogError as error:
+                report(error)
+                self.code = self.code or exit_code_of(error)
+                if not self.keeps_going:
+                    return
+            else:
+                yield applied
+
+    def _applied(self, number: int, change: Change | DataError) -> Applied:
+        if isinstance(change, DataError):
+            raise change
+        with self.progress.phase("evaluating"):
+            made = apply_change(self.database, change, self.is_tried)
+        statistics = self.database.statistics if made else Statistics()
+        return Applied(number, change.place, self.database.version, made, statistics)
+
+
+def each_applied(
+    database: Database, path: Path, relation: str | None, progress: Progress
+) -> Iterator[Applied]:
+    """Every transaction in a file; the command ends at the first that cannot be made."""
+    applying = Applying(database, progress)
+    yield from applying.run(read_changes(path, database.relations, relation))
+    if applying.code:
+        raise typer.Exit(applying.code)
+
+
+def apply_change(database: Database, change: Change, is_tried: bool = False) -> ChangeSet:
+    """Make the transaction, or find out what it would do; its problems name its place."""
+    transaction = database.transaction()
+    try:
+        _fill(transaction, change)
+        if not is_tried:
+            return transaction.commit()
+        base = transaction.net()
+        transaction.rollback()
+        return database.what_if(base.inserted, base.deleted)
+    except DeltalogError as error:
+        raise type(error)(placed(change.place, error.diagnostics)) from None
+
+
+def _fill(transaction: Transaction, change: Change) -> None:
+    for (kind, relation), group in groupby(change.operations, attrgetter("kind", "relation")):
+        rows = [operation.row for operation in group]
+        if kind == "insert":
+            transaction.insert(relation, rows)
+        elif kind == "delete":
+            transaction.delete(relation, rows)
+        else:
+            for row in rows:
+                transaction.set(relation, row)

@@ -1,0 +1,157 @@
+"""`deltalog audit`: recompute every view from the base facts and report what differs.
+
+all 3 views agree with recomputation        1 of 3 views differs from recomputation
+                                            path: 1 missing, 2 in excess
+                                              missing  path(1, 4).
+                                              excess   path(7, 8).
+                                              excess   path(8, 9).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from deltalog.cli.applying import each_applied
+from deltalog.cli.change_files import check_changes
+from deltalog.cli.change_lines import fact_text
+from deltalog.cli.exit_codes import ExitCode
+from deltalog.cli.opening import Settings, open_files
+from deltalog.cli.options import (
+    FACTS_MAX,
+    ROUNDS_MAX,
+    SECONDS_MAX,
+    ChangesOption,
+    Engine,
+    Facts,
+    FactsDirectory,
+    FactsMax,
+    Network,
+    NetworkForm,
+    ProgramFile,
+    Relation,
+    RoundsMax,
+    SecondsMax,
+    Strategies,
+    Virtual,
+    strategy_of,
+)
+from deltalog.cli.progress import Progress
+from deltalog.cli.terminal import counted, note, write_result
+from deltalog.language.ast import Row
+from deltalog.language.values import plain, sort_key
+from deltalog.runtime.database import Database
+from deltalog.runtime.evaluation import Difference
+from deltalog.runtime.limits import Limits
+
+EXAMPLE = "deltalog audit graph.dl --changes changes.jsonl --strategy magic"
+FACTS_SHOWN = 20
+
+
+def audit(
+    file: ProgramFile,
+    facts: Facts = None,
+    facts_dir: FactsDirectory = None,
+    changes: ChangesOption = None,
+    relation: Relation = None,
+    strategy: Strategies = None,
+    engine: Engine = "reference",
+    virtual: Virtual = False,
+    network: Network = NetworkForm.BUSHY,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write everything as one JSON object.")
+    ] = False,
+    limit: Annotated[
+        int,
+        typer.Option(
+            "--limit",
+            metavar="FACTS",
+            min=0,
+            help="Show so many missing and so many excess facts of each view, 0 for all.",
+        ),
+    ] = FACTS_SHOWN,
+    rounds_max: RoundsMax = ROUNDS_MAX,
+    facts_max: FactsMax = FACTS_MAX,
+    seconds_max: SecondsMax = SECONDS_MAX,
+) -> None:
+    """Recompute every view, after changes if any, and report what differs.
+
+    The exit code is 1 if a view is not what it should be.
+    """
+    limits = Limits(rounds_max, facts_max, seconds_max)
+    settings = Settings(limits, strategy_of(strategy), engine, not virtual, network)
+    progress = Progress()
+    if changes is not None:
+        check_changes(changes, file)
+    database = open_files(file, facts, facts_dir, settings, progress)
+    if changes is not None:
+        number = sum(1 for _ in each_applied(database, changes, relation, progress))
+        note(f"{counted(number, 'transaction')} applied")
+    with progress.phase("recomputing"):
+        differences = database.audit()
+    if as_json:
+        write_result(audit_json(database, differences))
+    else:
+        for line in audit_lines(database, differences, limit or None):
+            write_result(line)
+    raise typer.Exit(ExitCode.WRONG if differences else ExitCode.FINE)
+
+
+def audit_lines(
+    database: Database, differences: Sequence[Difference], limit: int | None = FACTS_SHOWN
+) -> Iterator[str | Text]:
+    """One line if all is well; otherwise what each view lacks and what it has in excess."""
+    number = len(database.model.views)
+    if not differences:
+        yield _agreement(number)
+        return
+    verb = "differs" if len(differences) == 1 else "differ"
+    title = f"{len(differences):,} of {counted(number, 'view')} {verb} from recomputation"
+    yield Text(title, style="bold red")
+    for each in differences:
+        sides = ((each.missing, "missing"), (each.excess, "in excess"))
+        counts = ", ".join(f"{len(facts):,} {word}" for facts, word in sides if facts)
+        yield Text(f"{each.view}: {counts}", style="bold")
+        yield from _facts(each.view, each.missing, "missing", limit)
+        yield from _facts(each.view, each.excess, "excess", limit)
+
+
+def _agreement(number: int) -> str:
+    if number == 0:
+        return "there are no views to recompute"
+    if number == 1:
+        return "1 view agrees with recomputation"
+    return f"all {number:,} views agree with recomputation"
+
+
+def _facts(view: str, rows: Iterable[Row], word: str, limit: int | None) -> Iterator[str]:
+    ordered = _sorted(rows)
+    for row in islice(ordered, limit):
+        yield f"  {word:<7}  {fact_text(view, row)}"
+    if limit is not None and len(ordered) > limit:
+        yield f"  {word:<7}  … {len(ordered) - limit:,} more"
+
+
+def _sorted(rows: Iterable[Row]) -> list[Row]:
+    return sorted(rows, key=sort_key)
+
+
+def audit_json(database: Database, differences: Sequence[Difference]) -> str:
+    record = {
+        "views": len(database.model.views),
+        "version": database.version,
+        "differences": [
+            {
+                "view": each.view,
+                "missing": _sorted(each.missing),
+                "excess": _sorted(each.excess),
+            }
+            for each in differences
+        ],
+    }
+    return json.dumps(record, ensure_ascii=False, default=plain)

@@ -1,0 +1,31 @@
+"""Facts and changes as they would be typed at the prompt.
+
++edge(1, 2).
+-path(1, 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from deltalog.language.ast import Row
+from deltalog.language.values import print_value
+from deltalog.runtime.changes import ChangeSet
+
+
+def change_lines(change: ChangeSet) -> Iterator[Text]:
+    """A line for each fact, green where it comes, red where it goes."""
+    for op, name, row in change:
+        yield Text(f"{op}{fact_text(name, row)}", "green" if op == "+" else "red")
+
+
+def fact_text(name: str, row: Row) -> str:
+    """A fact as it would be written.
+
+    >>> fact_text("salary", ("ann", 5)), fact_text("rainy", ())
+    ('salary("ann", 5).', 'rainy.')
+    """
+    values = ", ".join(print_value(value) for value in row)
+    return f"{name}({values})." if row else f"{name}."
