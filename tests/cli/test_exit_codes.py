@@ -114,7 +114,7 @@ def test_version(command: Call) -> None:
 def test_no_arguments_show_help(invoke: Call) -> None:
     result = invoke()
     assert "Usage: deltalog" in result.output
-    for name in ("check", "run", "query", "explain", "repl"):
+    for name in ("check", "run", "query", "apply", "audit", "explain", "repl"):
         assert name in result.output
         assert invoke(name, "--help").exit_code == 0
 

@@ -64,7 +64,7 @@ def check_block(block: Block, actual: str) -> None:
         page = page[: current.start] + actual + page[current.end :]
         block.path.write_text(page, encoding="utf-8")
         block = blocks(block.path)[block.number]
-    assert actual == block.text
+    assert actual == block.text, f"{block.place} should say\n{actual}"
 
 
 def check_page(path: Path, expected: str) -> None:

@@ -16,15 +16,15 @@ from pathlib import Path
 
 import pytest
 from documents import DOCS, ROOT, Block, blocks, check_block
+from shown_rules import shown_rules
 
 import deltalog
 from deltalog.language.ast import AGGREGATES, TYPES, Operation, Program
 from deltalog.language.functions import FUNCTIONS, NUMERIC, ORDERED, Signature
 from deltalog.language.parser import parse, parse_query
-from deltalog.language.printer import print_query, print_rule
+from deltalog.language.printer import print_query
 from deltalog.language.values import print_value
-from deltalog.rewrites.pipeline import PASSES
-from deltalog.runtime.explain import explain
+from deltalog.rewrites.pipeline import EVERY_PASS
 from deltalog.source import Source
 
 PAGES = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
@@ -61,7 +61,7 @@ def examples() -> Iterator[Example]:
 def test_example(example: Example) -> None:
     expected = example.expected
     if expected is not None and expected.language == "rules":
-        actual = _rewritten(_program(example))
+        actual = shown_rules(_program(example), expected.words)
     elif expected is not None and expected.language == "error":
         with pytest.raises(deltalog.ProgramError) as caught:
             deltalog.connect(program=_program(example))
@@ -92,16 +92,6 @@ def _answers(program: Program, skipped: int) -> str:
     return "\n\n".join(groups) + ("\n" if groups else "")
 
 
-def _rewritten(program: Program) -> str:
-    """The rules after the last pass, for the query if there is one, in their parts."""
-    database = deltalog.connect(program=program, materialize=False)
-    partition = explain(database, next(iter(program.queries), None)).partition
-    parts = ["".join(f"{print_rule(rule)}\n" for rule in part) for part in partition]
-    if not program.queries or len(parts) == 1:
-        return "".join(parts)
-    return "\n".join(f"% part {number}\n{part}" for number, part in enumerate(parts, start=1))
-
-
 def _lines(rows: deltalog.Rows) -> list[str]:
     if not rows.names:
         return ["true" if len(rows) else "false"]
@@ -117,9 +107,32 @@ def test_answers_follow_a_program() -> None:
     for path in PAGES:
         found = blocks(path)
         for before, block in zip([None, *found], found, strict=False):
-            if block.language in OUTCOMES:
+            if block.language in OUTCOMES and not block.words:
                 assert before is not None, block.place
                 assert before.language == "deltalog", block.place
+
+
+def later_rules() -> list[tuple[str, Block]]:
+    """Blocks of rules further down, each with the program it is made of."""
+    found = []
+    for path in PAGES:
+        program, before = "", None
+        for block in blocks(path):
+            if block.language == "deltalog":
+                program = (program if "more" in block.words else "") + block.text
+            elif block.language == "rules" and before != "deltalog":
+                found.append((program, block))
+            before = block.language
+    return found
+
+
+@pytest.mark.parametrize(("program", "block"), later_rules(), ids=lambda one: _place(one))
+def test_rules_further_down(program: str, block: Block) -> None:
+    check_block(block, shown_rules(parse(Source("example.dl", program)), block.words))
+
+
+def _place(one: str | Block) -> str:
+    return one.place if isinstance(one, Block) else ""
 
 
 # --- examples in Python and on the command line -------------------------------------------------
@@ -237,7 +250,7 @@ def test_aggregates_are_documented() -> None:
 # --- passes, links, files -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", PASSES)
+@pytest.mark.parametrize("name", EVERY_PASS)
 def test_a_pass_has_its_places(name: str) -> None:
     """File, case file, a section among the rewrites, an entry in the glossary."""
     assert (ROOT / "src/deltalog/rewrites" / f"{name}.py").exists()

@@ -73,7 +73,7 @@ def test_the_change_is_exact(permissions: deltalog.Database) -> None:
 
 @pytest.mark.parametrize("treatment", EVALUATIONS)
 def test_every_treatment_agrees(permissions: deltalog.Database, treatment: str) -> None:
-    program = permissions.checked.program
+    program = permissions.model.checked.program
     results = EVALUATIONS[treatment](program, facts_of(PERMISSIONS, permissions))
     assert results == {name: permissions.facts(name) for name in permissions.relations}
 

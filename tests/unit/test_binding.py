@@ -8,7 +8,6 @@ from deltalog.analysis.binding import (
     binds,
     bound_variables,
     evaluation_order,
-    is_ready,
     needs,
     uneven,
 )
@@ -75,14 +74,6 @@ def test_what_is_given_stays_bound_and_binds_more() -> None:
 )
 def test_what_a_literal_needs(text: str, needed: set[str]) -> None:
     assert needs(literal(text)) == needed
-
-
-def test_an_equation_is_ready_when_one_side_is_known() -> None:
-    assert is_ready(literal("X = Y + 1"), {"Y"})
-    assert not is_ready(literal("X = Y + 1"), {"X"})
-    assert is_ready(literal("X = Y"), {"X"})
-    assert not is_ready(literal("X != Y"), {"X"})
-    assert is_ready(literal("not p(_, _)"), set())
 
 
 def test_uneven_is_what_only_some_have() -> None:

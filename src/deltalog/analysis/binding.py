@@ -13,13 +13,11 @@ from collections.abc import Iterable, Set
 from deltalog.language.ast import (
     Atom,
     Comparison,
-    Constant,
     Disjunction,
     Expression,
     Literal,
     Negation,
     Operation,
-    Term,
     Variable,
 )
 from deltalog.language.walk import names
@@ -79,50 +77,66 @@ def needs(literal: Literal) -> set[str]:
             return set()
 
 
-def is_ready(literal: Literal, bound: Set[str]) -> bool:
-    """Whether a literal that is not an atom can be evaluated now."""
-    if isinstance(literal, Comparison):
-        return needs(literal) <= bound | binds(literal, bound)
-    return needs(literal) <= bound
-
-
-def bound_arguments(arguments: Iterable[Term], bound: Set[str]) -> int:
-    return sum(
-        isinstance(term, Constant) or (isinstance(term, Variable) and term.name in bound)
-        for term in arguments
-    )
-
-
 def evaluation_order(
     body: tuple[Literal, ...], bound: Set[str] = frozenset(), first: Atom | None = None
 ) -> tuple[Literal, ...]:
-    """The body in the order to evaluate it, `first` (one of its atoms) at the front."""
-    remaining = list(body)
-    known = set(bound)
+    """The body in the order to evaluate it, `first` (one of its atoms) at the front.
+
+    Every test as soon as it can be done; among atoms a pure test first, then the one with most
+    bound arguments, ties as written.
+    """
+    known: set[str] = set()
     ordered: list[Literal] = []
+    tests = [(literal, needs(literal)) for literal in body if not isinstance(literal, Atom)]
+    atoms = [_Candidate(atom) for atom in body if isinstance(atom, Atom) and atom is not first]
+    using: dict[str, list[_Candidate]] = {}
+    for candidate in atoms:
+        for name in candidate.names:
+            using.setdefault(name, []).append(candidate)
 
-    def take(literal: Literal) -> None:
-        position = next(i for i, other in enumerate(remaining) if other is literal)
-        del remaining[position]
-        ordered.append(literal)
-        known.update(binds(literal, known))
+    def learn(names: Set[str]) -> None:
+        for name in names - known:
+            for candidate in using.get(name, ()):
+                candidate.bound += 1
+        known.update(names)
 
+    learn(bound)
     if first is not None:
-        take(first)
-    while remaining:
-        ready = [x for x in remaining if not isinstance(x, Atom) and is_ready(x, known)]
-        if ready:
-            take(ready[0])
-            continue
-        atoms = [x for x in remaining if isinstance(x, Atom) and needs(x) <= known]
-        if not atoms:  # an unsafe body; the safety check reports it
-            ordered += remaining
-            break
-        take(max(atoms, key=lambda atom: _preference(atom, known)))
+        ordered.append(first)
+        learn(binds(first, known))
+    while tests or atoms:
+        ready = next((i for i, (x, needed) in enumerate(tests) if _ready(x, needed, known)), None)
+        if ready is not None:
+            literal: Literal = tests.pop(ready)[0]
+        else:
+            usable = [candidate for candidate in atoms if candidate.needed <= known]
+            if not usable:  # an unsafe body; the safety check reports it
+                return (*ordered, *(x for x, _ in tests), *(c.atom for c in atoms))
+            best = max(usable, key=_Candidate.preference)
+            atoms.remove(best)
+            literal = best.atom
+        ordered.append(literal)
+        learn(binds(literal, known))
     return tuple(ordered)
 
 
-def _preference(atom: Atom, known: Set[str]) -> tuple[bool, int]:
-    """A pure test first, then most bound arguments; ties as written."""
-    bound = bound_arguments(atom.arguments, known)
-    return (bound == len(atom.arguments), bound)
+class _Candidate:
+    """An atom that waits for its turn, with the number of its arguments that are bound."""
+
+    def __init__(self, atom: Atom) -> None:
+        self.atom = atom
+        self.needed = needs(atom)
+        self.names = [term.name for term in atom.arguments if isinstance(term, Variable)]
+        self.bound = len(atom.arguments) - len(self.names)
+
+    def preference(self) -> tuple[bool, int]:
+        return (self.bound == len(self.atom.arguments), self.bound)
+
+
+def _ready(literal: Literal, needed: set[str], known: set[str]) -> bool:
+    """Whether a literal that is not an atom can be evaluated now; `=` may bind what it lacks."""
+    lacking = needed - known
+    if not lacking:
+        return True
+    is_equation = isinstance(literal, Comparison) and literal.operator == "="
+    return is_equation and len(lacking) == 1 and lacking <= binds(literal, known)

@@ -13,12 +13,14 @@ What does not fit together is not judged here but in `checks/types.py`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Literal as OneOf
 from typing import TypeAlias
 
+from deltalog.analysis.dependencies import dependencies
 from deltalog.language.ast import (
     Aggregate,
     Atom,
@@ -42,7 +44,7 @@ from deltalog.language.functions import (
     widened,
 )
 from deltalog.language.values import VALUE_ERRORS, canonical
-from deltalog.language.walk import atoms, literals, names
+from deltalog.language.walk import atoms, distributed, literals, names
 from deltalog.source import Span
 
 Storage: TypeAlias = OneOf["materialized", "virtual"]
@@ -57,6 +59,7 @@ class Relation:
     columns: tuple[Column, ...]
     storage: Storage = "materialized"
     is_declared: bool = True  # its columns were, that is; otherwise they are inferred
+    inferred: frozenset[int] = frozenset()
     span: Span | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -74,6 +77,8 @@ class Relation:
 
 
 Relations = Mapping[str, Relation]
+BRANCHES_MAX = 1_000
+"""More combinations of branches than this are refused in a body."""
 VariableTypes = dict[str, str]
 
 
@@ -90,11 +95,18 @@ def relations(program: Program) -> Relations:
             storage = "materialized" if known is None else known.storage
             found[rule.head.predicate] = undeclared_view(rule.head, storage)
     all_rules = (*program.rules, *(Rule(fact) for fact in program.facts))
-    rules = tuple(r for r in all_rules if found[r.head.predicate].kind == "view")
+    views = (r for r in all_rules if found[r.head.predicate].kind == "view")
+    rules = _lowest_first(tuple(views))
     _settle(found, rules, _typed_firmly)
     _settle(found, rules, _typed_fully)
     _settle(found, rules, _nullable)
     return found
+
+
+def _lowest_first(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """In this order types are known when they are needed, and one pass settles nearly all."""
+    component_of = dependencies(rules).component_of()
+    return tuple(sorted(rules, key=lambda rule: component_of[rule.head.predicate]))
 
 
 def generated_relations(rules: Iterable[Rule], known: Relations) -> Relations:
@@ -104,7 +116,7 @@ def generated_relations(rules: Iterable[Rule], known: Relations) -> Relations:
     for rule in rules:
         if rule.head.predicate not in known:
             found[rule.head.predicate] = undeclared_view(rule.head, "virtual")
-    made = tuple(rule for rule in rules if rule.head.predicate not in known)
+    made = _lowest_first(tuple(rule for rule in rules if rule.head.predicate not in known))
     for step in (_typed_firmly, _typed_fully, _nullable):
         _settle(found, made, step)
     return {name: relation for name, relation in found.items() if name not in known}
@@ -123,8 +135,9 @@ def _declared(program: Program) -> dict[str, Relation]:
             columns = _unnamed(len(heads[name].arguments) if name in heads else 0)
         storage: Storage = declaration.storage or "materialized"
         is_declared = declaration.columns is not None
+        inferred = frozenset(i for i, column in enumerate(columns) if column.type is None)
         found[name] = Relation(
-            name, declaration.kind, columns, storage, is_declared, declaration.span
+            name, declaration.kind, columns, storage, is_declared, inferred, declaration.span
         )
     return found
 
@@ -141,7 +154,8 @@ def undeclared_view(head: Atom, storage: Storage) -> Relation:
     )
     distinct = len({column.name for column in named}) == len(named)
     chosen = named if distinct else columns
-    return Relation(head.predicate, "view", chosen, storage, False, head.span)
+    inferred = frozenset(range(len(chosen)))
+    return Relation(head.predicate, "view", chosen, storage, False, inferred, head.span)
 
 
 def _from_fact(atom: Atom, known: Relation | None) -> Relation:
@@ -222,11 +236,13 @@ def _nullable(rule: Rule, found: Relations) -> tuple[Column, ...]:
     """Only undeclared columns become nullable; a declared one that would is an error."""
     nullable = nullable_variables(rule.body, found)
     relation = found[rule.head.predicate]
-    if relation.is_declared:
-        return relation.columns
     return tuple(
         replace(column, nullable=column.nullable or term_is_nullable(term, nullable))
-        for column, term in zip(relation.columns, rule.head.arguments, strict=True)
+        if position in relation.inferred
+        else column
+        for position, (column, term) in enumerate(
+            zip(relation.columns, rule.head.arguments, strict=True)
+        )
     )
 
 
@@ -245,6 +261,7 @@ def variable_types(body: tuple[Literal, ...], found: Relations) -> VariableTypes
     """The type of each variable as far as the body tells it: what binds it comes first."""
     types: VariableTypes = {}
     _take_types(types, body, found, from_positive=True)
+    firm = set(types)
     equations = [c for c in literals(body) if isinstance(c, Comparison) and c.operator == "="]
     changed = True
     while changed:
@@ -254,11 +271,16 @@ def variable_types(body: tuple[Literal, ...], found: Relations) -> VariableTypes
                 (equation.left, equation.right),
                 (equation.right, equation.left),
             ):
-                if isinstance(side, Variable) and side.name not in types:
-                    type_ = expression_type(other, types)
-                    if type_ is not None and type_ != "null":
-                        types[side.name] = type_
-                        changed = True
+                if not isinstance(side, Variable) or side.name in firm:
+                    continue
+                type_ = expression_type(other, types)
+                known = types.get(side.name)
+                if type_ is None or type_ in (known, "null"):
+                    continue
+                wide = type_ if known is None else widened(known, type_)
+                if wide is not None and wide != known:
+                    types[side.name] = wide
+                    changed = True
     _take_types(types, body, found, from_positive=False)
     return types
 
@@ -307,7 +329,11 @@ def operand_types(
     if "decimal" not in found:
         return found
     return tuple(
-        "decimal" if isinstance(argument, Constant) and type_ in ("int", "float") else type_
+        "decimal"
+        if isinstance(argument, Constant)
+        and type_ in ("int", "float")
+        and constant_fits(argument, "decimal")
+        else type_
         for argument, type_ in zip(arguments, found, strict=True)
     )
 
@@ -343,7 +369,13 @@ def comparison_type(
 
 
 def nullable_variables(body: tuple[Literal, ...], found: Relations) -> set[str]:
-    """Variables that may be null: every atom they occur in allows it and nothing tests it away."""
+    """Variables that may be null in some way through the disjunctions of a body."""
+    ways = itertools.islice(distributed(body), BRANCHES_MAX)
+    return set().union(*(_nullable_in(way, found) for way in ways))
+
+
+def _nullable_in(body: tuple[Literal, ...], found: Relations) -> set[str]:
+    """Without disjunctions: every atom allows it and nothing tests it away."""
     allowed: dict[str, bool] = {}
     for atom, positive in fitting_atoms(body, found):
         for column, term in zip(found[atom.predicate].columns, atom.arguments, strict=True):

@@ -9,7 +9,7 @@ from deltalog.analysis.stratification import Stratification, stratification
 from deltalog.checks.aggregates import check_aggregates
 from deltalog.checks.declarations import check_atoms, check_declarations
 from deltalog.checks.keys import check_keys
-from deltalog.checks.safety import check_body, check_safety
+from deltalog.checks.safety import check_query_safety, check_safety
 from deltalog.checks.stratified import check_stratified
 from deltalog.checks.types import check_body_types, check_types, check_types_known
 from deltalog.diagnostics.report import raise_if_any
@@ -49,7 +49,7 @@ def check_query(query: Query, known: Relations) -> None:
     raise_if_any(
         [
             *check_atoms(query.body, known),
-            *check_body(query.body),
+            *check_query_safety(query),
             *check_aggregates(program),
             *check_body_types(query.body, known),
         ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from deltalog.analysis.binding import bound_variables, uneven
+from deltalog.analysis.columns import BRANCHES_MAX
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic
 from deltalog.language.ast import (
@@ -19,19 +20,36 @@ from deltalog.language.ast import (
     Negation,
     Operation,
     Program,
+    Query,
     Rule,
     Variable,
 )
-from deltalog.language.walk import names, variables
+from deltalog.language.walk import literals, names, variables
+from deltalog.source import Span
 
-BRANCHES_MAX = 1_000
+LITERALS_MAX = 250
+
+
+def check_query_safety(query: Query) -> Iterator[Diagnostic]:
+    """A query answers its named variables, so they need a value in every branch."""
+    named = {name for name in names(*query.body) if not Variable(name).is_wildcard}
+    yield from check_body(query.body, named)
+    yield from _size(query.body, query.span)
+
+
+def _size(body: tuple[Literal, ...], span: Span | None) -> Iterator[Diagnostic]:
+    if _combinations(body) > BRANCHES_MAX:
+        hint = "give some of them names of their own"
+        yield catalogue.TOO_MANY_BRANCHES.at(span, branches_max=BRANCHES_MAX, hint=hint)
+    if sum(1 for _ in literals(body)) > LITERALS_MAX:
+        yield catalogue.TOO_MANY_LITERALS.at(span, literals_max=LITERALS_MAX)
 
 
 def check_safety(program: Program) -> Iterator[Diagnostic]:
     for rule in program.rules:
         yield from _rule(rule)
     for query in program.queries:
-        yield from check_body(query.body)
+        yield from check_query_safety(query)
 
 
 def _combinations(body: tuple[Literal, ...]) -> int:
@@ -44,10 +62,7 @@ def _combinations(body: tuple[Literal, ...]) -> int:
 
 
 def _rule(rule: Rule) -> Iterator[Diagnostic]:
-    if _combinations(rule.body) > BRANCHES_MAX:
-        yield catalogue.TOO_MANY_BRANCHES.at(
-            rule.head.span, branches_max=BRANCHES_MAX, hint="give some of them names of their own"
-        )
+    yield from _size(rule.body, rule.head.span)
     bound = bound_variables(rule.body)
     partly = _partly_bound(rule.body)
     for variable in _first_of_each(variables(rule.head)):

@@ -5,9 +5,11 @@ Columns have been inferred (`analysis/columns.py`); this reports what does not f
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from deltalog.analysis.columns import (
+    BRANCHES_MAX,
     Relation,
     Relations,
     comparison_type,
@@ -47,7 +49,7 @@ from deltalog.language.functions import (
     widened,
 )
 from deltalog.language.values import print_value
-from deltalog.language.walk import atoms, literals, operations
+from deltalog.language.walk import atoms, distributed, literals, operations
 
 Types = dict[str, str]
 
@@ -70,13 +72,27 @@ def check_body_types(body: tuple[Literal, ...], relations: Relations) -> Iterato
     yield from _joined(body, relations, types)
     for atom, _ in fitting_atoms(body, relations):
         yield from _constants(atom, relations[atom.predicate])
+        yield from _computed(atom, relations[atom.predicate], types)
     for literal in body:
         yield from _operations(literal, types)
-    bound = {term.name for atom, positive in atoms(body) if positive for term in _plain(atom)}
     for literal in literals(body):
         if isinstance(literal, Comparison):
             yield from _comparison(literal, types)
-            yield from _assignment(literal, types, bound)
+    for way in itertools.islice(distributed(body), BRANCHES_MAX):
+        bound = {term.name for atom, positive in atoms(way) if positive for term in _plain(atom)}
+        for literal in way:
+            if isinstance(literal, Comparison):
+                yield from _assignment(literal, types, bound)
+
+
+def _computed(atom: Atom, relation: Relation, types: Types) -> Iterator[Diagnostic]:
+    """An expression in an atom fits its column; an int may widen."""
+    for column, term in zip(relation.columns, atom.arguments, strict=True):
+        if not isinstance(term, Operation) or column.type is None:
+            continue
+        type_ = expression_type(term, types)
+        if type_ is not None and widened(type_, column.type) != column.type:
+            yield _head_conflict(term, type_, column, relation)
 
 
 def _plain(atom: Atom) -> Iterator[Variable]:

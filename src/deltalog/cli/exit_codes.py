@@ -30,7 +30,8 @@ class ExitCode(IntEnum):
 
 MEANINGS = {
     ExitCode.FINE: "all went well, also when the reader of a pipe went away early",
-    ExitCode.WRONG: "the program, a query or the data is wrong; the problems are on standard error",
+    ExitCode.WRONG: "the program, a query or the data is wrong, and the problems are on standard "
+    "error; or an audit found a difference",
     ExitCode.USAGE: "the command was not called as it should be",
     ExitCode.LIMIT: "a limit was reached (rounds, facts, seconds, or memory)",
     ExitCode.FILE: "a file cannot be read or written",

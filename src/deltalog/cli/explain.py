@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from deltalog.analysis.stratification import Partition, stratification
 from deltalog.cli.applying import each_applied
 from deltalog.cli.change_files import check_changes
 from deltalog.cli.explanation import SECTIONS, explanation_json, explanation_text
@@ -41,13 +42,12 @@ from deltalog.diagnostics.report import DataError
 from deltalog.language.ast import Query
 from deltalog.language.parser import parse_query
 from deltalog.language.printer import print_query
-from deltalog.rewrites.delta_rules import unstratified_cycle
-from deltalog.rewrites.pipeline import PASSES
+from deltalog.rewrites.pipeline import EVERY_PASS, PASSES
 from deltalog.runtime.database import Database
 from deltalog.runtime.explain import Explanation
 from deltalog.runtime.explain import explain as explanation_of
 from deltalog.runtime.limits import Limits
-from deltalog.runtime.network import UPDATE_PASSES, Flows, after_pass, network
+from deltalog.runtime.network import Flows, after_pass, network
 
 EXAMPLE = "deltalog explain graph.dl --query 'path(1, Y)' --show rules"
 
@@ -68,11 +68,11 @@ class Section(StrEnum):
 assert tuple(Section) == SECTIONS
 
 
-ALL_PASSES = tuple(dict.fromkeys((*PASSES, *UPDATE_PASSES)))
+UPDATE_PASSES = tuple(name for name in EVERY_PASS if name not in PASSES)
 
 
 def _known_pass(name: str | None) -> str | None:
-    return None if name is None else one_of(name, ALL_PASSES, "pass")
+    return None if name is None else one_of(name, EVERY_PASS, "pass")
 
 
 def _optional_passes(names: list[str] | None) -> list[str]:
@@ -92,7 +92,7 @@ def explain(
             "--after",
             metavar="PASS",
             callback=_known_pass,
-            help=f"Show the rules as they are after this pass: {', '.join(ALL_PASSES)}.",
+            help=f"Show the rules as they are after this pass: {', '.join(EVERY_PASS)}.",
         ),
     ] = None,
     without: Annotated[
@@ -147,7 +147,7 @@ def explain(
     progress = Progress()
     limits = Limits(rounds_max, facts_max, seconds_max)
     if propagation:
-        _refuse("--propagation", {"--query": query, "--after": after, "--show": show})
+        _refuse("with --propagation", {"--query": query, "--after": after, "--show": show})
         settings = Settings(limits, strategy_of(strategy), "reference", not virtual, network_form)
         if changes is not None:
             check_changes(changes, file)
@@ -187,15 +187,14 @@ def _explained(
         return explanation_of(database, asked, after, without)
     if asked is not None:
         raise typer.BadParameter(f"`{after}` is about changes, not about a query")
+    partition = after_pass(database, after)
     if after == "delta_rules":
-        _note_cycle(database)
-    return replace(explanation_of(database), partition=after_pass(database, after), plans=())
+        _note_cycles(partition)
+    return replace(explanation_of(database), partition=partition, plans=())
 
 
-def _note_cycle(database: Database) -> None:
-    rules = [rule for rule in database.model.rules if not rule.is_aggregate]
-    cycle = unstratified_cycle(rules)
-    if cycle is not None:
+def _note_cycles(partition: Partition) -> None:
+    for cycle in stratification(rule for part in partition for rule in part).cycles:
         steps = " <- ".join((*(arc.head for arc in cycle), cycle[0].head))
         note(f"these rules are not stratifiable: {steps}")
 

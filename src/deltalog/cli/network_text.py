@@ -40,6 +40,7 @@ def _node(number: int, node: NetworkNode) -> str:
     kind += ", recursive" if node.is_recursive else ""
     lines = [
         f"strategy   {node.strategy}: {node.reason}",
+        *([f"last run   {node.ran[0]}: {node.ran[1]}"] if node.ran else []),
         f"influents  {', '.join(node.influents) or '-'}",
     ]
     parts = [_stage(number, stage) for number, stage in enumerate(node.stages, start=1)]
@@ -89,10 +90,12 @@ def network_json(network: Network) -> str:
 
 
 def _node_record(node: NetworkNode) -> dict[str, Any]:
+    ran = {"strategy": node.ran[0], "reason": node.ran[1]} if node.ran else None
     return {
         "predicates": node.predicates,
         "strategy": node.strategy,
         "reason": node.reason,
+        **({"ran": ran} if ran else {}),
         "recursive": node.is_recursive,
         "stored": node.is_stored,
         "influents": node.influents,

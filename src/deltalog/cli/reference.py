@@ -36,10 +36,50 @@ relations), or with `--format csv` a header and rows, several answers separated 
 query without variables is `true` or `false`; in JSON it has one empty row or none, in CSV a column
 `holds`. In JSON, dates, timestamps and decimals are strings."""
 
+CHANGES = """\
+A file of changes is read as transactions, one after the other. In JSON Lines (`.jsonl`, no suffix,
+or standard input) every line is a transaction; what is deleted goes first, then what is inserted,
+then what is set (which replaces the fact that has the same key). All three may be left out, and a
+row is an array or an object by column names:
+
+```json
+{"delete": {"edge": [[3, 4]]}, "insert": {"edge": [[1, 2]]}, "set": {"salary": [["ann", 5]]}}
+```
+
+A `.csv`, `.tsv` or `.parquet` file changes one relation, in the order of its rows. Its columns are
+those of the relation and `op`, which is `+`, `-`, `insert`, `delete` or `set`. All rows are one
+transaction, unless a column `transaction` groups those that stand together. Values are read as in
+files of facts.
+
+The answer to a transaction is the exact change of every relation and view: a table, or with
+`--format json` exactly one line, with relations and rows sorted and what does not change left out:
+
+```json
+{"version": 1, "inserted": {"edge": [[1, 2]], "path": [[1, 2]]}, "deleted": {}}
+```
+
+The version counts transactions that changed something. CSV, TSV and Parquet have one row for each
+fact, with the columns `transaction` (its number), `version`, `op` (`+` or `-`), `relation` and
+`row`, which is the fact as a JSON array.
+
+With `--what-if` nothing is kept: every transaction is tried on the same state. A transaction that
+cannot be made is reported with its place; those before it have been applied and answered, and with
+`--keep-going` those after it are, too (a table still ends at a row that cannot be read)."""
+
+PROPAGATION = """\
+With `--propagation`, an arc `edge -> path` carries the rules that a change of `edge` drives:
+`Δ+path/Δ-edge` is what `path` gains because of what `edge` loses, and `±` means that a group is
+looked at again. After `--changes`, `+3 −1` says how many facts came and went over the arc in all
+transactions together. `--after` with a pass of update propagation shows the whole program after
+this rewrite alone; what it does not apply to stays as it is."""
+
 PROMPT = """\
 Queries in FILE are not answered; they are typed. A statement that is refused changes nothing. A
-script goes on with its next line and ends with the exit code of its first problem. Changes are
-printed as they would be typed."""
+script goes on with its next line and ends with the exit code of its first problem. Changes, also
+those that a new rule makes, are printed as they would be typed."""
+
+
+MORE = {"apply": CHANGES, "explain": PROPAGATION, "repl": PROMPT}
 
 
 def reference() -> str:
@@ -49,7 +89,9 @@ def reference() -> str:
     for name, command in group.commands.items():
         example = command.epilog.removeprefix("Example: ")
         sections.append(_section(f"deltalog {name}", command, example))
-    sections += [PROMPT, _table("at the prompt", _prompt())]
+        if name in MORE:
+            sections.append(MORE[name])
+    sections.append(_table("at the prompt", _prompt()))
     return "\n\n".join(sections) + "\n"
 
 

@@ -141,16 +141,13 @@ class Session:
         """Facts that only need to be inserted, then the rest; if that is refused, they go again."""
         facts = self._insertable(addition)
         rest = replace(addition, facts=tuple(f for f in addition.facts if f.predicate not in facts))
+        inserted = self.database.apply(facts)
         if rest == Program():
-            return self.database.apply(facts)
-        longer = self._longer(rest)
-        becoming_views = _views(rest) & self._base.keys()
-        leaving = {name: list(self.database.facts(name)) for name in becoming_views}
-        before = self.database.apply(facts, leaving)
+            return inserted
         try:
-            return before + self._go_over(longer)
+            return inserted + self._go_over(self._longer(rest))
         except BaseException:
-            base = before.only(*facts, *leaving)
+            base = inserted.only(*facts)
             self.database.apply(insert=base.deleted, delete=base.inserted)
             raise
 

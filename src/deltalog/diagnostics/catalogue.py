@@ -75,6 +75,7 @@ BAD_COLUMN = Entry("E0116", "`{word}` cannot follow a column's type", "only `key
 TOO_MANY_BRANCHES = Entry(
     "E0117", "the disjunctions of this rule combine to more than {branches_max} bodies"
 )
+TOO_MANY_LITERALS = Entry("E0118", "a body has at most {literals_max} literals")
 
 # Declarations
 DECLARED_TWICE = Entry("E0201", "`{name}` is declared twice")

@@ -8,7 +8,7 @@ derived in the same round: that is the consequence operator, and soft stratifica
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from deltalog.language.ast import Row
@@ -57,6 +57,9 @@ class Engine(Protocol):
 
     def prepare_deletion(self, plan: RankedDeletion) -> Part:
         """A part whose one round does the whole deletion."""
+
+    def watch(self, checkpoint: Callable[[], None] | None) -> None:
+        """Call this now and then inside a long round; it raises when a limit is reached."""
 
     def run_round(self, part: Part) -> dict[str, int]:
         """Fire every rule of the part once; answers the number of new facts per predicate."""

@@ -7,7 +7,7 @@ do, on its own relations.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -32,6 +32,8 @@ from deltalog.plan.nodes import (
 )
 
 Slots = list[Value]
+TICKS = 50_000
+"""Rows looked at between two looks at the clock."""
 
 
 class Walkable(Protocol):
@@ -88,6 +90,8 @@ class Interpreter:
     def __init__(self, relations: MutableMapping[str, Stored]) -> None:
         self.relations = relations
         self.rank_limit = 0
+        self.ticks = 0
+        self.checkpoint: Callable[[], None] | None = None
 
     def fire(self, plan: RulePlan, part: RulesPart, number: int) -> Iterable[Row]:
         """What one rule derives from what it has not read yet."""
@@ -174,6 +178,7 @@ class Interpreter:
         match step:
             case Match():
                 for row in self._matches(step, slots, read):
+                    self._tick()
                     for column, slot in step.bind:
                         slots[slot.index] = row[column]
                     if all(row[column] == slots[slot.index] for column, slot in step.same):
@@ -188,6 +193,12 @@ class Interpreter:
                 has_value, slots[step.slot.index] = _evaluated(step.value, slots)
                 if has_value:
                     yield from self._steps(pipeline, number + 1, slots, read)
+
+    def _tick(self) -> None:
+        """Now and then, see whether a limit has been reached in the middle of a round."""
+        self.ticks += 1
+        if self.ticks % TICKS == 0 and self.checkpoint is not None:
+            self.checkpoint()
 
     def _matches(self, step: Match, slots: Slots, read: list[int]) -> Iterable[Row]:
         columns = tuple(column for column, _ in step.key)

@@ -31,6 +31,8 @@ from deltalog.language.values import (
 )
 
 Function = Callable[..., Any]
+TEXT_MAX = 1_000_000
+"""Characters of a text that a function makes; beyond it there is no value."""
 
 
 def compute(function: str, type_: str, operands: Sequence[Value]) -> Value:
@@ -127,7 +129,7 @@ _ARITHMETIC: dict[tuple[str, str], Function] = {
     ("+", "decimal"): _checked(rounded_decimal, DECIMALS.add),
     ("*", "decimal"): _checked(rounded_decimal, DECIMALS.multiply),
     ("/", "decimal"): _checked(rounded_decimal, DECIMALS.divide),
-    ("abs", "decimal"): abs,
+    ("abs", "decimal"): Decimal.copy_abs,
     ("round", "decimal"): _rounded,
 }
 
@@ -136,10 +138,14 @@ def _minus(result: Callable[[Any], Any]) -> Function:
     return lambda left, right=None: result(-left if right is None else left - right)
 
 
+def _minus_decimal(left: Decimal, right: Decimal | None = None) -> Decimal:
+    return rounded_decimal(left.copy_negate() if right is None else DECIMALS.subtract(left, right))
+
+
 _ARITHMETIC |= {
     ("-", "int"): _minus(_int),
     ("-", "float"): _minus(_float),
-    ("-", "decimal"): _minus(rounded_decimal),
+    ("-", "decimal"): _minus_decimal,
 }
 
 _ORDERED = ("int", "float", "decimal", "str", "date", "timestamp")
@@ -157,6 +163,20 @@ def _substring(text: str, start: int, length: int) -> str:
     return text[start - 1 : start - 1 + length]
 
 
+def _text(length: int, made: Callable[[], str]) -> str:
+    """A text that functions make has a limit, so that growing ones come to an end."""
+    if length > TEXT_MAX:
+        raise OverflowError
+    return made()
+
+
+def _replaced(text: str, old: str, new: str) -> str:
+    if not old:
+        return text
+    longest = len(text) + text.count(old) * max(0, len(new) - len(old))
+    return _text(longest, lambda: text.replace(old, new))
+
+
 def _trim(text: str) -> str:
     return text.strip(" \t\r\n\f\v")
 
@@ -166,8 +186,8 @@ _TEXT: dict[tuple[str, str], Function] = {
     ("lower", "str"): str.lower,
     ("upper", "str"): str.upper,
     ("trim", "str"): _trim,
-    ("concat", "str"): lambda a, b: a + b,
-    ("replace", "str"): lambda text, old, new: text.replace(old, new) if old else text,
+    ("concat", "str"): lambda a, b: _text(len(a) + len(b), lambda: a + b),
+    ("replace", "str"): lambda text, old, new: _replaced(text, old, new),
     ("substring", "str,int"): _substring,
 }
 

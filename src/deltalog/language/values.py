@@ -8,6 +8,7 @@ before the point and 18 after it (what Spark calls DECIMAL(38, 18)), text is val
 from __future__ import annotations
 
 import math
+import numbers
 import operator
 import re
 from collections.abc import Callable
@@ -99,17 +100,21 @@ def constant(value: Value, type_: str) -> Constant:
     return Constant(value, "null" if value is None else type_)
 
 
-def _int(value: Any) -> int:
-    if isinstance(value, bool):
+def _int_of_any_size(value: Any) -> int:
+    if isinstance(value, bool) or type(value).__name__ == "bool":  # numpy's, too
         raise TypeError("a bool is not an int")
-    number = operator.index(value)
+    return operator.index(value)
+
+
+def _int(value: Any) -> int:
+    number = _int_of_any_size(value)
     if not INT_MIN <= number <= INT_MAX:
         raise OverflowError("an int has 64 bits")
     return number
 
 
 def _float(value: Any) -> float:
-    if isinstance(value, bool | str | Decimal):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError("not a float")
     number = float(value)
     if not math.isfinite(number):
@@ -121,7 +126,7 @@ def _str(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError("not text")
     value.encode("utf-8")
-    return str(value)
+    return str.__str__(value)
 
 
 def _bool(value: Any) -> bool:
@@ -148,9 +153,12 @@ def _timestamp(value: Any) -> datetime:
 
 
 def _decimal(value: Any) -> Decimal:
-    if isinstance(value, bool | str):
-        raise TypeError("not a decimal")
-    exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if isinstance(value, Decimal):
+        exact = value
+    elif isinstance(value, float):
+        exact = Decimal(repr(float(value)))
+    else:
+        exact = Decimal(_int_of_any_size(value))
     rounded = rounded_decimal(exact)
     if rounded != exact:
         raise ValueError("a decimal has at most 18 digits after the point")
@@ -168,7 +176,9 @@ def rounded_decimal(value: Decimal) -> Decimal:
     if rounded == 0:
         return Decimal(0)
     exponent = rounded.as_tuple().exponent
-    return rounded.quantize(Decimal(1)) if isinstance(exponent, int) and exponent > 0 else rounded
+    if isinstance(exponent, int) and exponent > 0:
+        return rounded.quantize(Decimal(1), context=DECIMALS)
+    return rounded
 
 
 _CANONICAL: dict[str, Callable[[Any], Value]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -148,6 +149,18 @@ def substitute(literal: Literal, change: Change) -> Literal:
                     for branch in literal.branches
                 ),
             )
+
+
+def distributed(body: tuple[Literal, ...]) -> Iterator[tuple[Literal, ...]]:
+    """Every choice of one branch from each disjunction."""
+    choices = [
+        [inner for branch in literal.branches for inner in distributed(branch)]
+        if isinstance(literal, Disjunction)
+        else [(literal,)]
+        for literal in body
+    ]
+    for choice in itertools.product(*choices):
+        yield tuple(itertools.chain.from_iterable(choice))
 
 
 def fresh_names(taken: set[str], stem: str) -> Iterator[str]:

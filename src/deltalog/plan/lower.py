@@ -63,11 +63,15 @@ def lower(rule: Rule, growing: Set[str], overlays: Overlays = MappingProxyType({
     )
     has_old_rows = all(isinstance(overlays.get(_predicate(body[i]) or ""), Overlay) for i in moving)
     leader = 0 if rule.leads and body and isinstance(body[0], Atom) else None
-    initial = lowering.pipeline(body, output, leader, _windows(moving, len(body)))
+    initial = (
+        lowering.pipeline(body, output, leader, _windows(moving, len(body)))
+        if has_old_rows
+        else None
+    )
     return RulePlan(
         rule.head.predicate,
         variants,
-        initial if has_old_rows else None,
+        initial,
         tuple(str(grows[i]) for i in moving),
         _aggregation(rule, lowering) if rule.is_aggregate else None,
         rule.origin,

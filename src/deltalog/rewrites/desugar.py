@@ -15,7 +15,6 @@ own, so that later passes see it alone.
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -49,7 +48,14 @@ from deltalog.language.ast import (
     Variable,
 )
 from deltalog.language.functions import signature
-from deltalog.language.walk import fresh_names, names, rule_names, substitute, substitute_atom
+from deltalog.language.walk import (
+    distributed,
+    fresh_names,
+    names,
+    rule_names,
+    substitute,
+    substitute_atom,
+)
 from deltalog.rewrites.names import ANSWER, bindings, total
 from deltalog.source import Origin
 
@@ -61,7 +67,8 @@ def desugar(program: Program, relations: Relations) -> Program:
     shared = _shared_heads(program)
     for number, rule in enumerate(program.rules, start=1):
         if rule.is_aggregate and rule.head.predicate in shared:
-            rule, union = _apart(rule, number)
+            head = _typed_fact(rule.head, relations[rule.head.predicate])
+            rule, union = _apart(replace(rule, head=head), number)
             rules.append(union)
         rules += _desugared(rule, number, relations)
     constant = (Rule(fact, (), Origin(fact.span)) for fact in facts if fact.predicate in views)
@@ -119,10 +126,10 @@ def _desugared(rule: Rule, number: int, relations: Relations) -> Iterator[Rule]:
     if rule.is_aggregate and any(isinstance(literal, Disjunction) for literal in rule.body):
         union = Atom(bindings(rule.head.predicate, number), _binding_variables(rule.body))
         origin = Origin.made_by("desugar", rule.origin)
-        for body in _distributed(rule.body):
+        for body in distributed(rule.body):
             yield _flat(Rule(union, body, origin), types, relations)
         rule = replace(rule, body=(union,))
-    for body in _distributed(rule.body):
+    for body in distributed(rule.body):
         yield _flat(replace(rule, body=body), types, relations)
 
 
@@ -130,18 +137,6 @@ def _binding_variables(body: tuple[Literal, ...]) -> tuple[Variable, ...]:
     """All variables that have a value in every branch, wildcards of positive atoms included."""
     bound = bound_variables(body)
     return tuple(Variable(name) for name in names(*body) if name in bound)
-
-
-def _distributed(body: tuple[Literal, ...]) -> Iterator[tuple[Literal, ...]]:
-    """Every choice of one branch from each disjunction."""
-    choices = [
-        [inner for branch in literal.branches for inner in _distributed(branch)]
-        if isinstance(literal, Disjunction)
-        else [(literal,)]
-        for literal in body
-    ]
-    for choice in itertools.product(*choices):
-        yield tuple(itertools.chain.from_iterable(choice))
 
 
 # --- one rule without disjunctions --------------------------------------------------------------
@@ -193,7 +188,7 @@ def _flat_atom(
     arguments: list[Term] = []
     for term, column in zip(atom.arguments, columns, strict=True):
         if isinstance(term, Operation):
-            equation, variable = _named(typed(term, None, types), fresh)
+            equation, variable = _named(typed(term, column.type, types), fresh)
             equations.append(equation)
             arguments.append(variable)
         elif isinstance(term, Aggregate):

@@ -29,7 +29,19 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from deltalog.analysis.binding import binds, evaluation_order
-from deltalog.language.ast import Aggregate, Atom, Constant, Literal, Negation, Rule, Term, Variable
+from deltalog.analysis.dependencies import dependencies
+from deltalog.language.ast import (
+    Aggregate,
+    Atom,
+    Comparison,
+    Constant,
+    Literal,
+    Negation,
+    Operation,
+    Rule,
+    Term,
+    Variable,
+)
 from deltalog.language.walk import names as variable_names
 from deltalog.rewrites import names
 from deltalog.source import Origin
@@ -79,7 +91,8 @@ def asked_rules(
     for rule in rules:
         by_head.setdefault(rule.head.predicate, []).append(rule)
     options = _Options(frozenset(stored), is_supplementary, is_adorned, asked_instead, rewrite)
-    rewriting = _Rewriting(options, _totals(by_head))
+    component_of = dependencies(r for own in by_head.values() for r in own).component_of()
+    rewriting = _Rewriting(options, _totals(by_head), component_of)
     result: list[Rule] = []
     for root in roots:
         for number, rule in enumerate(by_head.get(root, ()), start=1):
@@ -121,6 +134,7 @@ def _totals(by_head: Mapping[str, Iterable[Rule]]) -> Mapping[str, Set[int]]:
 class _Rewriting:
     options: _Options
     totals: Mapping[str, Set[int]]
+    component_of: Mapping[str, int]
     waiting: list[_Asked] = field(default_factory=list)
 
     def answer(self, rule: Rule, number: int, asked: _Asked | None) -> Iterator[Rule]:
@@ -143,7 +157,7 @@ class _Rewriting:
                 supplementary = Atom(names.supplementary(name, number, cuts), kept)
                 yield Rule(supplementary, tuple(prefix), origin, leads=True)
                 prefix = [supplementary]
-            question = self._question(atom, bound)
+            question = self._question(atom, bound - self._invented(rule, order, atom))
             magic = question.magic(atom)
             if prefix != [magic]:
                 yield Rule(magic, tuple(prefix), origin, leads=True)
@@ -161,6 +175,25 @@ class _Rewriting:
         leads = is_root and rule.leads and isinstance(first, Atom)
         return evaluation_order(rule.body, bound, first if leads else None)  # type: ignore[arg-type]
 
+    def _invented(self, rule: Rule, order: tuple[Literal, ...], atom: Atom) -> set[str]:
+        """Variables that a recursive rule computes: asking with them might never end.
+
+        Full evaluation meets only values it derives; a question `n(X + 1)` from `n(X)` would invent
+        new ones for ever. So a computed value is not passed on inside a recursive component.
+        """
+        predicate = self.options.asked_instead.get(atom.predicate, atom.predicate)
+        here = self.component_of.get(rule.head.predicate)
+        if here is None or self.component_of.get(predicate) != here:
+            return set()
+        bound_by_atoms = {n for x in order if isinstance(x, Atom) for n in variable_names(x)}
+        computed = {
+            name
+            for literal in order
+            if isinstance(literal, Comparison) and _computes(literal)
+            for name in variable_names(literal)
+        }
+        return computed - {n for n in bound_by_atoms if n not in variable_names(atom)}
+
     def _question(self, atom: Atom, bound: Set[str]) -> _Asked:
         predicate = self.options.asked_instead.get(atom.predicate, atom.predicate)
         totals = self.totals.get(predicate, frozenset())
@@ -177,6 +210,11 @@ class _Rewriting:
         if atom.predicate in self.options.asked_instead or not self.options.is_adorned:
             return atom.predicate
         return question.name
+
+
+def _computes(comparison: Comparison) -> bool:
+    sides = (comparison.left, comparison.right)
+    return comparison.operator == "=" and any(isinstance(side, Operation) for side in sides)
 
 
 def _is_bound(term: Term, bound: Set[str]) -> bool:

@@ -25,7 +25,6 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.base import Engine
-from deltalog.engines.embedded.engine import EmbeddedEngine
 from deltalog.engines.reference.engine import ReferenceEngine
 from deltalog.language.ast import Atom, Program, Query, Row, Variable
 from deltalog.language.parser import parse, parse_query
@@ -42,9 +41,17 @@ from deltalog.runtime.rule_changes import NEW, OLD, base_change, guarded_program
 from deltalog.runtime.transaction import Transaction
 from deltalog.source import Source
 
+
+def _embedded() -> Engine:
+    """Imported when it is asked for: numba takes its time."""
+    from deltalog.engines.embedded.engine import EmbeddedEngine
+
+    return EmbeddedEngine()
+
+
 ENGINES: Mapping[str, Callable[[], Engine]] = {
     "reference": ReferenceEngine,
-    "embedded": EmbeddedEngine,
+    "embedded": _embedded,
 }
 Facts = Mapping[str, Iterable[Sequence[Any]]]
 
@@ -125,7 +132,7 @@ class Database:
     def facts(self, relation: str) -> set[Row]:
         """All facts of a base relation or view."""
         if relation not in self.relations:
-            hint = did_you_mean(relation, self.relations)
+            hint = did_you_mean(str(relation), self.relations)
             raise DataError([catalogue.NO_SUCH_RELATION.at(None, name=relation, hint=hint)])
         if relation in self.model.stored:
             return set(self.engine.rows(relation))

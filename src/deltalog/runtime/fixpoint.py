@@ -133,7 +133,11 @@ def run(
         part = installed.parts[number]
         if mode == "naive":
             part.rewind()
-        new = engine.run_round(part)
+        engine.watch(meter.look)
+        try:
+            new = engine.run_round(part)
+        finally:
+            engine.watch(None)
         statistics.rounds += 1
         if not new:
             number += 1

@@ -44,6 +44,10 @@ class Meter:
             raise LimitError(
                 [catalogue.ROUNDS_LIMIT.at(None, limit=self.limits.rounds_max, hint=hint)]
             )
+        self.look(hint)
+
+    def look(self, hint: str | None = None) -> None:
+        """See whether time is up; also asked in the middle of a round."""
         if time.monotonic() - self.started > self.limits.seconds_max:
             raise LimitError(
                 [catalogue.SECONDS_LIMIT.at(None, limit=self.limits.seconds_max, hint=hint)]

@@ -26,6 +26,7 @@ from deltalog.analysis.stratification import (
     soft_partition,
     stratification,
 )
+from deltalog.checks.program import CheckedProgram
 from deltalog.language.ast import Atom, Rule
 from deltalog.language.walk import atoms
 from deltalog.plan.ranked_deletion import RankedComponent
@@ -38,6 +39,7 @@ from deltalog.rewrites.maintenance_rules import maintenance_rules
 from deltalog.rewrites.normalize import normalize
 from deltalog.rewrites.partial_differentials import partial_differentials
 from deltalog.rewrites.propagation_rules import propagation_rules
+from deltalog.rewrites.recomputation import recomputation
 from deltalog.rewrites.states import unchanged
 from deltalog.rewrites.transition_rules import transition_rules
 from deltalog.rewrites.unfold import unfold
@@ -62,7 +64,10 @@ class NetworkStage:
 
 @dataclass(frozen=True)
 class NetworkNode:
-    """A component of views: the strategy chosen for it, why, and the rules it runs, in order."""
+    """A component of views: the strategy chosen for it, why, and the rules it runs, in order.
+
+    `ran` is what `auto` took instead in the last transaction, and why, where that was different.
+    """
 
     predicates: tuple[str, ...]
     strategy: str
@@ -71,6 +76,7 @@ class NetworkNode:
     is_stored: bool
     influents: tuple[str, ...]
     stages: tuple[NetworkStage, ...]
+    ran: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -105,17 +111,18 @@ class Network:
 
 def network(database: Database, flows: Flows | None = None) -> Network:
     """The network of a database; `flows` are those of its last transaction unless given."""
-    flowed = database.propagation.flows if flows is None else flows
-    nodes = database.propagation.nodes
-    stored = database.model.stored
+    propagation = database.propagation
+    flowed = propagation.flows if flows is None else flows
+    ran = {node.choice.predicates: node.choice for node in propagation.ran}
     return Network(
-        tuple(_node(node, stored) for node in nodes),
-        tuple(arc for node in nodes for arc in _arcs(node, flowed)),
+        tuple(_node(node, propagation.stored, ran) for node in propagation.nodes),
+        tuple(arc for node in propagation.nodes for arc in _arcs(node, flowed)),
     )
 
 
-def _node(node: Node, stored: frozenset[str]) -> NetworkNode:
+def _node(node: Node, stored: frozenset[str], ran: Mapping[tuple[str, ...], Choice]) -> NetworkNode:
     choice = node.choice
+    last = ran.get(choice.predicates, choice)
     return NetworkNode(
         choice.predicates,
         choice.strategy,
@@ -124,6 +131,7 @@ def _node(node: Node, stored: frozenset[str]) -> NetworkNode:
         choice.members <= stored,
         node.influents,
         tuple(map(_stage, node.stages)),
+        (last.strategy, last.reason) if last.strategy != choice.strategy else None,
     )
 
 
@@ -143,6 +151,8 @@ _EFFECTS: Mapping[str, Sign] = {
     "del": "-",
     "suspect": "-",
     "touched": "±",
+    "gained": "±",
+    "lost": "±",
 }
 _OWN_CHANGES: tuple[tuple[Sign, Callable[[str], str]], ...] = (
     ("+", names.plus),
@@ -202,22 +212,24 @@ def _is_net(rule: Rule, first: Atom) -> bool:
 
 
 def after_pass(database: Database, name: str) -> Partition:
-    """The desugared program after this rewrite alone, in parts, lowest first.
+    """The desugared program after this rewrite of update propagation alone, in parts, lowest first.
 
     A component of views that the rewrite does not apply to keeps its rules as they are.
     """
     checked = database.model.checked
-    core = desugar(checked.program, checked.relations)
+    if name == "group_state":
+        return component_partition(make_model(checked, Options()).rules)
     if name == "rederive_on_demand":
-        return _on_demand(database)
+        return _on_demand(checked)
+    core = desugar(checked.program, checked.relations)
+    parts = component_partition(core.rules)
     if name == "unfold":
-        return _unfolded(component_partition(core.rules))
+        return _unfolded(parts)
     base = {n: each.arity for n, each in checked.relations.items() if each.kind == "base"}
     if name == "magic_updates":
         return _magic(core.rules, base)
-    parts = tuple(_REWRITES[name](part) for part in component_partition(core.rules))
     direct = transition_rules((), base) if name == "transition_rules" else ()
-    return (direct, *parts) if direct else parts
+    return tuple(part for part in (direct, *map(_REWRITES[name], parts)) if part)
 
 
 def _is_recursive(part: Rules) -> bool:
@@ -256,8 +268,9 @@ _REWRITES: Mapping[str, Callable[[Rules], Rules]] = {
     "propagation_rules": propagation_rules,
     "maintenance_rules": _unless_aggregate(_maintained),
     "partial_differentials": _unless_aggregate(_differentiated),
+    "recomputation": recomputation,
+    "aggregate_changes": _unless_aggregate(lambda part: part),
 }
-UPDATE_PASSES = (*_REWRITES, "magic_updates", "rederive_on_demand", "unfold")
 
 
 def _unfolded(parts: Partition) -> Partition:
@@ -282,9 +295,9 @@ def _magic(rules: Rules, base: Mapping[str, int]) -> Partition:
     )
 
 
-def _on_demand(database: Database) -> Partition:
+def _on_demand(checked: CheckedProgram) -> Partition:
     """As it runs for virtual views: what is asked of views below is part of the rewriting."""
-    model = make_model(database.model.checked, Options(materialize=False, strategy="demand"))
+    model = make_model(checked, Options(materialize=False, strategy="demand"))
     building = Building(model.relations, model.stored)
     programs = [building.add(choice) for choice in model.choices]
     return tuple(

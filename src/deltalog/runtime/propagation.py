@@ -68,9 +68,10 @@ class Building:
     stored: Set[str]
     is_strict: bool = True
     is_in_place: bool = False
-    askable: list[Rule] = field(default_factory=list)
+    askable: dict[str, list[Rule]] = field(default_factory=dict)
     overlays: dict[str, Overlay | str] = field(default_factory=dict)
     answered: list[OnDemand] = field(default_factory=list)
+    _asked_for: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in self.stored:
@@ -85,7 +86,7 @@ class Building:
     def add(self, choice: Choice) -> NodeProgram:
         """The program of a component, rewritten by its strategy."""
         if not self._is_stored(choice):
-            self.askable += choice.rules  # its old state
+            self._ask(choice.rules)  # its old state
         if choice.strategy == "recompute":
             apart = self._apart(choice)
             program = self._program(renamed(rule, apart) for rule in recomputation(choice.rules))
@@ -125,7 +126,7 @@ class Building:
             for name in choice.predicates:
                 self._overlay_new(name)
         else:
-            self.askable += _transitions(choice.rules)
+            self._ask(_transitions(choice.rules))
 
     def _program(
         self,
@@ -134,24 +135,52 @@ class Building:
         ranked: RankedComponent | None = None,
         on_demand: OnDemand | None = None,
     ) -> NodeProgram:
-        own = tuple(own)
-        below = [*self.answered, *([on_demand] if on_demand else [])]
-        demanded = on_demand.rules if on_demand else ()
-        used = _read_by((*own, *demanded, *askable, *self.askable))
-        states = [each for each in below if each is on_demand or each.silent & used]
+        """The rules of a component, with what they can ask and the states they read."""
+        own, library = tuple(own), tuple(askable)
+        states = [on_demand] if on_demand else []
+        driven = [*own, *(rule for each in states for rule in each.rules)]
+        asked = self._reached(_read_by((*driven, *library)))
+        used = _read_by((*driven, *library, *asked))
+        for each in self.answered:
+            if each.silent & used:
+                states.append(each)
+                asked += [r for r in self._reached(_read_by(each.rules)) if r not in asked]
+                driven += each.rules
+        used = _read_by((*driven, *library, *asked))
+        read = {n: overlay for n in used if (overlay := self.overlays.get(n)) is not None}
         return NodeProgram(
-            (*own, *askable, *self.askable, *(r for each in states for r in each.rules)),
-            tuple(
-                dict.fromkeys(
-                    [r.head.predicate for r in own]
-                    + [r.head.predicate for each in states for r in each.rules]
-                )
-            ),
-            dict(self.overlays),
+            (*driven, *library, *asked),
+            tuple(dict.fromkeys(rule.head.predicate for rule in driven)),
+            self._with_ranked(read, ranked),
             ranked,
             {k: v for each in states for k, v in each.asked_instead.items()},
             frozenset(name for each in states for name in each.silent),
         )
+
+    def _reached(self, roots: Iterable[str]) -> list[Rule]:
+        """The rules that questions from these predicates can lead to."""
+        found: dict[str, None] = {}
+        waiting = list(roots)
+        while waiting:
+            name = waiting.pop()
+            name = self._asked_for.get(name, name)
+            if name not in found and name in self.askable:
+                found[name] = None
+                waiting += _read_by(self.askable[name])
+        return [rule for name in found for rule in self.askable[name]]
+
+    def _with_ranked(
+        self, read: dict[str, Overlay | str], ranked: RankedComponent | None
+    ) -> dict[str, Overlay | str]:
+        """A ranked deletion also reads the new states of what lies below, and its old ones."""
+        if ranked is None:
+            return read
+        states = (state(name) for name in _read_by(ranked.rules) for state in _STATES)
+        return read | {n: overlay for n in states if (overlay := self.overlays.get(n)) is not None}
+
+    def _ask(self, rules: Iterable[Rule]) -> None:
+        for rule in rules:
+            self.askable.setdefault(rule.head.predicate, []).append(rule)
 
     def _propagated(self, choice: Choice) -> NodeProgram:
         """Propagation rules or differentials; a stored component asks for its own new state."""
@@ -175,6 +204,7 @@ class Building:
             for name in choice.predicates:
                 arity = self.relations[name].arity
                 self.answered.append(new_state_on_demand(name, arity))
+                self._asked_for[names.new(name)] = name
             return program
         for name in choice.predicates:
             gone, back = names.deleted(name), names.returned(name)
@@ -195,6 +225,9 @@ class Building:
             and choice.strategy == "rederive"
             and _read_by(choice.rules) <= self.stored
         )
+
+
+_STATES: tuple[Rename, ...] = (unchanged, names.new, names.kept)
 
 
 def _read_by(rules: Iterable[Rule]) -> set[str]:

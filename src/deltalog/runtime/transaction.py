@@ -31,7 +31,7 @@ Commit = Callable[[ChangeSet], ChangeSet]
 
 def checked_row(relation: Relation, row: Sequence[Any]) -> Row:
     """The row in canonical form, or a `DataError` that says what does not fit."""
-    if isinstance(row, str | bytes) or not isinstance(row, Sequence):
+    if isinstance(row, str | bytes | bytearray | memoryview) or not isinstance(row, Sequence):
         hint = "a fact is a tuple; one with a single value is written `(value,)`"
         raise DataError([_wrong_arity(relation, repr(row)[:80], "is not a tuple", hint)])
     if len(row) != relation.arity:
@@ -39,6 +39,13 @@ def checked_row(relation: Relation, row: Sequence[Any]) -> Row:
         raise DataError([_wrong_arity(relation, shown, f"has {len(row)}", None)])
     pairs = zip(row, relation.columns, strict=True)
     return tuple(_checked_value(value, column, relation) for value, column in pairs)
+
+
+def _iterated(relation: Relation, rows: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
+    if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
+        hint = "facts are given as a list of tuples"
+        raise DataError([_wrong_arity(relation, repr(rows)[:80], "is not a list", hint)])
+    return list(rows)
 
 
 def _checked_value(value: Any, column: Column, relation: Relation) -> Value:
@@ -106,16 +113,19 @@ class Transaction:
     def insert(self, relation: str, rows: Iterable[Sequence[Any]]) -> None:
         """Add facts to a base relation."""
         known = self._open(relation)
-        for row in [checked_row(known, row) for row in rows]:
-            other = self._holder(known, row)
-            if other is not None and other != row:
+        checked = [checked_row(known, row) for row in _iterated(known, rows)]
+        taken: dict[Row, Row] = {}
+        for row in checked if known.key else ():
+            other = taken.setdefault(_key(known, row), self._holder(known, row) or row)
+            if other != row:
                 raise DataError([_key_taken(known, other)])
+        for row in checked:
             self._put(known, row, True)
 
     def delete(self, relation: str, rows: Iterable[Sequence[Any]]) -> None:
         """Remove facts from a base relation."""
         known = self._open(relation)
-        for row in [checked_row(known, row) for row in rows]:
+        for row in [checked_row(known, row) for row in _iterated(known, rows)]:
             self._put(known, row, False)
 
     def set(self, relation: str, row: Sequence[Any]) -> None:

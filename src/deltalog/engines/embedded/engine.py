@@ -6,7 +6,7 @@ same relations, so the meaning is that of the reference engine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -110,6 +110,9 @@ class EmbeddedEngine:
         return ((name, row) for _, name, row in sorted(stamped, key=lambda entry: entry[0]))
 
     # --- rounds
+
+    def watch(self, checkpoint: Callable[[], None] | None) -> None:
+        self.interpreter.checkpoint = checkpoint
 
     def prepare(self, plans: tuple[RulePlan, ...]) -> EmbeddedPart:
         part = EmbeddedPart(plans)

@@ -6,7 +6,7 @@ Every other engine and every strategy must give what this one gives.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from deltalog.engines.base import Part
 from deltalog.engines.interpreter import DeletionPart, Interpreter, RulesPart
@@ -66,6 +66,9 @@ class ReferenceEngine:
         return ((name, row) for _, name, row in sorted(stamped, key=lambda entry: entry[0]))
 
     # --- rounds
+
+    def watch(self, checkpoint: Callable[[], None] | None) -> None:
+        self.interpreter.checkpoint = checkpoint
 
     def prepare(self, plans: tuple[RulePlan, ...]) -> RulesPart:
         return RulesPart(plans)

@@ -1,0 +1,251 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from command_line import GRAPH, Call, write
+
+import deltalog
+from deltalog.rewrites.pipeline import EVERY_PASS, PASSES
+from deltalog.runtime.network import Network, after_pass, network
+from deltalog.runtime.propagation import MUCH_MIN
+from deltalog.runtime.strategies import STRATEGIES
+
+JOIN = """\
+base q(x: int, y: int).
+base r(y: int, z: int).
+p(X, Z) :- q(X, Y), r(Y, Z).
+odd(X) :- q(X, _), not p(X, X).
+"""
+CHANGES = """\
+{"insert": {"q": [[1, 2], [2, 2]], "r": [[2, 3]]}}
+{"insert": {"r": [[2, 1]]}, "delete": {"q": [[2, 2]]}}
+{}
+"""
+MORE = (
+    GRAPH + "one_way(X, Y) :- path(X, Y), not path(Y, X).\nreach(X, count()) :- path(X, _).\n"
+    "twice(Y) :- reach(_, N), Y = N * 2.\n"
+)
+
+
+def explained(invoke: Call, *arguments: str) -> Any:
+    result = invoke("explain", *arguments, "--propagation", "--format", "json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    return json.loads(result.stdout)
+
+
+def test_the_network_as_text(invoke: Call) -> None:
+    result = invoke("explain", "graph.dl", "--propagation", "--strategy", "magic")
+    assert result.exit_code == 0
+    assert result.stdout.startswith(
+        "node 1: path, recursive\n  strategy   magic: as asked\n  influents  edge\n  part 1\n"
+    )
+    arcs = result.stdout[result.stdout.index("\narcs\n") :]
+    assert arcs.splitlines() == [
+        "",
+        "arcs",
+        "  edge -> path",
+        "    Δ+path/Δ+edge  path__plus(X, Y) :- edge__plus(X, Y), not path(X, Y).",
+        "    Δ-path/Δ-edge  path__minus(X, Y) :- edge__minus(X, Y), not path__derivable(X, Y).",
+        "    Δ+path/Δ+edge  path__plus(X, Y) :- edge__plus(X, Z), path__derivable(Z, Y), "
+        "not path(X, Y).",
+        "    Δ-path/Δ-edge  path__minus(X, Y) :- edge__minus(X, Z), path(Z, Y), "
+        "not path__derivable(X, Y).",
+        "  path -> path",
+        "    Δ+path/Δ+path  path__plus(X, Y) :- path__plus(Z, Y), edge__new(X, Z), not path(X, Y).",
+        "    Δ-path/Δ-path  path__minus(X, Y) :- path__minus(Z, Y), edge(X, Z), "
+        "not path__derivable(X, Y).",
+    ]
+
+
+def test_partial_differentials_by_name_and_sign(invoke: Call) -> None:
+    document = explained(invoke, write("join.dl", JOIN), "--strategy", "differencing")
+    arcs = {(arc["influent"], arc["affected"]): arc for arc in document["arcs"]}
+    assert list(arcs) == [("q", "p"), ("r", "p"), ("p", "odd"), ("q", "odd")]
+    assert [
+        (each["name"], each["influence"], each["effect"])
+        for each in arcs["p", "odd"]["differentials"]
+    ] == [("odd__by1_2__plus", "-", "+"), ("odd__by1_2__minus", "+", "-")]
+    assert arcs["p", "odd"]["kind"] == "negative"
+    assert arcs["q", "p"]["differentials"][0] == {
+        "name": "p__by1_1__plus",
+        "influence": "+",
+        "effect": "+",
+        "rule": "p__by1_1__plus(X, Z) :- q__plus(X, Y), r__new(Y, Z).",
+    }
+    assert "inserted" not in arcs["q", "p"]
+
+
+def test_a_flat_network_has_no_views_between(invoke: Call) -> None:
+    write("chain.dl", "base a(x: int).\nb(X) :- a(X), X > 1.\nc(X) :- b(X), X < 9.\n")
+    arguments = ("chain.dl", "--strategy", "differencing", "--network")
+    bushy, flat = (explained(invoke, *arguments, form)["arcs"] for form in ("bushy", "flat"))
+    assert [(arc["influent"], arc["affected"]) for arc in bushy] == [("a", "b"), ("b", "c")]
+    assert [(arc["influent"], arc["affected"]) for arc in flat] == [("a", "b"), ("a", "c")]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_facts_that_flowed(invoke: Call, strategy: str) -> None:
+    write("join.dl", JOIN)
+    changes = ("--changes", write("c.jsonl", CHANGES))
+    document = explained(invoke, "join.dl", *changes, "--strategy", strategy)
+    flows = {
+        (arc["influent"], arc["affected"]): (arc["inserted"], arc["deleted"])
+        for arc in document["arcs"]
+        if "__" not in arc["influent"] + arc["affected"]
+    }
+    if strategy != "delta":  # where helpers stand between
+        assert flows["q", "p"] == flows["q", "odd"] == (2, 1)
+        assert flows["r", "p"] == (2, 0)
+        assert flows["p", "odd"] == (3, 1)
+    strategies = {node["strategy"] for node in document["nodes"]}
+    assert strategies == {"rederive" if strategy == "auto" else strategy}
+
+
+def test_flows_as_text(invoke: Call) -> None:
+    write("join.dl", JOIN)
+    result = invoke("explain", "join.dl", "--propagation", "--changes", write("c.jsonl", CHANGES))
+    assert "\n  q -> p  +2 −1\n" in result.stdout
+    assert "\n  r -> p  +2 −0\n" in result.stdout
+
+
+def test_facts_and_virtual_views(invoke: Call) -> None:
+    write("edge.csv", "op,src,dst\n+,3,4\n")
+    options = ("--facts", "edge=edges.csv", "--changes", "edge.csv", "--virtual")
+    document = explained(invoke, "graph.dl", *options)
+    assert document["nodes"][0]["strategy"] == "magic"
+    assert document["nodes"][0]["reason"] == "it is virtual"
+    assert not document["nodes"][0]["stored"]
+    assert (document["arcs"][0]["inserted"], document["arcs"][0]["deleted"]) == (1, 0)
+
+
+def test_a_picture(invoke: Call) -> None:
+    write("join.dl", JOIN)
+    changes = ("--changes", write("c.jsonl", CHANGES))
+    arguments = ("explain", "join.dl", "--propagation", "--format", "svg", "-o", "n.svg")
+    assert invoke(*arguments, *changes).exit_code == 0
+    picture = Path("n.svg").read_text()
+    assert ElementTree.fromstring(picture).tag.endswith("svg")
+    assert "Δ+/Δ+ Δ−/Δ−: +2 −1" in picture
+    assert "Δ+/Δ− Δ−/Δ+: +3 −1" in picture
+    assert "rederive" in picture
+    assert invoke(*arguments).exit_code == 0
+    assert "Δ+/Δ+ Δ−/Δ−<" in Path("n.svg").read_text()
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("form", ["text", "json", "svg"])
+def test_every_strategy_in_every_form(invoke: Call, strategy: str, form: str) -> None:
+    write("more.dl", MORE)
+    arguments = ("explain", "more.dl", "--propagation", "--strategy", strategy, "--format", form)
+    result = invoke(*arguments)
+    assert (result.exit_code, result.stderr) == (0, "")
+    for name in ("edge", "path", "one_way", "reach", "twice"):
+        assert name in result.stdout
+
+
+def test_a_program_without_views(invoke: Call) -> None:
+    write("base.dl", "base a(x: int).\n")
+    for form in ("text", "json", "svg"):
+        assert invoke("explain", "base.dl", "--propagation", "--format", form).exit_code == 0
+
+
+def test_what_auto_took_instead(invoke: Call) -> None:
+    edges = [[number, number + 1] for number in range(MUCH_MIN)]
+    write("c.jsonl", json.dumps({"insert": {"edge": edges}}) + "\n")
+    write("back.dl", "base edge(src: int, dst: int).\nback(Y, X) :- edge(X, Y).\n")
+    node = explained(invoke, "back.dl", "--changes", "c.jsonl")["nodes"][0]
+    assert node["strategy"] == "rederive"
+    assert node["ran"] == {"strategy": "recompute", "reason": "much has changed"}
+    text = invoke("explain", "back.dl", "--propagation", "--changes", "c.jsonl").stdout
+    assert "  last run   recompute: much has changed\n" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--propagation", "--query", "path(1, Y)"], 2, "--query cannot be used with"),
+        (["--propagation", "--after", "desugar"], 2, "--after cannot be used with"),
+        (["--changes", "c.jsonl"], 2, "--changes cannot be used without --propagation"),
+        (["--strategy", "magic"], 2, "--strategy cannot be used without --propagation"),
+        (["--after", "magic_updates", "--query", "path(1, Y)"], 2, "is about changes"),
+        (["--after", "maintenance_rule"], 2, "did you mean `maintenance_rules`?"),
+        (["--propagation", "--changes", "none.jsonl"], 4, "cannot read `none.jsonl`"),
+        (["--propagation", "--changes", "bad.jsonl"], 1, "bad.jsonl, line 1: this is not JSON"),
+    ],
+)
+def test_wrong_calls(invoke: Call, arguments: list[str], code: int, words: str) -> None:
+    write("bad.jsonl", "nonsense\n")
+    result = invoke("explain", "graph.dl", *arguments)
+    assert result.exit_code == code
+    assert words in result.stderr
+    assert result.stdout == ""
+
+
+# --- one pass
+
+
+def test_every_pass_can_be_shown(invoke: Call) -> None:
+    write("more.dl", MORE)
+    for name in EVERY_PASS:
+        result = invoke("explain", "more.dl", "--after", name)
+        assert result.exit_code == 0, name
+        assert "rules, part 1\n" in result.stdout, name
+        assert invoke("explain", "more.dl", "--after", name, "--format", "json").exit_code == 0
+        assert invoke("explain", "more.dl", "--after", name, "--format", "svg").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("normalize", "path__a1(X, Y) :- path__a2(X, Z, Y)."),
+        ("delta_rules", "path__a2__plus(X, Z, Y) :- edge__plus(X, Z), path__plus(Z, Y)."),
+        ("transition_rules", "edge__new(X1, X2) :- edge__plus(X1, X2)."),
+        ("transition_rules", "path__new(X, Y) :- edge__new(X, Z), path__new(Z, Y)."),
+        ("propagation_rules", "path__plus(X, Y) :- edge__plus(X, Y), not path(X, Y)."),
+        ("magic_updates", "path__new__bf__magic(Z) :- edge__plus(X, Z)."),
+        ("maintenance_rules", "path__del(X, Y) :- path__del(Z, Y), edge(X, Z)."),
+        ("rederive_on_demand", "path__bf__magic(Z) :- edge__minus(X, Z)."),
+        ("partial_differentials", "one_way__by1_2__minus(X, Y) :- path__plus(Y, X), path(X, Y)."),
+        ("unfold", "path(X, Y) :- edge(X, Z), path(Z, Y)."),
+        ("group_state", "reach(X, A1) :- reach__groups(X, A1)."),
+        ("recomputation", "path__new(X, Y) :- edge__new(X, Y)."),
+    ],
+)
+def test_what_a_pass_makes(invoke: Call, name: str, rule: str) -> None:
+    result = invoke("explain", write("more.dl", MORE), "--after", name, "--show", "rules")
+    assert rule in [line.split("%")[0].strip() for line in result.stdout.splitlines()]
+
+
+def test_delta_rules_of_recursion_have_a_cycle(invoke: Call) -> None:
+    result = invoke("explain", "graph.dl", "--after", "delta_rules")
+    assert "note: these rules are not stratifiable: path__a2__plus <- path__minus" in result.stderr
+    write("join.dl", JOIN)
+    assert invoke("explain", "join.dl", "--after", "delta_rules").stderr == ""
+
+
+# --- the data
+
+
+def test_the_network_is_that_of_the_last_transaction() -> None:
+    database = deltalog.connect(program=GRAPH + "far(X) :- path(X, _).", strategy="rederive")
+    assert [arc.flow for arc in network(database).arcs] == [None] * 3
+    database.apply(insert={"edge": [(1, 2), (2, 3)]})
+    found = network(database)
+    assert isinstance(found, Network)
+    assert [node.predicates for node in found.nodes] == [("path",), ("far",)]
+    assert found.nodes[0].stages[1].ranked == ("path",)
+    assert {(arc.influent, arc.affected): arc.flow for arc in found.arcs} == {
+        ("edge", "path"): (2, 0), ("path", "path"): None, ("path", "far"): (3, 0)
+    }  # fmt: skip
+    assert network(database, {}).arcs[0].flow is None
+
+
+def test_passes_leave_the_database_alone() -> None:
+    database = deltalog.connect(program=MORE, facts={"edge": [(1, 2)]})
+    for name in EVERY_PASS.keys() - PASSES.keys():
+        assert after_pass(database, name)
+    assert database.apply(insert={"edge": [(2, 3)]}).inserted["path"] == {(1, 3), (2, 3)}

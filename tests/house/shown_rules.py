@@ -1,0 +1,70 @@
+"""Rules on a page, as the rewrites print them today.
+
+```rules                              what the passes make of the program above
+```rules after maintenance_rules      … after one rewrite of update propagation
+```rules under rederive link          … as they run under a strategy, for the view `link`
+```rules under demand virtual         … with no view stored; also `flat` and `nervous`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import deltalog
+from deltalog.language.ast import Program, Rule
+from deltalog.language.printer import print_rule
+from deltalog.runtime.explain import explain
+from deltalog.runtime.network import NetworkStage, after_pass, network
+
+FORMS = ("virtual", "flat", "nervous")
+
+
+def shown_rules(program: Program, words: tuple[str, ...]) -> str:
+    match words:
+        case ():
+            return _evaluated(program)
+        case ("after", name):
+            return _parts(after_pass(deltalog.connect(program=program), name), is_titled=False)
+        case ("under", strategy, *rest):
+            return _maintained(program, strategy, rest)
+    raise AssertionError(f"a block of rules says {' '.join(words)}")
+
+
+def _evaluated(program: Program) -> str:
+    """The rules after the last pass, for the query if there is one, in their parts."""
+    database = deltalog.connect(program=program, materialize=False)
+    partition = explain(database, next(iter(program.queries), None)).partition
+    return _parts(partition, is_titled=bool(program.queries) and len(partition) > 1)
+
+
+def _parts(partition: Iterable[tuple[Rule, ...]], is_titled: bool) -> str:
+    parts = ["".join(f"{print_rule(rule)}\n" for rule in part) for part in partition]
+    if not is_titled:
+        return "".join(parts)
+    return "\n".join(f"% part {number}\n{part}" for number, part in enumerate(parts, start=1))
+
+
+def _maintained(program: Program, strategy: str, rest: list[str]) -> str:
+    """The parts of every view, or of those that are named."""
+    views = [word for word in rest if word not in FORMS]
+    database = deltalog.connect(
+        program=program,
+        strategy=strategy,
+        materialize="virtual" not in rest,
+        network="flat" if "flat" in rest else "bushy",
+        nervous="nervous" in rest,
+    )
+    nodes = [n for n in network(database).nodes if not views or {*views} & {*n.predicates}]
+    stages = [
+        (f"% {', '.join(node.predicates)}, part {number}", stage)
+        for node in nodes
+        for number, stage in enumerate(node.stages, start=1)
+    ]
+    return "\n".join(_stage(stage, title if len(stages) > 1 else "") for title, stage in stages)
+
+
+def _stage(stage: NetworkStage, title: str) -> str:
+    if stage.ranked:
+        return f"{title}: deletion by rank\n"
+    rules = "".join(f"{print_rule(rule)}\n" for rule in stage.rules)
+    return f"{title}\n{rules}" if title else rules

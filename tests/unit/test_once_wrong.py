@@ -1,0 +1,216 @@
+"""What a hostile tester found: each of these went wrong once."""
+
+from __future__ import annotations
+
+import decimal
+import enum
+from decimal import Decimal
+from typing import Any
+
+import numpy
+import pytest
+
+import deltalog
+from deltalog import DataError, DeltalogError, Limits, ProgramError
+from deltalog.engines.scalars import compute
+from deltalog.language.values import VALUE_ERRORS, canonical
+
+WIDE = "12345678901234567890.123456789012345678"
+
+
+# --- wrong answers ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "operands", "expected"),
+    [
+        ("-", (WIDE, "0.000000000000000001"), "12345678901234567890.123456789012345677"),
+        ("-", (WIDE,), f"-{WIDE}"),
+        ("abs", (f"-{WIDE}",), WIDE),
+    ],
+)
+def test_decimals_keep_all_38_digits(
+    function: str, operands: tuple[str, ...], expected: str
+) -> None:
+    result = compute(function, "decimal", [Decimal(text) for text in operands])
+    assert result == Decimal(expected)
+
+
+def test_decimals_do_not_depend_on_the_callers_context() -> None:
+    with decimal.localcontext() as context:
+        context.prec = 5
+        assert compute("-", "decimal", (Decimal("123456.5"), Decimal(0))) == Decimal("123456.5")
+        assert canonical(Decimal("1E+19"), "decimal") == Decimal(10) ** 19
+
+
+def test_storage_does_not_decide_whether_a_query_ends() -> None:
+    program = """
+        f(5, 50). a(1, 0). a(2, 0). a(3, 0). a(4, 0).
+        d(X, Y) :- f(X, Y).
+        d(X, Y) :- W = X + 1, d(W, Y), a(X, _).
+    """
+    limits = Limits(rounds_max=1_000)
+    assert deltalog.connect(program=program, limits=limits).query("d(1, Y)") == [(50,)]
+    virtual = deltalog.connect(program=program, materialize=False, limits=limits)
+    assert virtual.query("d(1, Y)") == [(50,)]
+
+
+def test_a_constant_beside_an_aggregate_has_the_type_of_its_column() -> None:
+    program = "b(1). v(X, 0.5) :- b(X). v(count(), 1) :- b(_)."
+    rows = deltalog.connect(program=program).facts("v")
+    assert {type(row[1]) for row in rows} == {float}
+
+
+@pytest.mark.parametrize("materialize", [True, False])
+def test_an_expression_in_an_atom_has_the_type_of_its_column(materialize: bool) -> None:
+    program = """
+        base g(x: float). base n(x: int). g(2.0). n(1).
+        f(Z, Z) :- g(Z).
+        p(X, Y) :- n(X), f(X + 1, Y).
+    """
+    db = deltalog.connect(program=program, materialize=materialize)
+    assert [type(value) for row in db.query("p(X, Y)") for value in row] == [int, float]
+
+
+def test_a_mixin_enum_is_the_text_it_stands_for() -> None:
+    class Colour(str, enum.Enum):  # noqa: UP042
+        RED = "red"
+
+    assert canonical(Colour.RED, "str") == "red"
+
+
+def test_the_order_of_equations_does_not_decide_a_type() -> None:
+    base = "base f(x: float). base i(x: int). f(1.0). i(1)."
+    types = []
+    for body in ("f(X), i(Z), Y = Z, Y = X", "f(X), i(Z), Y = X, Y = Z"):
+        db = deltalog.connect(program=f"{base} p(Y) :- {body}.")
+        types.append(db.relations["p"].types)
+    assert types[0] == types[1]
+
+
+# --- not a DeltalogError ------------------------------------------------------------------------
+
+
+def test_a_variable_with_two_types_in_two_branches_is_a_conflict() -> None:
+    base = "base f(y: float). base i(x: int). f(1.0). i(1)."
+    with pytest.raises(ProgramError):
+        deltalog.connect(program=f"{base} p(X) :- f(Y), (i(X) ; X = Y).")
+
+
+@pytest.mark.parametrize("query", ["(n(X) ; e(X, Y))", "(n(X) ; n(Y))"])
+def test_a_query_needs_its_variables_in_every_branch(query: str) -> None:
+    program = "base n(x: int). base e(x: int, y: int)."
+    with pytest.raises(ProgramError) as caught:
+        deltalog.connect(program=program).query(query)
+    assert set(caught.value.codes) == {"E0306"}
+    with pytest.raises(ProgramError):
+        deltalog.connect(program=f"{program} ? {query}.")
+
+
+@pytest.mark.parametrize("number", ["1e-30", "1e25"])
+def test_a_literal_that_is_no_decimal_is_reported_beside_one(number: str) -> None:
+    with pytest.raises(ProgramError):
+        deltalog.connect(program=f"base d(x: decimal). p(X * {number}) :- d(X).")
+
+
+def test_a_body_of_a_thousand_literals_is_evaluated_or_refused() -> None:
+    body = ", ".join(f"n(X{i}), X{i} = 1" for i in range(600))
+    try:
+        db = deltalog.connect(program=f"n(1). p(X0) :- {body}.", limits=Limits(seconds_max=60))
+    except DeltalogError:
+        return
+    assert db.facts("p") == {(1,)}
+
+
+def test_text_that_doubles_comes_to_an_end() -> None:
+    facts = deltalog.connect(program='p("a"). p(concat(X, X)) :- p(X).').facts("p")
+    assert max(len(text) for (text,) in facts) == 2**19
+
+
+@pytest.mark.parametrize("rows", [None, 5])
+def test_rows_that_cannot_be_iterated_are_a_data_error(rows: Any) -> None:
+    db = deltalog.connect(program="base e(x: int).")
+    with pytest.raises(DataError):
+        db.transaction().insert("e", rows)
+
+
+# --- nonsense accepted --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "body", ["(q(X) ; r(X))", "q(X), (X != null ; r(_))", "q(X), (X > 0 ; r(_))"]
+)
+def test_null_that_comes_through_one_branch_is_reported(body: str) -> None:
+    program = f"base q(a: int?). base r(a: int). view p(x: int). p(X) :- {body}."
+    with pytest.raises(ProgramError) as caught:
+        deltalog.connect(program=program)
+    assert caught.value.codes == ("E0405",)
+
+
+@pytest.mark.parametrize("literal", ["s(X + 1)", "not s(X + 1)"])
+def test_an_expression_of_another_type_than_its_column_is_reported(literal: str) -> None:
+    with pytest.raises(ProgramError) as caught:
+        deltalog.connect(program=f"base s(x: str). base n(x: int). p(X) :- n(X), {literal}.")
+    assert caught.value.codes == ("E0401",)
+
+
+def test_the_same_key_written_in_two_ways_is_one_key() -> None:
+    with pytest.raises(ProgramError) as caught:
+        deltalog.connect(program="base s(k: float key, v: int). s(1, 2). s(1.0, 3).")
+    assert caught.value.codes == ("E0209",)
+
+
+def test_the_same_fact_written_in_two_ways_is_one_fact() -> None:
+    db = deltalog.connect(program='base s(k: str key, v: decimal). s("a", 5). s("a", 5.0).')
+    assert db.facts("s") == {("a", Decimal(5))}
+
+
+@pytest.mark.parametrize(
+    ("value", "type_"),
+    [
+        (b"1.5", "float"),
+        (bytearray(b"2"), "float"),
+        (numpy.bool_(True), "float"),
+        ((0, (1, 2), -1), "decimal"),
+    ],
+    ids=repr,
+)
+def test_what_is_no_number_is_refused(value: Any, type_: str) -> None:
+    with pytest.raises(VALUE_ERRORS):
+        canonical(value, type_)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(numpy.float64(2.5), Decimal("2.5")), (numpy.int64(2), Decimal(2))]
+)
+def test_numbers_of_numpy_become_decimals(value: Any, expected: Decimal) -> None:
+    assert canonical(value, "decimal") == expected
+
+
+@pytest.mark.parametrize("row", [bytearray(b"ab"), memoryview(b"ab")], ids=["array", "view"])
+def test_bytes_of_any_kind_are_no_row(row: Any) -> None:
+    db = deltalog.connect(program="base e(x: int, y: int).")
+    with pytest.raises(DataError):
+        db.apply(insert={"e": [row]})
+
+
+def test_an_insert_with_a_taken_key_inserts_nothing_of_its_call() -> None:
+    db = deltalog.connect(program='base s(k: str key, v: int). s("bob", 1).')
+    tx = db.transaction()
+    with pytest.raises(DataError):
+        tx.insert("s", [("ann", 1), ("bob", 2)])
+    tx.commit()
+    assert db.facts("s") == {("bob", 1)}
+
+
+def test_a_query_has_a_limit_of_branches_too() -> None:
+    program = "base n(x: int). n(1)."
+    query = ", ".join(["(n(X) ; X = 1)"] * 11)
+    with pytest.raises(ProgramError) as caught:
+        deltalog.connect(program=program).query(query)
+    assert caught.value.codes == ("E0117",)
+
+
+def test_a_view_with_named_columns_may_be_null() -> None:
+    program = "base q(a: int?). q(null). view p(x). p(X) :- q(X)."
+    assert deltalog.connect(program=program).facts("p") == {(None,)}
