@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test check lint types unit fuzz bench update-cases docs clean
+.PHONY: setup demo test check lint types imports unit fuzz mutants bench update-cases clean
 
 setup: $(STAMP)
 
@@ -33,20 +33,21 @@ imports: setup
 	$(BIN)/lint-imports
 
 unit: setup
-	$(BIN)/pytest -n 2 -m 'not fuzz'
+	$(BIN)/pytest -n 2 tests/unit tests/house
 
 check: lint types imports unit
 
-test: check
+test: lint types imports
+	$(BIN)/pytest -n 2
 
 fuzz: setup
-	DELTALOG_FUZZ=1 $(BIN)/pytest tests/properties -n 2 -m '' --durations=5
+	DELTALOG_FUZZ=1 $(BIN)/pytest tests/properties -n 2 --durations=5
 
 bench: setup
 	$(BIN)/python -m bench
 
 update-cases: setup
-	DELTALOG_UPDATE_CASES=1 $(BIN)/pytest -n 0 tests/unit tests/house -m 'not fuzz'
+	DELTALOG_UPDATE_CASES=1 $(BIN)/pytest -n 0 tests/unit tests/conformance tests/house
 	@git status --short tests/cases docs
 
 clean:

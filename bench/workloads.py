@@ -26,6 +26,7 @@ from functools import partial
 Fact = tuple[int, ...]
 Change = tuple[str, str, Fact]
 Batch = list[Change]
+Base = dict[str, list[Fact]]
 Phases = dict[str, list[Batch]]
 
 CHANGES = 200
@@ -171,7 +172,10 @@ def closure(kind: str, scale: float = 1.0, changes: int = CHANGES) -> Workload:
 def graph_changes(
     edges: list[Fact], nodes: int, kind: str, seed: int, changes: int = CHANGES
 ) -> Phases:
-    """New edges that leave the graph in its family; deletions of any edge."""
+    """New edges that leave the graph in its family; deletions of any edge.
+
+    Leaves of a chain hang on any of its nodes, whatever the scale, so that there is work to do.
+    """
     draw = random.Random(seed)
     current = set(edges)
 
@@ -266,7 +270,7 @@ def points_to(scale: float = 1.0, changes: int = CHANGES, seed: int = 7) -> Work
     """Andersen's analysis; objects are themselves variables, numbered after the others."""
     draw = random.Random(seed)
     variables, objects = _scaled(4000, scale, 20), _scaled(800, scale, 4)
-    alloc = {
+    alloc: set[Fact] = {
         (draw.randrange(variables), variables + draw.randrange(objects))
         for _ in range(int(variables * 0.5))
     }
@@ -287,7 +291,7 @@ def points_to(scale: float = 1.0, changes: int = CHANGES, seed: int = 7) -> Work
             assign.add((a, b))
     load = pairs(_scaled(100, scale))
     store = pairs(_scaled(100, scale))
-    base = {"alloc": sorted(alloc), "assign": sorted(assign), "load": load, "store": store}
+    base: Base = {"alloc": sorted(alloc), "assign": sorted(assign), "load": load, "store": store}
     phases = _single_changes(
         draw,
         "assign",
@@ -315,7 +319,7 @@ def negation(scale: float = 1.0, changes: int = CHANGES, seed: int = 9) -> Workl
         a, b = draw.randrange(nodes), draw.randrange(nodes)
         if a != b:
             found.add((a, b))
-    base = {"edge": sorted(found), "node": [(node,) for node in range(nodes)]}
+    base: Base = {"edge": sorted(found), "node": [(node,) for node in range(nodes)]}
     phases = graph_changes(base["edge"], nodes, "any", 13, changes)
     return Workload("w4", NEGATION, base, ("path", "one_way", "unreachable"), phases)
 
@@ -334,9 +338,8 @@ def inventory(
     draw = random.Random(seed)
     items = _scaled(items_at_full_scale, scale)
     suppliers = max(1, items // 20)
-    base: dict[str, list[Fact]] = {
-        name: []
-        for name in ("quantity", "consume_freq", "min_stock", "supplies", "delivery_time")
+    base: Base = {
+        name: [] for name in ("quantity", "consume_freq", "min_stock", "supplies", "delivery_time")
     }
     for item in range(items):
         supplier = draw.randrange(suppliers)
@@ -347,15 +350,17 @@ def inventory(
         base["min_stock"].append((item, least))
         base["supplies"].append((supplier, item))
         base["delivery_time"].append((item, supplier, days))
-    held = {item: quantity for item, quantity in base["quantity"]}
-    updates = []
+    held = {fact[0]: fact[1] for fact in base["quantity"]}
+    updates: list[Batch] = []
     for _ in range(changes):
         item, quantity = draw.randrange(items), draw.randint(0, 400)
         if quantity == held[item]:
             quantity += 1
         updates.append([("-", "quantity", (item, held[item])), ("+", "quantity", (item, quantity))])
         held[item] = quantity
-    return Workload(f"w5_{_named(items_at_full_scale)}", INVENTORY, base, ("low",), {"upd": updates})
+    return Workload(
+        f"w5_{_named(items_at_full_scale)}", INVENTORY, base, ("low",), {"upd": updates}
+    )
 
 
 def _named(number: int) -> str:
@@ -385,7 +390,10 @@ def group_by(
     """Orders by region; `move` takes a customer with all orders to another region."""
     draw = random.Random(seed)
     real = draw.random
-    rows, customers = _scaled(rows_at_full_scale, scale, 10), _scaled(customers_at_full_scale, scale, 4)
+    rows, customers = (
+        _scaled(rows_at_full_scale, scale, 10),
+        _scaled(customers_at_full_scale, scale, 4),
+    )
     regions = _scaled(1000, scale, 2)
     customer: list[Fact] = [(c, draw.randrange(regions)) for c in range(customers)]
     orders: list[Fact] = [(o, int(real() * customers), int(real() * 1000)) for o in range(rows)]

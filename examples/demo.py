@@ -1,6 +1,7 @@
 """Deltalog in one minute: `make demo`.
 
-Loads the permissions example, changes something, asks something, and tries something forbidden.
+Loads the permissions example, changes facts and rules with their exact effect, tries what is not
+meant and what is forbidden, asks something, and recomputes everything to compare.
 """
 
 from __future__ import annotations
@@ -28,8 +29,11 @@ def main() -> None:
     show_idea()
     show_views(database)
     show_transaction(database)
+    show_what_if(database)
+    show_rule_change(database)
     show_query()
     show_refusal(database)
+    show_audit(database)
 
 
 def loaded(materialize: bool) -> deltalog.Database:
@@ -85,6 +89,28 @@ def show_transaction(database: deltalog.Database) -> None:
     console.print(f"[dim]and {len(delta) - len(given) - len(followed)} changes in {others}[/]")
 
 
+def show_what_if(database: deltalog.Database) -> None:
+    chapter("4  What if?", "What if operations might read the papers on the merger?")
+    version = database.version
+    delta = database.what_if(insert={"grant": [("operations", "merger")]})
+    access = changes("would follow", delta.only("access"))
+    audits = changes("and for the auditor", delta.only("readers", "unreadable"))
+    console.print(Columns([access, audits], padding=(0, 6)))
+    assert database.version == version
+    console.print("[dim]Nothing has changed.[/]")
+
+
+def show_rule_change(database: deltalog.Database) -> None:
+    rule = "access(U, D) :- document(D, U)."
+    chapter(
+        "5  A change of rules", "From now on an owner may read her document, whatever else holds:"
+    )
+    console.print(Panel(Text(rule, style="cyan"), border_style="dim", expand=False))
+    delta = database.change_program(f"{PROGRAM.read_text(encoding='utf-8')}\n{rule}\n")
+    console.print(changes("followed", delta))
+    console.print(f"[dim]Only what the rule reaches was looked at: version {database.version}.[/]")
+
+
 def changes(title: str, delta: deltalog.ChangeSet) -> Table:
     listed = table(title)
     for op, relation, row in delta:
@@ -98,7 +124,7 @@ def show_query() -> None:
     everything = loaded(materialize=True)
     rows = loaded(materialize=False).query(question)
     chapter(
-        "4  A query that derives only what it needs",
+        "6  A query that derives only what it needs",
         f"[cyan]? {question}.[/]   " + ", ".join(f"[bold]{title}[/]" for (title,) in rows),
     )
     total = sum(
@@ -113,7 +139,7 @@ def show_query() -> None:
 
 
 def show_refusal(database: deltalog.Database) -> None:
-    chapter("5  A transaction that is refused", "The handbook has an owner already:")
+    chapter("7  A transaction that is refused", "The handbook has an owner already:")
     before = database.facts("grant")
     try:
         with database.transaction() as tx:
@@ -123,6 +149,19 @@ def show_refusal(database: deltalog.Database) -> None:
         console.print(Panel(Text(str(error), style="red"), border_style="dim", expand=False))
     assert database.facts("grant") == before
     console.print("[dim]All of a transaction counts, or nothing: tom has no new grant either.[/]")
+
+
+def show_audit(database: deltalog.Database) -> None:
+    chapter("8  Is it all true?", "Every view recomputed from the base facts, and compared:")
+    differences = database.audit()
+    views = [name for name, known in database.relations.items() if known.kind == "view"]
+    facts = sum(len(database.facts(name)) for name in views)
+    for each in differences:
+        console.print(
+            f"[red]{each.view}: {len(each.missing)} missing, {len(each.excess)} in excess[/]"
+        )
+    if not differences:
+        console.print(f"[green]{len(views)} views with {facts} facts, and no difference.[/]")
     console.print()
 
 

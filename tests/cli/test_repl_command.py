@@ -212,6 +212,7 @@ def test_a_rule_can_be_removed(invoke: Call) -> None:
         ":remove path(X, Y) :- edge(X, Z), path(Z, Y).\n"
         ":remove path(7, 8).\n"
         ":remove path(X, Y) :- edge(Y, X).\n"
+        ":remove edge(1, 2).\n"
         ":remove\n"
         ":facts path\n"
     )
@@ -219,6 +220,7 @@ def test_a_rule_can_be_removed(invoke: Call) -> None:
     assert result.exit_code == 1
     assert "rule `path(X, Y) :- edge(Y, X).` is not known" in result.stderr
     assert "did you mean `path(X, Y) :- edge(X, Y).`?" in result.stderr
+    assert "`-edge(1, 2).` deletes a fact" in result.stderr
     assert "usage: :remove RULE" in result.stderr
     assert result.stdout == "-path(1, 3).\n-path(7, 8).\npath(1, 2).\npath(2, 3).\n"
 

@@ -167,6 +167,23 @@ def test_a_key_that_is_taken_names_the_file(invoke: Call) -> None:
     assert 'pay.csv: the key "ann" of `pay` already has the fact' in result.stderr
 
 
+def test_a_key_that_the_program_has_taken(invoke: Call) -> None:
+    write("keyed.dl", 'base pay(who: str key, much: int).\npay("ann", 1).\np(X) :- pay(X, _).\n')
+    result = invoke("run", "keyed.dl", "--facts", "pay=" + write("pay.csv", "bo,1\n"))
+    assert (result.exit_code, "(2 rows)" in result.stdout) == (0, True)
+    result = invoke("run", "keyed.dl", "--facts", "pay=" + write("pay.csv", "ann,2\n"))
+    assert result.exit_code == 1
+    assert 'pay.csv: the key "ann" of `pay` already has the fact pay("ann", 1)' in result.stderr
+
+
+def test_a_strategy(invoke: Call) -> None:
+    arguments = ("run", "graph.dl", "--facts", "edge=edges.csv", "--strategy")
+    assert invoke(*arguments, "magic").stdout == invoke(*arguments, "path=recompute").stdout
+    result = invoke(*arguments, "path=delta")
+    assert result.exit_code == 1
+    assert "the strategy `delta` does not fit `path`" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

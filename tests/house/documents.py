@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,6 +66,14 @@ def check_block(block: Block, actual: str) -> None:
         block.path.write_text(page, encoding="utf-8")
         block = blocks(block.path)[block.number]
     assert actual == block.text, f"{block.place} should say\n{actual}"
+
+
+def table_rows(path: Path, heading: str) -> Iterator[list[str]]:
+    """The cells of the first table under a heading, without its own heading."""
+    section = path.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    for line in lines[2:]:
+        yield [cell.strip() for cell in line.strip("|").split(" | ")]
 
 
 def check_page(path: Path, expected: str) -> None:

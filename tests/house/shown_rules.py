@@ -24,7 +24,8 @@ def shown_rules(program: Program, words: tuple[str, ...]) -> str:
         case ():
             return _evaluated(program)
         case ("after", name):
-            return _parts(after_pass(deltalog.connect(program=program), name), is_titled=False)
+            parts = after_pass(deltalog.connect(program=program), name)
+            return _parts(parts, is_titled=name == "magic_updates")
         case ("under", strategy, *rest):
             return _maintained(program, strategy, rest)
     raise AssertionError(f"a block of rules says {' '.join(words)}")

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from documents import DOCS, ROOT, Block, blocks, check_block
+from documents import DOCS, ROOT, Block, blocks, check_block, table_rows
+from pictures import images
 from shown_rules import shown_rules
 
 import deltalog
@@ -190,14 +191,6 @@ def test_shell_example(block: Block, tmp_path: Path) -> None:
 # --- tables that must be complete ---------------------------------------------------------------
 
 
-def _rows(path: Path, heading: str) -> Iterator[list[str]]:
-    """The cells of the first table under a heading, without its own heading."""
-    section = path.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    lines = [line for line in section.splitlines() if line.startswith("|")]
-    for line in lines[2:]:
-        yield [cell.strip() for cell in line.strip("|").split(" | ")]
-
-
 def _signatures(text: str) -> set[Signature]:
     """`N, N → N` stands for one signature per numeric type."""
     operands, result = text.split(" → ")
@@ -214,7 +207,7 @@ def _signatures(text: str) -> set[Signature]:
 def test_the_table_of_functions_is_complete_and_right() -> None:
     documented: dict[str, set[Signature]] = {}
     database = deltalog.connect(program="nothing.\n")
-    for _, signatures, example, value in _rows(DOCS / "language.md", "Functions"):
+    for _, signatures, example, value in table_rows(DOCS / "language.md", "Functions"):
         query = parse_query(f"X = {example.strip('`')}")
         operation = query.body[0].right
         assert isinstance(operation, Operation)
@@ -225,7 +218,7 @@ def test_the_table_of_functions_is_complete_and_right() -> None:
 
 
 def test_the_table_of_types_is_complete_and_right() -> None:
-    rows = list(_rows(DOCS / "language.md", "Types"))
+    rows = list(table_rows(DOCS / "language.md", "Types"))
     assert [cells[0].strip("`") for cells in rows] == [*TYPES[:2], "decimal", *TYPES[2:-1]]
     database = deltalog.connect(program="nothing.\n")
     for name, *_, written in rows:
@@ -237,7 +230,7 @@ def test_the_table_of_types_is_complete_and_right() -> None:
 
 def test_the_table_of_limits_is_right() -> None:
     limits = deltalog.Limits()
-    for name, default, _ in _rows(DOCS / "language.md", "Limits"):
+    for name, default, _ in table_rows(DOCS / "language.md", "Limits"):
         assert getattr(limits, name.strip("`")) == float(default.replace(",", ""))
 
 
@@ -272,6 +265,11 @@ def test_links_lead_somewhere(path: Path) -> None:
         assert target.exists(), f"{path.name}: {link}"
         if anchor:
             assert anchor in _anchors(target), f"{path.name}: {link}"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_pictures_exist(path: Path) -> None:
+    assert all(image.exists() for image in images(path))
 
 
 def _anchors(path: Path) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -78,12 +79,29 @@ def test_every_treatment_agrees(permissions: deltalog.Database, treatment: str) 
     assert results == {name: permissions.facts(name) for name in permissions.relations}
 
 
-def test_the_demo_runs_quickly_and_shows_its_five_chapters() -> None:
+def test_its_transactions_can_be_made(permissions: deltalog.Database) -> None:
+    """The last one takes back a part of the first."""
+    lines = (PERMISSIONS / "changes.jsonl").read_text(encoding="utf-8").splitlines()
+    deltas = [permissions.apply(**json.loads(line)) for line in lines]
+    assert all(deltas)
+    assert deltas[1].deleted["unreadable"] == {("merger",)}
+    assert permissions.audit() == ()
+
+
+def test_the_demo_runs_quickly_and_shows_its_chapters() -> None:
     started = time.monotonic()
     done = subprocess.run(
         [sys.executable, EXAMPLES / "demo.py"], capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
     assert time.monotonic() - started < 5
-    for words in ("1  Rules", "2  Views", "+ access(rosa, roadmap)", "40 facts", "error[E0705]"):
+    for words in (
+        *(f"\n{number}  " for number in range(1, 9)),
+        "+ access(rosa, roadmap)",
+        "- unreadable(merger)",
+        "+ access(quin, merger)",
+        "40 facts",
+        "error[E0705]",
+        "no difference",
+    ):
         assert words in done.stdout

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 from documents import DOCS, check_page
 from error_reference import error_reference
+from pictures import PICTURES
 
 
 def test_errors_page() -> None:
@@ -18,3 +19,12 @@ def test_errors_page() -> None:
 def test_cli_page() -> None:
     reference = pytest.importorskip("deltalog.cli.reference", reason="there is no command line")
     check_page(DOCS / "cli.md", reference.reference())
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_picture(name: str) -> None:
+    check_page(DOCS / "pictures" / name, PICTURES[name]())
+
+
+def test_every_picture_is_made_here() -> None:
+    assert {path.name for path in (DOCS / "pictures").iterdir()} == set(PICTURES)

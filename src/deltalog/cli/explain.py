@@ -147,7 +147,8 @@ def explain(
     progress = Progress()
     limits = Limits(rounds_max, facts_max, seconds_max)
     if propagation:
-        _refuse("with --propagation", {"--query": query, "--after": after, "--show": show})
+        others = {"--query": query, "--after": after, "--without": without, "--show": show}
+        _refuse("with --propagation", others)
         settings = Settings(limits, strategy_of(strategy), "reference", not virtual, network_form)
         if changes is not None:
             check_changes(changes, file)

@@ -121,21 +121,15 @@ class Session:
     def remove(self, source: Source) -> ChangeSet:
         """Take rules, or facts of views, out of the program."""
         given = parse(source)
-        known = {print_rule(rule): rule for rule in self._clauses(self.program)}
-        gone = {print_rule(rule): rule for rule in self._clauses(given)}
-        for text in gone.keys() - known.keys():
-            hint = did_you_mean(text, known)
-            raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="rule", name=text, hint=hint)])
-        heads = [rule.head for rule in gone.values() if not rule.body]
-        rules = tuple(rule for rule in self.program.rules if print_rule(rule) not in gone)
-        facts = tuple(fact for fact in self.program.facts if fact not in heads)
+        gone = [*given.rules, *map(Rule, given.facts)]
+        views = [fact for fact in self.program.facts if fact.predicate not in self._base]
+        known = [*self.program.rules, *map(Rule, views)]
+        for rule in gone:
+            if rule not in known:
+                raise _no_rule(rule, known, self._base)
+        rules = tuple(rule for rule in self.program.rules if rule not in gone)
+        facts = tuple(fact for fact in self.program.facts if Rule(fact) not in gone)
         return self._go_over(replace(self.program, rules=rules, facts=facts))
-
-    def _clauses(self, program: Program) -> Iterator[Rule]:
-        yield from program.rules
-        for fact in program.facts:
-            if fact.predicate not in self._base:
-                yield Rule(fact)
 
     def _extended(self, addition: Program) -> ChangeSet:
         """Facts that only need to be inserted, then the rest; if that is refused, they go again."""
@@ -203,6 +197,14 @@ def _without_base_facts(program: Program) -> tuple[Program, dict[str, list[Row]]
         is_stored = relation.kind == "base" and relation.is_declared
         (stored if is_stored else kept).append(fact)
     return replace(program, facts=tuple(kept)), _rows(stored)
+
+
+def _no_rule(rule: Rule, known: Iterable[Rule], base: Relations) -> DataError:
+    text = print_rule(rule)
+    hint = did_you_mean(text, [print_rule(each) for each in known])
+    if rule.head.predicate in base:
+        hint = f"`-{text}` deletes a fact"
+    return DataError([catalogue.UNKNOWN_OPTION.at(None, what="rule", name=text, hint=hint)])
 
 
 def _views(addition: Program) -> set[str]:

@@ -112,7 +112,7 @@ class Network:
 def network(database: Database, flows: Flows | None = None) -> Network:
     """The network of a database; `flows` are those of its last transaction unless given."""
     propagation = database.propagation
-    flowed = propagation.flows if flows is None else flows
+    flowed = (propagation.flows or None) if flows is None else flows
     ran = {node.choice.predicates: node.choice for node in propagation.ran}
     return Network(
         tuple(_node(node, propagation.stored, ran) for node in propagation.nodes),
@@ -145,14 +145,14 @@ def _stage(stage: Stage) -> NetworkStage:
 
 
 _EFFECTS: Mapping[str, Sign] = {
-    "plus": "+",
-    "ins": "+",
-    "minus": "-",
-    "del": "-",
-    "suspect": "-",
-    "touched": "±",
-    "gained": "±",
-    "lost": "±",
+    names.plus(""): "+",
+    names.inserted(""): "+",
+    names.minus(""): "-",
+    names.deleted(""): "-",
+    names.suspect(""): "-",
+    names.touched(""): "±",
+    names.gained(""): "±",
+    names.lost(""): "±",
 }
 _OWN_CHANGES: tuple[tuple[Sign, Callable[[str], str]], ...] = (
     ("+", names.plus),
@@ -163,23 +163,20 @@ _OWN_CHANGES: tuple[tuple[Sign, Callable[[str], str]], ...] = (
 _CHANGES = _OWN_CHANGES[:2]
 
 
-def _arcs(node: Node, flows: Flows) -> Iterator[NetworkArc]:
-    """An arc for every view and what its rules read, the component's own views last."""
+def _arcs(node: Node, flows: Flows | None) -> Iterator[NetworkArc]:
+    """An arc for every view and what its rules read, the component's own views last.
+
+    What flows inside a component goes round and round and is not counted.
+    """
+    members = node.choice.members
     kinds: dict[tuple[str, str], Kind] = {}
     for arc in dependencies(node.choice.rules).arcs:
         pair = arc.body, arc.head
         kinds[pair] = kinds.get(pair, arc.kind) if arc.kind == "positive" else arc.kind
-    for influent, affected in sorted(
-        kinds, key=lambda pair: (pair[0] in node.choice.members, pair)
-    ):
-        pair = influent, affected
-        yield NetworkArc(
-            influent,
-            affected,
-            kinds[pair],
-            tuple(_differentials(node, influent, affected)),
-            flows.get(pair),
-        )
+    for pair in sorted(kinds, key=lambda pair: (pair[0] in members, pair)):
+        is_inside = pair[0] in members
+        flow = None if flows is None or is_inside else flows.get(pair, (0, 0))
+        yield NetworkArc(*pair, kinds[pair], tuple(_differentials(node, *pair)), flow)
 
 
 def _differentials(node: Node, influent: str, affected: str) -> Iterator[ArcDifferential]:
@@ -189,8 +186,9 @@ def _differentials(node: Node, influent: str, affected: str) -> Iterator[ArcDiff
         first = rule.body[0] if rule.body else None
         if not isinstance(first, Atom) or first.predicate not in driving:
             continue
-        effect = _EFFECTS.get(rule.head.predicate.rpartition("__")[2])
-        if effect is None or _affected(rule, node.choice) != affected or _is_net(rule, first):
+        effect = _effect(rule)
+        is_net = _is_net(rule, first, affected)
+        if effect is None or is_net or _affected(rule, node.choice) != affected:
             continue
         yield ArcDifferential(driving[first.predicate], effect, rule)
 
@@ -201,11 +199,17 @@ def _affected(rule: Rule, choice: Choice) -> str | None:
     return max(fitting, key=len, default=None)
 
 
-def _is_net(rule: Rule, first: Atom) -> bool:
+def _effect(rule: Rule) -> Sign | None:
+    made = rule.head.predicate
+    return next((sign for ending, sign in _EFFECTS.items() if made.endswith(ending)), None)
+
+
+def _is_net(rule: Rule, first: Atom, view: str) -> bool:
     """Whether it only turns an estimate into the exact change of the same view."""
-    pieces = {"plus": "ins", "minus": "del"}
-    view, _, made = rule.head.predicate.rpartition("__")
-    return first.predicate == f"{view}__{pieces.get(made)}"
+    return (rule.head.predicate, first.predicate) in (
+        (names.plus(view), names.inserted(view)),
+        (names.minus(view), names.deleted(view)),
+    )
 
 
 # --- the program after one rewrite

@@ -1,0 +1,131 @@
+"""`python -m bench`: measure, show tables and a chart, write pictures and, if asked for, JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from bench.contenders import Gap, unknown_names
+from bench.crossover import crossover
+from bench.follows_change import follows_change
+from bench.measure import BenchError
+from bench.ranked_deletion import ranked_deletion
+from bench.settings import Finding, Progress, Settings
+from bench.single_changes import PLANS, single_changes
+from bench.workloads import NothingFreshError
+
+PARTS: Mapping[str, tuple[str, Callable[[Settings, Progress], Finding]]] = {
+    "single_changes": ("A single change", single_changes),
+    "follows_change": ("The cost follows the change", follows_change),
+    "crossover": ("Where recomputation wins", crossover),
+    "ranked_deletion": ("Deletion by ranks", ranked_deletion),
+}
+RESULTS = Path(__file__).parent / "results"
+WIDTH_MIN = 140
+ALWAYS_MISSING = (
+    Gap("other systems", "only our own engines and strategies are run here, side by side"),
+    Gap("workloads at a scale of 1", "scales are chosen so that the reference engine ends in time"),
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the parts that were asked for; 1 if a claim does not hold, 2 if the question is wrong."""
+    given = _parser().parse_args(arguments)
+    settings = Settings(
+        given.workloads, given.scale, given.changes, given.strategies, given.engines, given.seconds
+    )
+    problems = _problems(settings, given.parts)
+    if problems:
+        print("\n".join(problems), file=sys.stderr)
+        return 2
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = WIDTH_MIN
+    try:
+        findings = _measured(settings, given.parts or tuple(PARTS), console, given.results)
+    except (BenchError, NothingFreshError) as error:
+        print(f"failed: {error}", file=sys.stderr)
+        return 1
+    if given.json:
+        kept = {name: finding.as_json() for name, finding in findings.items()}
+        kept["gaps"] = [[gap.what, gap.why] for gap in _gaps(findings)]
+        kept["python"] = platform.python_version()
+        given.json.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def _measured(
+    settings: Settings, parts: Sequence[str], console: Console, results: Path
+) -> dict[str, Finding]:
+    started = time.monotonic()
+    progress = Progress()
+    findings: dict[str, Finding] = {}
+    results.mkdir(parents=True, exist_ok=True)
+    for name in parts:
+        title, measure = PARTS[name]
+        try:
+            found = measure(settings, progress)
+        finally:
+            progress.clear()
+        findings[name] = found
+        console.rule(f"[bold]{title}", align="left", style="dim")
+        found.show(console)
+        for file, drawn in found.charts().items():
+            (results / file).write_text(drawn, encoding="utf-8")
+            console.print(f"drawn: {file}", style="dim")
+    _show_gaps(_gaps(findings), console)
+    console.print(f"{time.monotonic() - started:.0f} s in all", style="dim")
+    return findings
+
+
+def _gaps(findings: Mapping[str, Finding]) -> list[Gap]:
+    return [*(gap for finding in findings.values() for gap in finding.gaps), *ALWAYS_MISSING]
+
+
+def _show_gaps(gaps: Sequence[Gap], console: Console) -> None:
+    """What could not be measured, gathered by reason."""
+    by_reason: dict[str, list[str]] = {}
+    for gap in gaps:
+        by_reason.setdefault(gap.why, []).append(gap.what)
+    console.rule("[bold]Not measured", align="left", style="dim")
+    for why, what in by_reason.items():
+        console.print(f"[bold]{why}[/]: {'; '.join(what)}")
+
+
+def _problems(settings: Settings, parts: Sequence[str]) -> list[str]:
+    said = unknown_names(settings.strategies, settings.engines)
+    said += [f"unknown part `{p}`: there are {', '.join(PARTS)}" for p in parts if p not in PARTS]
+    for name in settings.workloads:
+        if not any(Settings((name,)).includes(known) for known in PLANS):
+            said.append(f"unknown workload `{name}`: there are {', '.join(PLANS)}")
+    return said
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    add = parser.add_argument
+    add("--parts", type=_names, default=(), metavar="A,B", help=f"of {', '.join(PARTS)}")
+    add("--workloads", type=_names, default=(), metavar="A,B", help=f"of {', '.join(PLANS)}")
+    add("--scale", type=float, help="one scale for everything, instead of one for each workload")
+    add("--changes", type=int, help="transactions of each kind")
+    add("--strategies", type=_names, default=(), metavar="A,B", help="only these")
+    add("--engines", type=_names, default=("reference",), metavar="A,B", help="side by side")
+    add("--seconds", type=float, default=6.0, help="the most for the transactions of one contender")
+    add("--json", type=Path, metavar="FILE", help="also write all figures to a file")
+    add("--results", type=Path, default=RESULTS, metavar="DIR", help="where pictures go")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
