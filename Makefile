@@ -43,6 +43,9 @@ test: lint types imports
 fuzz: setup
 	DELTALOG_FUZZ=1 $(BIN)/pytest tests/properties -n 2 --durations=5
 
+mutants: setup
+	$(BIN)/python tests/mutants/__main__.py
+
 bench: setup
 	$(BIN)/python -m bench
 

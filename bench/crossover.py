@@ -17,7 +17,7 @@ from rich.table import Table
 
 from bench.charts import line_plot
 from bench.contenders import RECOMPUTE, REDERIVE, Contender, Gap
-from bench.figures import compact, percent, ratio
+from bench.figures import NOTHING, compact, percent, ratio
 from bench.measure import UNAVAILABLE, BenchError, Sample, Transaction, run
 from bench.settings import Progress, Settings
 from bench.workloads import Fact, Workload, acyclic_graph, workload
@@ -231,7 +231,10 @@ def _table(curve: Curve) -> Table:
 
 
 def _changes(sweep: Sweep, made: Workload) -> Iterator[tuple[str, float, Transaction]]:
-    """Every mode and share as one transaction, the larger ones containing the smaller."""
+    """Every mode and share as one transaction, the larger ones containing the smaller.
+
+    A share of less than one fact is left out.
+    """
     draw = random.Random(20)
     old = list(made.base[sweep.relation])
     draw.shuffle(old)
@@ -273,6 +276,13 @@ def crossover(settings: Settings, progress: Progress) -> Crossover:
         made = workload(sweep.workload, scale, 1)
         steps = list(_changes(sweep, made))
         warm_up = _warm_up(sweep, made)
+        done = {(mode, share) for mode, share, _ in steps}
+        gaps += [
+            Gap(f"{sweep.workload}: {mode} {percent(share)}", "less than one fact at this scale")
+            for mode in MODES
+            for share in SHARES
+            if (mode, share) not in done
+        ]
         for engine in settings.engines:
             both = [Contender(c.strategy, engine=engine) for c in (REDERIVE, RECOMPUTE)]
             found: dict[str, list[Point]] = {}

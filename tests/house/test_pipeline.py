@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from documents import DOCS
 
 import deltalog
 from deltalog.language.ast import Rule
-from deltalog.rewrites.pipeline import AGGREGATES, MAINTAIN, Pass
+from deltalog.rewrites.pipeline import AGGREGATES, EVERY_PASS, MAINTAIN, Pass
 from deltalog.runtime.propagation import Node
 from deltalog.runtime.strategies import STRATEGIES
 from deltalog.source import Origin
@@ -90,3 +91,10 @@ def test_passes_of_aggregates() -> None:
 
 def test_every_strategy_has_its_passes() -> None:
     assert set(MAINTAIN) == set(STRATEGIES) - {"auto"}
+
+
+def test_the_table_of_passes_is_complete_and_right() -> None:
+    page = (DOCS / "rewrites.md").read_text(encoding="utf-8").split("\n## ")[0]
+    cells = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| [")]
+    told = {name[1:].partition("]")[0]: purpose for name, purpose, _ in cells}
+    assert told == {name: each.purpose for name, each in EVERY_PASS.items()}

@@ -63,7 +63,12 @@ RING = {
     "more": "edge(0, 0). edge(2, 1).",
 }
 WORLDS = {
-    "closure": World(CLOSURE, **RING),
+    "closure": World(
+        CLOSURE,
+        facts="edge(0, 1). edge(1, 2). edge(2, 0). edge(0, 0). edge(1, 0).",
+        start="edge(0, 1). edge(1, 2). edge(0, 0).",
+        more="edge(2, 1).",
+    ),
     "one_way": World(f"{CLOSURE} one_way(X) :- path(X, Y), not path(Y, X).", **RING),
     "non_linear": World(
         f"{EDGE} path(X, Y) :- edge(X, Y). path(X, Y) :- path(X, Z), path(Z, Y).", **RING
@@ -94,7 +99,8 @@ WORLDS = {
         f"""{CLOSURE}
         reach(X, count(), min(Y)) :- path(X, Y).
         weight(sum(N)) :- reach(_, N, _).
-        best(X) :- reach(X, N, _), weight(W), N + N >= W.""",
+        best(X) :- reach(X, N, _), weight(W), N + N >= W.
+        hops(X, count(), max(Y)) :- path(X, Y), path(Y, _).""",
         **RING,
     ),
     "wildcards": World(

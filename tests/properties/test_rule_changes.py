@@ -296,6 +296,14 @@ PAIRS: dict[str, tuple[str, str]] = {
         f"{EDGE}{CLOSURE} reach(X, count()) :- path(X, Y). top(max(N)) :- reach(_, N).",
         f"{EDGE}{CLOSURE} reach(X, sum(Y)) :- path(X, Y). top(max(N)) :- reach(_, N).",
     ),
+    "an aggregate ranges over another column": (
+        f"{EDGE} total(sum(X)) :- edge(X, _). low(min(X)) :- edge(X, _).",
+        f"{EDGE} total(sum(X)) :- edge(_, X). low(min(X)) :- edge(_, X).",
+    ),
+    "a maximum becomes a count": (
+        f"{EDGE} end(X, max(Y)) :- edge(X, Y).",
+        f"{EDGE} end(X, count()) :- edge(X, Y).",
+    ),
     "an aggregate gets company": (
         f"{EDGE} rank(X, count()) :- edge(X, Y).",
         f"{EDGE} rank(X, count()) :- edge(X, Y). rank(X, 0) :- edge(_, X), not edge(X, _).",
