@@ -33,6 +33,11 @@ class Terminal:
             if select.select([self._file], [], [], 0.1)[0]:
                 self.shown += self._read()
 
+    def wait_for_prompt(self) -> None:
+        """An interrupt just before Python waits for a key is noticed only with the next key."""
+        while not self.shown.endswith("deltalog> "):
+            self.shown += self._read()
+
     def type(self, words: str) -> None:
         self.shown = ""
         os.write(self._file, words.encode())
@@ -63,6 +68,8 @@ def test_a_session() -> None:
     terminal.wait_for("nothing changes")
     terminal.type("? pth(1).\n")
     terminal.wait_for("\x1b[1;31merror[E0203]")
+    terminal.wait_for("`path`?")
+    terminal.wait_for_prompt()
     terminal.type("half(\x03")
     terminal.wait_for("interrupted")
     terminal.type(":quit\n")

@@ -5,11 +5,15 @@ from __future__ import annotations
 import inspect
 
 import pytest
-from documents import DOCS, table_rows
+from documents import DOCS, blocks, table_rows
 
 import deltalog
+from deltalog.language.printer import print_rule
+from deltalog.plan.text import plan_text
 from deltalog.rewrites.unfold import RULES_MAX
+from deltalog.runtime.fixpoint import lowered
 from deltalog.runtime.propagation import MUCH_MIN, MUCH_SHARE
+from deltalog.runtime.rule_changes import guarded_program
 from deltalog.runtime.strategies import STRATEGIES
 
 PROPAGATION = DOCS / "propagation.md"
@@ -60,6 +64,30 @@ def test_figures_are_those_of_the_code() -> None:
 def test_every_strategy_has_a_section() -> None:
     page = PROPAGATION.read_text(encoding="utf-8")
     assert all(f"\n## {name}\n" in page for name in STRATEGIES)
+
+
+def _text_block(start: str) -> str:
+    return next(b.text for b in blocks(PROPAGATION) if b.language == "text" and start in b.text)
+
+
+def test_overlays_look_like_that() -> None:
+    links = next(b.text for b in blocks(PROPAGATION) if b.language == "deltalog")
+    (node,) = deltalog.connect(program=links).propagation.nodes
+    plans, _ = lowered(node.stages, node.program.overlays)
+    shown = "".join(plan_text(part) for part in plans if isinstance(part, tuple))
+    assert _text_block("match [edge").strip() in shown
+
+
+def test_guarded_rules_look_like_that() -> None:
+    base = "base edge(src: int, dst: int). base road(src: int, dst: int). "
+    old, new = (
+        deltalog.connect(program=base + rule).model
+        for rule in ("path(X, Y) :- edge(X, Y).", "path(X, Y) :- road(X, Y).")
+    )
+    both = guarded_program(old, new)
+    assert both is not None
+    shown = "".join(f"{print_rule(rule)}\n" for rule in both.program.rules)
+    assert shown == _text_block("rules__old")
 
 
 def test_the_table_of_arguments_is_complete_and_right() -> None:

@@ -1,93 +1,114 @@
-"""A check on the tests: break one place at a time, and see that they notice. `make mutants`
+"""The test of the tests: break the source in one place at a time; some test must fail every time.
 
-Each mutant is one replacement in one source file, applied to a copy of the package in a temporary
-folder; the repository is never touched. A mutant that survives, or whose text is no longer there,
-fails the run.
+    make mutants                    all of them
+    python tests/mutants WORD …     those whose name or file contains one of the words
+
+Each mutant is made in a copy of the package, which the tests import instead; the sources are not
+touched. First the tests must pass on a copy without a mutant, or a failure would show nothing.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
+from table import MUTANTS, Mutant
 
-ROOT = Path(__file__).parents[2]
-QUICK = (
-    "tests/conformance",
-    "tests/properties/test_exhaustive.py",
-    "tests/unit/test_case_files.py",
-)
-SECONDS_MAX = 300
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "deltalog"
+WORKERS = 2
+SECONDS_MAX = 600
+FAILED = re.compile(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Mutant:
-    name: str
-    file: str
-    before: str
-    after: str
-    tests: tuple[str, ...] = QUICK
+class Result:
+    mutant: str
+    outcome: str
+    noticed: str
+    seconds: float
+
+    @property
+    def is_good(self) -> bool:
+        return self.outcome == "killed"
+
+    def __str__(self) -> str:
+        return f"{self.outcome:9} {self.seconds:5.1f} s  {self.mutant:64} {self.noticed}"
 
 
-def mutants() -> list[Mutant]:
-    text = (Path(__file__).parent / "mutants.toml").read_text(encoding="utf-8")
-    return [
-        Mutant(
-            name, entry["file"], entry["before"], entry["after"], tuple(entry.get("tests", QUICK))
+def tested(arguments: Iterable[str], mutant: Mutant | None) -> subprocess.CompletedProcess[str]:
+    """Run the tests on a copy of the package, with the mutant in it."""
+    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
+        copy = Path(folder) / "deltalog"
+        shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        if mutant is not None:
+            path = copy / mutant.file
+            text = path.read_text(encoding="utf-8")
+            path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+        environment = {**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
+        environment.pop("DELTALOG_FUZZ", None)
+        where = "import deltalog; print(deltalog.__file__)"
+        found = subprocess.run(
+            [sys.executable, "-c", where], env=environment, capture_output=True, text=True
         )
-        for name, entry in tomllib.loads(text).items()
-    ]
+        if found.returncode == 0 and folder not in found.stdout:
+            raise SystemExit(f"the tests would import {found.stdout.strip()}, not the copy")
+        return subprocess.run(
+            [sys.executable, "-m", "pytest", "--exitfirst", "--tb=no", "-rfE", *arguments],
+            cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS_MAX,
+        )  # fmt: skip
 
 
-def outcome(mutant: Mutant, is_mutant: bool = True) -> str:
-    """`killed`, `survived`, or what is wrong with the mutant itself."""
-    with tempfile.TemporaryDirectory() as folder:
-        package = Path(folder) / "deltalog"
-        shutil.copytree(ROOT / "src" / "deltalog", package)
-        path = package / mutant.file
-        source = path.read_text(encoding="utf-8")
-        if is_mutant and source.count(mutant.before) != 1:
-            return f"its text occurs {source.count(mutant.before)} times"
-        if is_mutant:
-            path.write_text(source.replace(mutant.before, mutant.after), encoding="utf-8")
-        environment = os.environ | {"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, "-m", "pytest", "-x", "-n", "2", *mutant.tests]
-        try:
-            run = subprocess.run(
-                command, cwd=ROOT, env=environment, capture_output=True, timeout=SECONDS_MAX
-            )
-        except subprocess.TimeoutExpired:
-            return "killed (it never ended)"
-        return "survived" if run.returncode == 0 else "killed"
+def tried(mutant: Mutant) -> Result:
+    """Killed by a test, survived, lost (the text is gone) or stuck."""
+    started = time.monotonic()
+    source = (PACKAGE / mutant.file).read_text(encoding="utf-8")
+    if source.count(mutant.old) != 1:
+        found = source.count(mutant.old)
+        return Result(mutant.name, "lost", f"{mutant.file}: found {found} times", 0.0)
+    try:
+        done = tested(mutant.tests, mutant)
+    except subprocess.TimeoutExpired:
+        return Result(mutant.name, "stuck", "", time.monotonic() - started)
+    seconds = time.monotonic() - started
+    if done.returncode == 0:
+        return Result(mutant.name, "SURVIVED", " ".join(mutant.tests), seconds)
+    failed = FAILED.search(done.stdout)
+    if done.returncode != 1 or failed is None:
+        return Result(mutant.name, "unclear", (done.stdout + done.stderr)[-300:], seconds)
+    return Result(mutant.name, "killed", failed[1].rpartition("/")[2], seconds)
 
 
-def main() -> int:
-    console = Console()
-    chosen = [m for m in mutants() if not sys.argv[1:] or m.name in sys.argv[1:]]
-    table = Table("mutant", "file", "outcome")
-    failures = 0
-    untouched = Mutant("untouched", "__init__.py", "import", "import")
-    if outcome(untouched, is_mutant=False) != "survived":
-        console.print("the tests fail without any mutant: nothing can be learnt")
+def main(words: list[str]) -> int:
+    chosen = [m for m in MUTANTS if not words or any(w in m.name or w in m.file for w in words)]
+    selections = sorted({mutant.tests for mutant in chosen})
+    files = sorted({tests[0] for tests in selections})
+    print(f"{len(chosen)} mutants; first the tests without one", flush=True)
+    started = time.monotonic()
+    control = tested([*files, "-n", str(WORKERS)], None)
+    if control.returncode != 0:
+        print(control.stdout[-2000:], control.stderr[-2000:])
+        print("the tests fail without a mutant: nothing can be learnt from them")
         return 1
-    with console.status("mutating ..."):
-        for mutant in chosen:
-            result = outcome(mutant)
-            failures += not result.startswith("killed")
-            console.print(f"{mutant.name}: {result}")
-            table.add_row(mutant.name, mutant.file, result)
-    console.print(table)
-    console.print(f"{len(chosen) - failures} of {len(chosen)} mutants killed")
-    return 1 if failures else 0
+    print(f"passed    {time.monotonic() - started:5.1f} s", flush=True)
+    results = []
+    with ThreadPoolExecutor(WORKERS) as pool:
+        for result in pool.map(tried, chosen):
+            print(result, flush=True)
+            results.append(result)
+    bad = [result for result in results if not result.is_good]
+    print(f"{len(results) - len(bad)} of {len(results)} killed")
+    return 1 if bad else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -24,6 +24,7 @@ import deltalog
 from deltalog import ChangeSet
 from deltalog.language.ast import Constant, Program, Row
 from deltalog.language.parser import parse_text
+from deltalog.runtime import propagation
 from treatments import PROPER_UPKEEP, Facts, Upkeep, contents, difference, naive
 
 Fact = tuple[str, Row]
@@ -244,3 +245,12 @@ def test_every_sequence(world: str, upkeep: str) -> None:
 )
 def test_every_transaction(world: str, upkeep: str) -> None:
     walked(world, upkeep, transactions)
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_every_transaction_if_auto_often_starts_afresh(
+    world: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What counts as much is so little that recomputation and maintenance take turns."""
+    monkeypatch.setattr(propagation, "MUCH_MIN", 2)
+    walked(world, "auto-stored", transactions)

@@ -23,6 +23,7 @@ from deltalog.rewrites import names
 from deltalog.rewrites.aggregate_changes import aggregate_changes
 from deltalog.rewrites.delta_rules import delta_rules, unstratified_cycle
 from deltalog.rewrites.desugar import desugar, desugar_query
+from deltalog.rewrites.group_state import fold_changes, group_state, is_foldable
 from deltalog.rewrites.magic_sets import asked_rules, magic_sets
 from deltalog.rewrites.magic_updates import magic_updates
 from deltalog.rewrites.maintenance_rules import maintenance_rules, suspect_rules
@@ -192,6 +193,18 @@ def _aggregates(program: Program) -> str:
     return _text(made for rule in rules for made in aggregate_changes(rule, unchanged, names.new))
 
 
+def _group_state(program: Program) -> str:
+    """Every aggregate as group state, and how that state changes."""
+    shown = []
+    for rule in (rule for rule in _core(program).rules if rule.is_aggregate):
+        made = group_state(rule)
+        shown.append(_text(made))
+        for state in made:
+            if is_foldable(state):
+                shown.append(f"% its change\n{_text(fold_changes(state, unchanged, names.new))}")
+    return "\n\n".join(shown)
+
+
 def _recomputed(program: Program) -> str:
     return _text(recomputation(_core(program).rules))
 
@@ -200,6 +213,7 @@ REWRITES = {
     "aggregate_changes": _aggregates,
     "delta_rules": _delta,
     "desugar": _desugared,
+    "group_state": _group_state,
     "magic_sets": _magic,
     "magic_updates": _magic_updates,
     "maintenance_rules": _maintenance,

@@ -197,6 +197,18 @@ def test_inserting_a_second_fact_for_a_key_changes_nothing(db: Database, rows: R
     assert contents(db) == before
 
 
+def test_a_key_that_another_transaction_has_taken_meanwhile_is_noticed(db: Database) -> None:
+    first, second = db.transaction(), db.transaction()
+    first.insert("salary", [("bob", 1)])
+    second.insert("salary", [("bob", 2)])
+    first.commit()
+    before = contents(db)
+    with pytest.raises(DataError) as caught:
+        second.commit()
+    assert caught.value.codes == ("E0705",)
+    assert contents(db) == before
+
+
 def test_inserting_the_very_fact_that_has_the_key_is_no_conflict(db: Database) -> None:
     with db.transaction() as tx:
         tx.insert("salary", [("ann", 5), ("bob", 1), ("bob", 1)])

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from fractions import Fraction
 from typing import Any
 
 from deltalog.language.ast import Constant, Value
@@ -68,6 +69,8 @@ def print_value(value: Value, type_: str | None = None) -> str:
             return f'date"{value.isoformat()}"'
         case Decimal():
             return f'decimal"{value:f}"'
+        case Fraction():
+            return f'exact"{value}"'
         case _:
             return repr(value)
 

@@ -30,14 +30,14 @@ from deltalog.language.ast import Atom, Program, Query, Row, Variable
 from deltalog.language.parser import parse, parse_query
 from deltalog.rewrites.desugar import fact_rows
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.evaluation import Difference, create, evaluate, recomputed
+from deltalog.runtime.evaluation import Difference, create, evaluate, rebuild, recomputed
 from deltalog.runtime.fixpoint import Watch
-from deltalog.runtime.limits import Limits
+from deltalog.runtime.limits import UNLIMITED, Limits
 from deltalog.runtime.model import Model, Options, make_model
 from deltalog.runtime.propagation import Propagation, propagated
 from deltalog.runtime.queries import answer
 from deltalog.runtime.rows import Rows
-from deltalog.runtime.rule_changes import NEW, OLD, base_change, guarded_program
+from deltalog.runtime.rule_changes import NEW, OLD, base_change, guarded_program, to_rebuild
 from deltalog.runtime.transaction import Transaction
 from deltalog.source import Source
 
@@ -201,7 +201,7 @@ class Database:
         self, new: Model, guarded: CheckedProgram, base: ChangeSet, is_committed: bool
     ) -> ChangeSet:
         """Propagate the change of rules through both programs at once."""
-        both = make_model(guarded, Options())
+        both = make_model(guarded, Options(is_migration=True))
         known = self.model.stored | both.stored
         extra = {n: both.relations[n] for n in both.stored if n not in self.model.stored}
         self.propagation.drop()
@@ -212,9 +212,10 @@ class Database:
         try:
             with propagated(migration, base + guards, self.limits, self.watch) as outcome:
                 change = base + outcome.views(both.views)
+                self.statistics = outcome.statistics
                 if is_committed:
                     outcome.apply()
-                    self.model = new
+                    self._settle(new, migration)
                     self.version += 1
         finally:
             migration.drop()
@@ -222,6 +223,14 @@ class Database:
                 self.engine.drop(name)
             self.propagation = Propagation(self.engine, self.model)
         return change
+
+    def _settle(self, new: Model, migration: Propagation) -> None:
+        """Take over the new model, and compute anew what the migration did not keep."""
+        reached = {name for node in migration.ran for name in node.choice.predicates}
+        stale = to_rebuild(self.model, new, reached)
+        create(self.engine, {name: new.relations[name] for name in new.stored})
+        self.model = new
+        rebuild(self.engine, new, stale, UNLIMITED, self.watch)
 
     def _replace(self, new: Model, base: ChangeSet, is_committed: bool) -> ChangeSet:
         """Evaluate the new program from scratch, and compare."""
@@ -242,6 +251,7 @@ class Database:
         )
         if is_committed:
             self.model, self.engine, self.propagation = new, made.engine, made.propagation
+            self.statistics = made.statistics
             self.version += 1
         return change
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from deltalog.analysis.columns import Relation
+from deltalog.analysis.relevance import needed_rules
 from deltalog.analysis.stratification import component_partition
 from deltalog.engines.base import Engine
 from deltalog.engines.reference.engine import ReferenceEngine
@@ -27,9 +28,20 @@ def evaluate(
     engine: Engine, model: Model, limits: Limits, watch: Watch | None = None
 ) -> Statistics:
     """Compute every stored view; virtual ones that they use exist only meanwhile."""
-    rules = model.evaluation_rules()
+    return rebuild(engine, model, frozenset(model.stored_views()), limits, watch)
+
+
+def rebuild(
+    engine: Engine,
+    model: Model,
+    views: frozenset[str],
+    limits: Limits,
+    watch: Watch | None = None,
+) -> Statistics:
+    """Compute some stored views anew from the other stored relations."""
+    rules = needed_rules(model.rules, views, model.stored - views)
     transient = {rule.head.predicate for rule in rules} - model.stored
-    for name in model.stored_views():
+    for name in views:
         engine.clear(name)
     create(engine, {name: model.relations[name] for name in transient})
     try:

@@ -18,6 +18,10 @@ class Limits:
     seconds_max: float = 3_600.0
 
 
+UNLIMITED = Limits(10**12, 10**15, float("inf"))
+"""For what must not stop half-way, and is known to end."""
+
+
 @dataclass
 class Meter:
     """What one evaluation has used so far, checked after every round."""

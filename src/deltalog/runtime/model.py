@@ -16,7 +16,6 @@ from deltalog.analysis.columns import (
     nullable_variables,
     term_is_nullable,
 )
-from deltalog.analysis.relevance import needed_rules
 from deltalog.checks.program import CheckedProgram
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
@@ -43,6 +42,7 @@ class Options:
     per_view: Mapping[str, str] = field(default_factory=dict)
     network: OneOf["bushy", "flat"] = "bushy"
     is_nervous: bool = False
+    is_migration: bool = False  # old and new rules at once: no ranks and no group state to trust
 
     @classmethod
     def of(
@@ -55,6 +55,11 @@ class Options:
             hint = "a network is `bushy` or `flat`"
             raise DataError(
                 [catalogue.UNKNOWN_OPTION.at(None, what="network", name=network, hint=hint)]
+            )
+        if nervous and default != "differencing":
+            reason = "only `differencing` has a nervous form"
+            raise DataError(
+                [catalogue.STRATEGY_MISFIT.at(None, strategy=default, name="*", reason=reason)]
             )
         return cls(materialize, known_strategy(default), per_view, network, nervous)  # type: ignore[arg-type]
 
@@ -90,10 +95,6 @@ class Model:
 
     def stored_views(self) -> tuple[str, ...]:
         return tuple(sorted(n for n in self.stored if self.relations[n].kind == "view"))
-
-    def evaluation_rules(self) -> tuple[Rule, ...]:
-        """The rules that stored views depend on, directly or through virtual ones."""
-        return needed_rules(self.rules, self.stored)
 
 
 def make_model(checked: CheckedProgram, options: Options) -> Model:
@@ -149,7 +150,7 @@ def _chosen(
         asked = dict(options.per_view) | {rule.head.predicate: "delta" for rule in made}
         choices = choose(core.rules, stored, options.strategy, asked)
     grouped = [c for c in choices if _keeps_groups(c, stored, known)]
-    if grouped:
+    if grouped and not options.is_migration:
         core, stored, choices = _with_group_state(core, stored, options, grouped, choices)
     if options.network == "flat":
         choices = _flattened(choices)
@@ -191,7 +192,7 @@ def _with_group_state(
         core,
         stored,
         tuple(
-            replace(choice, reason=before[choice.predicates[0]].reason, is_auto=False)
+            replace(choice, reason="it is read off its group state", is_auto=False)
             if choice.predicates[0] in replaced
             else before.get(choice.predicates[0], replace(choice, reason="from group state"))
             for choice in choose(core.rules, stored, options.strategy, asked)

@@ -68,6 +68,7 @@ class Building:
     stored: Set[str]
     is_strict: bool = True
     is_in_place: bool = False
+    has_ranks: bool = True
     askable: dict[str, list[Rule]] = field(default_factory=dict)
     overlays: dict[str, Overlay | str] = field(default_factory=dict)
     answered: list[OnDemand] = field(default_factory=list)
@@ -222,6 +223,7 @@ class Building:
         """Ranks help recursion, and need everything the component reads to be at hand."""
         return (
             choice.is_recursive
+            and self.has_ranks
             and choice.strategy == "rederive"
             and _read_by(choice.rules) <= self.stored
         )
@@ -337,7 +339,11 @@ class Propagation:
         self.ran: list[Node] = []
         self._changes = self._create_changes()
         self._building = building = Building(
-            model.relations, model.stored, not model.options.is_nervous, model.is_in_place
+            model.relations,
+            model.stored,
+            is_strict=not model.options.is_nervous,
+            is_in_place=model.is_in_place,
+            has_ranks=not model.options.is_migration,
         )
         self.nodes = tuple(self._install(each, building.add(each)) for each in model.choices)
         self._fresh: dict[Node, Node] = {}

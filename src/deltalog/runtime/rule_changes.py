@@ -17,7 +17,7 @@ and compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import replace
 
 from deltalog.analysis.columns import Relation, Storage, relations
@@ -25,6 +25,7 @@ from deltalog.analysis.stratification import stratification
 from deltalog.checks.program import CheckedProgram
 from deltalog.language.ast import Atom, Declaration, Program, Row, Rule
 from deltalog.rewrites.desugar import fact_rows
+from deltalog.rewrites.names import is_generated
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.model import Model
 
@@ -82,6 +83,31 @@ def _declarations(old: Model, new: Model) -> Iterable[Declaration]:
                 storage: Storage = "materialized" if name in model.stored else "virtual"
                 kept = storage if relation.kind == "view" else None
                 yield Declaration(relation.kind, name, relation.columns, kept)
+
+
+def to_rebuild(old: Model, new: Model, reached: Set[str]) -> frozenset[str]:
+    """Stored relations that a migration leaves behind the state or the order they should have.
+
+    Helpers (group state) are not maintained by it, so those of views that it reached are computed
+    anew, and those of changed rules. And where components have grown together, the ranks of their
+    facts tell nothing about each other any more.
+    """
+    before, after = _all_rules(old.checked), _all_rules(new.checked)
+    changed = {rule.head.predicate for rule in set(before) ^ set(after)}
+    helpers = {
+        name
+        for name in new.stored
+        if is_generated(name)
+        and (name not in old.stored or name.split("__")[0] in changed | reached)
+    }
+    grown = {
+        name
+        for choice in new.choices
+        if choice.is_recursive and not any(choice.members <= c.members for c in old.choices)
+        for name in choice.predicates
+        if name in new.stored
+    }
+    return frozenset(helpers | grown)
 
 
 def base_change(old: Model, new: Model, facts: dict[str, set[Row]]) -> ChangeSet:

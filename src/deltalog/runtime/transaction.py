@@ -21,7 +21,7 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Column, Row, Value
-from deltalog.language.values import TYPE_HINTS, VALUE_ERRORS, canonical, print_value
+from deltalog.language.values import VALUE_ERRORS, canonical, print_value
 from deltalog.runtime.changes import ChangeSet
 
 Contains = Callable[[str, Row], bool]
@@ -62,10 +62,21 @@ def _checked_value(value: Any, column: Column, relation: Relation) -> Value:
                     column=column.name,
                     name=relation.name,
                     type=column.type,
-                    hint=None if value is None else TYPE_HINTS.get(str(column.type)),
+                    hint=None if value is None else _PYTHON_HINTS[str(column.type)],
                 )
             ]
         ) from None
+
+
+_PYTHON_HINTS = {
+    "int": "give an int of at most 64 bits",
+    "float": "give a finite float",
+    "str": "give a str",
+    "bool": "give True or False",
+    "date": "give a datetime.date",
+    "timestamp": "give a datetime.datetime",
+    "decimal": "give a decimal.Decimal; it has at most 20 digits before the point and 18 after it",
+}
 
 
 def _wrong_arity(relation: Relation, row: str, has: str, hint: str | None) -> Diagnostic:

@@ -1,0 +1,412 @@
+"""The mutants: each breaks one place of the source, and some test must notice.
+
+A mutant is one textual replacement. `tests` are the arguments for pytest that should be enough; none
+of them compares the text of rewritten rules, which every change of a rewrite would break.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SEQUENCES = "tests/properties/test_exhaustive.py"
+PROGRAMS = "tests/conformance/test_programs.py"
+PAIRS = "tests/properties/test_rule_changes.py"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """What is broken, and how."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+def _sequences(which: str) -> tuple[str, ...]:
+    return (SEQUENCES, "-k", which)
+
+
+_ROUND = """
+            (plan.head, row)
+            for number, plan in enumerate(part.plans)
+            for row in self.interpreter.fire(plan, part, number)
+        """
+
+MUTANTS = (
+    # --- states and propagation rules
+    Mutant(
+        "no effectiveness test",
+        "rewrites/propagation_rules.py",
+        "    if needs_test:\n",
+        "    if False:\n",
+        _sequences("closure and magic"),
+    ),
+    Mutant(
+        "no effectiveness test for projections",
+        "rewrites/propagation_rules.py",
+        "needs_test = not (is_alone and is_injective(rule))",
+        "needs_test = not is_alone",
+        _sequences("algebra and magic"),
+    ),
+    Mutant(
+        "no effectiveness test for unions",
+        "rewrites/propagation_rules.py",
+        "needs_test = not (is_alone and is_injective(rule))",
+        "needs_test = not is_injective(rule)",
+        _sequences("algebra and magic"),
+    ),
+    Mutant(
+        "insertions propagated in the old state",
+        "rewrites/propagation_rules.py",
+        "yield _derived(rule, position, True, names.new, unchanged, needs_test)",
+        "yield _derived(rule, position, True, unchanged, names.new, needs_test)",
+        _sequences("closure and magic"),
+    ),
+    Mutant(
+        "deletions propagated in the new state",
+        "rewrites/propagation_rules.py",
+        "yield _derived(rule, position, False, unchanged, names.new, needs_test)",
+        "yield _derived(rule, position, False, names.new, names.new, needs_test)",
+        _sequences("algebra and magic"),
+    ),
+    Mutant(
+        "a negation with a wildcard is not asked again",
+        "rewrites/states.py",
+        "return (delta, in_state(literal, after))",
+        "return (delta,)",
+        _sequences("wildcards"),
+    ),
+    Mutant(
+        "a negated literal changes the same way",
+        "rewrites/states.py",
+        "change = plus if truth == isinstance(literal, Atom) else minus",
+        "change = plus if truth else minus",
+        _sequences("one_way"),
+    ),
+    Mutant(
+        "deletions stay in the new state",
+        "rewrites/transition_rules.py",
+        "(Atom(predicate, variables), Negation(Atom(names.minus(predicate), variables))),",
+        "(Atom(predicate, variables),),",
+        _sequences("one_way and demand"),
+    ),
+    Mutant(
+        "the new state of a stored relation is its old one",
+        "runtime/propagation.py",
+        "self.overlays[names.new(name)] = Overlay(name, names.minus(name), names.plus(name))",
+        "self.overlays[names.new(name)] = name",
+        _sequences("closure and stored"),
+    ),
+    # --- questions and soft stratification
+    Mutant(
+        "the answers to questions in the lowest stratum",
+        "runtime/propagation.py",
+        "stratum = strata.stratum_of[names.source(rule.head.predicate)]",
+        "stratum = strata.stratum_of.get(rule.head.predicate, 0)",
+        _sequences("one_way and virtual"),
+    ),
+    Mutant(
+        "the soft consequence operator never goes back",
+        "runtime/fixpoint.py",
+        "        if installed.is_soft:\n            number = 0\n",
+        "",
+        _sequences("closure and virtual"),
+    ),
+    Mutant(
+        "a partition is never soft",
+        "runtime/fixpoint.py",
+        "if (_read(stage, overlays) | defined) & later:",
+        "if False:",
+        _sequences("closure and virtual"),
+    ),
+    Mutant(
+        "an aggregate forgets variables it ranges over",
+        "rewrites/magic_sets.py",
+        "if rule.is_aggregate or name in needed",
+        "if name in needed",
+        _sequences("aggregates and magic"),
+    ),
+    Mutant(
+        "a view that is rederived on demand is not asked for its new state",
+        "rewrites/rederive_on_demand.py",
+        "for state in (names.new, names.kept)}",
+        "for state in (names.kept,)}",
+        _sequences("closure and demand"),
+    ),
+    # --- maintenance rules
+    Mutant(
+        "nothing is rederived",
+        "rewrites/maintenance_rules.py",
+        "        *(made for rule in rules for made in rederivation_rules(rule)),\n",
+        "",
+        _sequences("algebra or non_linear"),
+    ),
+    Mutant(
+        "rederived from the old state",
+        "rewrites/maintenance_rules.py",
+        "body = (estimate, *(in_state(literal, names.new) for literal in rule.body))",
+        "body = (estimate, *rule.body)",
+        _sequences("closure and (rederive or demand)"),
+    ),
+    Mutant(
+        "deletions estimated in the new state",
+        "rewrites/maintenance_rules.py",
+        "yield _made(rule, head, (*delta, *_rest(rule, position, unchanged)))",
+        "yield _made(rule, head, (*delta, *_rest(rule, position, names.new)))",
+        _sequences("algebra and (rederive or demand)"),
+    ),
+    Mutant(
+        "insertions joined with the old state",
+        "rewrites/maintenance_rules.py",
+        "yield _made(rule, head, (*delta, *_rest(rule, position, names.new), kept))",
+        "yield _made(rule, head, (*delta, *_rest(rule, position, unchanged), kept))",
+        _sequences("algebra and (rederive or demand)"),
+    ),
+    Mutant(
+        "only what is kept is inserted",
+        "rewrites/maintenance_rules.py",
+        "kept = Negation(Atom(names.kept(rule.head.predicate), rule.head.arguments))",
+        "kept = Atom(names.kept(rule.head.predicate), rule.head.arguments)",
+        _sequences("closure and (rederive or demand)"),
+    ),
+    Mutant(
+        "what comes in again is reported as new",
+        "rewrites/maintenance_rules.py",
+        "(ins, Negation(held)), origin, leads=True)",
+        "(ins,), origin, leads=True)",
+        _sequences("(closure or algebra) and (rederive or demand)"),
+    ),
+    Mutant(
+        "what is rederived is reported as gone",
+        "rewrites/maintenance_rules.py",
+        "(lost, Negation(ins), Negation(red))",
+        "(lost, Negation(ins))",
+        _sequences("closure and (rederive or demand)"),
+    ),
+    # --- deletion by rank
+    Mutant(
+        "a fact supports itself",
+        "engines/interpreter.py",
+        "stored.rank(row) < self.rank_limit",
+        "stored.rank(row) <= self.rank_limit",
+        _sequences("closure and rederive"),
+    ),
+    Mutant(
+        "ranks are ignored",
+        "engines/interpreter.py",
+        "[row for row in rows if stored.rank(row) < self.rank_limit]",
+        "rows",
+        _sequences("closure and rederive"),
+    ),
+    Mutant(
+        "suspects are examined in no order",
+        "engines/interpreter.py",
+        "rank, number, row = heapq.heappop(waiting)",
+        "rank, number, row = waiting.pop()",
+        _sequences("rederive"),
+    ),
+    Mutant(
+        "support is looked for in the old state",
+        "plan/ranked_deletion.py",
+        "state = component.kept if name in members else component.new",
+        "state = component.kept if name in members else str",
+        _sequences("closure and rederive"),
+    ),
+    Mutant(
+        "derived facts are appended in the wrong order",
+        "runtime/propagation.py",
+        "for made, row in list(self.engine.history(list(owner))):",
+        "for made, row in reversed(list(self.engine.history(list(owner)))):",
+        _sequences("(closure or non_linear) and rederive"),
+    ),
+    # --- delta rules
+    Mutant(
+        "a projection forgets matches that come in",
+        "rewrites/delta_rules.py",
+        "    yield _made(rule, still, _minus(q), _plus(other), *tests)\n",
+        "",
+        _sequences("algebra and delta"),
+    ),
+    Mutant(
+        "a projection forgets matches that stay",
+        "rewrites/delta_rules.py",
+        "    yield _made(rule, still, _minus(q), other, Negation(_minus(other)), *tests)\n",
+        "",
+        _sequences("algebra and delta"),
+    ),
+    Mutant(
+        "the misprint in the rules of difference",
+        "rewrites/delta_rules.py",
+        "yield _made(rule, _minus(rule.head), _plus(r), q)",
+        "yield _made(rule, _minus(rule.head), _minus(r), q)",
+        _sequences("wildcards and delta"),
+    ),
+    Mutant(
+        "a join forgets that both sides may change",
+        "rewrites/delta_rules.py",
+        "        yield _made(rule, head, change(q), change(r))\n",
+        "",
+        _sequences("algebra and delta"),
+    ),
+    Mutant(
+        "a union forgets that both sides may go",
+        "rewrites/delta_rules.py",
+        "        yield _made(rule, _minus(head), _minus(q), _minus(r))\n",
+        "",
+        _sequences("algebra and delta"),
+    ),
+    Mutant(
+        "a join that projects is taken for one that does not",
+        "rewrites/normalize.py",
+        "return set(_bound(body)) <= in_head",
+        "return True",
+        _sequences("algebra and delta"),
+    ),
+    # --- partial differentials
+    Mutant(
+        "always nervous",
+        "rewrites/partial_differentials.py",
+        "against = (held, holds) if is_strict else (loss, gain)",
+        "against = (loss, gain)",
+        _sequences("algebra and differencing"),
+    ),
+    Mutant(
+        "differentials in the wrong states",
+        "rewrites/partial_differentials.py",
+        "for truth, state in ((True, names.new), (False, unchanged)):",
+        "for truth, state in ((True, unchanged), (False, names.new)):",
+        _sequences("algebra and differencing"),
+    ),
+    Mutant(
+        "the logical rollback forgets what was deleted",
+        "runtime/propagation.py",
+        "self.overlays[name] = Overlay(name, names.plus(name), names.minus(name))",
+        "self.overlays[name] = Overlay(name, names.plus(name))",
+        _sequences("algebra and differencing"),
+    ),
+    Mutant(
+        "what was only tried stays",
+        "runtime/propagation.py",
+        "            _write(engine, -base)\n",
+        "            pass\n",
+        ("tests/properties/test_propagation.py", "-k", "differencing"),
+    ),
+    Mutant(
+        "expanded views keep the names of their variables",
+        "rewrites/unfold.py",
+        "renaming = {name: Variable(next(fresh)) for name in names",
+        "renaming = {name: Variable(name) for name in names",
+        _sequences("flat"),
+    ),
+    # --- aggregates
+    Mutant(
+        "a group is touched by insertions only",
+        "rewrites/aggregate_changes.py",
+        "for truth, state in ((True, new), (False, old)):",
+        "for truth, state in ((True, new),):",
+        _sequences("aggregates"),
+    ),
+    Mutant(
+        "a group that did not change is reported as gone",
+        "rewrites/aggregate_changes.py",
+        "(touched_row, held, Negation(holds))",
+        "(touched_row, held)",
+        _sequences("aggregates"),
+    ),
+    Mutant(
+        "group state forgets what went",
+        "rewrites/group_state.py",
+        'value = Operation("-", (added, columns["L"][i]), type_)',
+        "value = added",
+        _sequences("aggregates"),
+    ),
+    Mutant(
+        "an empty group stays",
+        "rewrites/group_state.py",
+        'Comparison(">", columns["N"][i], Constant(0, "int"), "int")',
+        'Comparison(">=", columns["N"][i], Constant(0, "int"), "int")',
+        _sequences("aggregates"),
+    ),
+    # --- recomputation
+    Mutant(
+        "recomputed facts that went are kept",
+        "rewrites/recomputation.py",
+        "(held, Negation(holds)), origin)",
+        "(held, Negation(held)), origin)",
+        _sequences("closure and recompute"),
+    ),
+    # --- plans and engine
+    Mutant(
+        "new rows are not joined with new rows",
+        "plan/lower.py",
+        "Window.OLD if position < delta else Window.ALL",
+        "Window.OLD",
+        _sequences("non_linear"),
+    ),
+    Mutant(
+        "every pair is joined twice",
+        "plan/lower.py",
+        "Window.OLD if position < delta else Window.ALL",
+        "Window.ALL",
+        ("tests/unit/test_fixpoint.py",),
+    ),
+    Mutant(
+        "a repeated variable may have two values",
+        "engines/interpreter.py",
+        "if all(row[column] == slots[slot.index] for column, slot in step.same):",
+        "if True:",
+        (PROGRAMS, "-k", "shapes"),
+    ),
+    Mutant(
+        "a rule sees what another derived in the same round",
+        "engines/reference/engine.py",
+        f"derived = [{_ROUND}]",
+        f"derived = ({_ROUND})",
+        _sequences("wildcards and virtual"),
+    ),
+    # --- transactions, changes, rules
+    Mutant(
+        "a second fact for a key is accepted",
+        "runtime/transaction.py",
+        "if other is not None and other != row:",
+        "if False:",
+        ("tests/unit/test_transactions.py",),
+    ),
+    Mutant(
+        "keys are not checked again at the end",
+        "runtime/transaction.py",
+        "        self._check_keys(change)\n",
+        "",
+        ("tests/unit/test_transactions.py",),
+    ),
+    Mutant(
+        "what changes nothing counts as a change",
+        "runtime/transaction.py",
+        "if holds != self._contains(relation, row):",
+        "if True:",
+        ("tests/unit/test_transactions.py",),
+    ),
+    Mutant(
+        "a change followed by its undoing is two changes",
+        "runtime/changes.py",
+        "inserted[name] = (plus - less) | (more - minus)",
+        "inserted[name] = plus | (more - minus)",
+        ("tests/unit/test_changes.py",),
+    ),
+    Mutant(
+        "the rules that come are not guarded",
+        "runtime/rule_changes.py",
+        "*(_guarded(rule, NEW) for rule in after if rule not in set(before)),",
+        "*(rule for rule in after if rule not in set(before)),",
+        (PAIRS, "-k", "pair and auto-stored"),
+    ),
+    Mutant(
+        "facts of the old program stay",
+        "runtime/rule_changes.py",
+        "        if row in facts.get(name, set()):\n",
+        "        if False:\n",
+        (PAIRS, "-k", "pair and auto-stored"),
+    ),
+)

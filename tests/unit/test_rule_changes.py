@@ -1,0 +1,71 @@
+"""Changes of rules that went wrong once: ranks that no longer compare, helpers left behind."""
+
+from __future__ import annotations
+
+import deltalog
+
+SPREAD = """base e(a: int, b: int). base start(a: int).
+p(X) :- start(X). p(Y) :- p(X), e(X, Y). q(X) :- p(X).
+"""
+REACH = """base e(a: int, b: int). base f(a: int, b: int). base start(a: int).
+reach(X) :- start(X). reach(Y) :- reach(X), e(X, Y). reach(Y) :- reach(X), f(X, Y).
+"""
+COUNT = """base e(a: int, b: int). base s(a: int).
+p(X, Y) :- e(X, Y). n(X, count()) :- p(X, Y).
+"""
+
+
+def test_components_that_grow_together_are_ranked_anew() -> None:
+    db = deltalog.connect(program=SPREAD)
+    db.apply(insert={"start": [(1,)], "e": [(1, 2), (2, 3)]})
+    db.apply(insert={"e": [(3, 2), (1, 3)]})
+    db.apply(delete={"e": [(1, 2)]})
+    db.change_program(SPREAD + "p(X) :- q(X).\n")
+    db.apply(delete={"e": [(1, 3)]})
+    assert db.audit() == ()
+    assert db.facts("p") == {(1,)}
+
+
+def test_a_migration_does_not_trust_ranks() -> None:
+    old = SPREAD + "base f(a: int, b: int). p(Y) :- p(X), f(X, Y).\n"
+    db = deltalog.connect(program=old)
+    db.apply(insert={"start": [(1,)], "e": [(1, 2), (2, 3)]})
+    db.apply(insert={"e": [(3, 2)], "f": [(1, 3)]})
+    db.apply(delete={"e": [(1, 2)]})
+    new = old.replace("p(Y) :- p(X), e(X, Y).", "p(X) :- q(X).").replace(
+        "p(Y) :- p(X), f(X, Y).", ""
+    )
+    db.change_program(new)
+    assert db.audit() == ()
+
+
+def test_a_view_that_was_never_ranked() -> None:
+    db = deltalog.connect(program=REACH, strategy="magic")
+    db.apply(insert={"start": [(1,)], "e": [(1, 2), (2, 3)]})
+    db.apply(insert={"e": [(3, 2)], "f": [(1, 3)]})
+    db.apply(delete={"e": [(1, 2)]})
+    delta = db.change_program(REACH.replace("reach(Y) :- reach(X), f(X, Y).", ""))
+    assert delta.deleted["reach"] == {(2,), (3,)}
+
+
+def test_group_state_follows_a_change_of_rules() -> None:
+    for strategy in ("auto", "recompute", "magic"):
+        db = deltalog.connect(
+            program=COUNT,
+            strategy=strategy,
+            facts={"e": [(1, 1), (1, 2)], "s": [(1,), (3,)]},
+        )
+        delta = db.change_program(COUNT + "p(X, Y) :- s(X), s(Y), e(X, X).\n")
+        assert delta.inserted["n"] == {(1, 3)}
+        db.apply(insert={"e": [(1, 9)]})
+        assert db.facts("n") == {(1, 4)}
+        assert db.audit() == ()
+
+
+def test_a_changed_aggregate_starts_from_new_group_state() -> None:
+    db = deltalog.connect(program=COUNT, facts={"e": [(1, 1), (1, 2), (2, 1)]})
+    db.change_program(COUNT.replace("n(X, count()) :- p(X, Y)", "n(Y, count()) :- p(X, Y)"))
+    assert db.facts("n") == {(1, 2), (2, 1)}
+    db.apply(insert={"e": [(3, 2)]})
+    assert db.facts("n") == {(1, 2), (2, 2)}
+    assert db.audit() == ()
