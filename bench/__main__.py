@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
 
-from bench.contenders import Gap, unknown_names
+from bench.contenders import Gap, get_ready, unknown_names
 from bench.crossover import crossover
 from bench.follows_change import follows_change
-from bench.measure import BenchError
+from bench.measure import UNAVAILABLE, BenchError
 from bench.ranked_deletion import ranked_deletion
 from bench.settings import Finding, Progress, Settings
 from bench.single_changes import PLANS, single_changes
@@ -57,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         kept = {name: finding.as_json() for name, finding in findings.items()}
         kept["gaps"] = [[gap.what, gap.why] for gap in _gaps(findings)]
         kept["python"] = platform.python_version()
+        kept["load"] = _busy()
         given.json.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     return 0
 
@@ -68,6 +71,10 @@ def _measured(
     progress = Progress()
     findings: dict[str, Finding] = {}
     results.mkdir(parents=True, exist_ok=True)
+    for engine in settings.engines:
+        progress.say("getting ready", engine, 1, len(settings.engines))
+        with suppress(*UNAVAILABLE):  # each part will name it as a gap
+            get_ready(engine)
     for name in parts:
         title, measure = PARTS[name]
         try:
@@ -81,8 +88,17 @@ def _measured(
             (results / file).write_text(drawn, encoding="utf-8")
             console.print(f"drawn: {file}", style="dim")
     _show_gaps(_gaps(findings), console)
-    console.print(f"{time.monotonic() - started:.0f} s in all", style="dim")
+    console.print(f"{time.monotonic() - started:.0f} s in all. {_busy()}", style="dim")
     return findings
+
+
+def _busy() -> str:
+    """Whether others were at work too: then times are too long, and uneven."""
+    if not hasattr(os, "getloadavg"):
+        return ""
+    load, cores = os.getloadavg()[1], os.cpu_count() or 1
+    said = f"The load average was {load:.1f} on {cores} cores"
+    return f"{said}: times are longer than they need be." if load > cores else f"{said}."
 
 
 def _gaps(findings: Mapping[str, Finding]) -> list[Gap]:
@@ -121,7 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--changes", type=int, help="transactions of each kind")
     add("--strategies", type=_names, default=(), metavar="A,B", help="only these")
     add("--engines", type=_names, default=("reference",), metavar="A,B", help="side by side")
-    add("--seconds", type=float, default=6.0, help="the most for the transactions of one contender")
+    add("--seconds", type=float, default=8.0, help="the most for the transactions of one contender")
     add("--json", type=Path, metavar="FILE", help="also write all figures to a file")
     add("--results", type=Path, default=RESULTS, metavar="DIR", help="where pictures go")
     return parser

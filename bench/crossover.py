@@ -261,7 +261,7 @@ def _compared(
 
 
 def _warm_up(sweep: Sweep, made: Workload) -> list[Transaction]:
-    """One fact deleted and put back, so that indexes are there before anything is timed."""
+    """One fact deleted and put back; otherwise the change that counts would be the warm-up."""
     one = {sweep.relation: made.base[sweep.relation][:1]}
     return [Transaction("warm up", {}, one), Transaction("warm up", one, {})]
 

@@ -24,7 +24,14 @@ from bench.contenders import (
     Gap,
 )
 from bench.figures import NOTHING, compact
-from bench.measure import BenchError, Comparison, Run, Transaction, transactions
+from bench.measure import (
+    BenchError,
+    Comparison,
+    Run,
+    Transaction,
+    in_common,
+    transactions,
+)
 from bench.settings import Progress, Settings
 from bench.workloads import Fact, Workload, workload
 
@@ -52,11 +59,13 @@ class FollowsChange:
         ]
 
     def runs_of(self, contender: Contender) -> dict[int, Run]:
+        """The runs of a contender by how much data there was, as far as all of them came."""
         found = {
             multiple: comparison.run_of(contender.label, contender.engine)
             for multiple, comparison in self.comparisons.items()
         }
-        return {multiple: run for multiple, run in found.items() if run is not None}
+        done = {multiple: run for multiple, run in found.items() if run is not None}
+        return dict(zip(done, in_common(*done.values()), strict=True)) if done else {}
 
     def same_generated(self, contender: Contender) -> bool:
         """Whether every transaction generated the same facts of every predicate, at any size."""
@@ -64,7 +73,7 @@ class FollowsChange:
         return all(
             expected.generated == found.generated
             for run in runs
-            for expected, found in zip(runs[0].samples, run.samples, strict=False)
+            for expected, found in zip(runs[0].samples, run.samples, strict=True)
         )
 
     def verdict(self, contender: Contender) -> str:
@@ -91,6 +100,7 @@ class FollowsChange:
         table = Table(title=title, title_justify="left", header_style="bold", box=None)
         table.add_column("strategy")
         table.add_column("engine")
+        table.add_column("n", justify="right")
         for multiple, comparison in self.comparisons.items():
             size = compact(comparison.workload.size)
             table.add_column(f"{multiple}×: {size} edges\nfacts", justify="right", style="cyan")
@@ -99,13 +109,19 @@ class FollowsChange:
         for contender in self.contenders:
             runs = self.runs_of(contender)
             cells = [cell for multiple in self.comparisons for cell in _cells(runs.get(multiple))]
-            table.add_row(contender.label, contender.engine, *cells, self.verdict(contender))
+            count = str(_count(runs)) if runs else NOTHING
+            verdict = self.verdict(contender) if len(runs) > 1 else NOTHING
+            table.add_row(contender.label, contender.engine, count, *cells, verdict)
         console.print(table)
-        followed = dict.fromkeys(c.label for c in self.contenders if c.strategy in MUST_FOLLOW)
-        sizes = ", ".join(f"{multiple}×" for multiple in self.comparisons)
-        if followed:
-            said = f"{' and '.join(followed)} generated exactly the same facts"
-            console.print(f"Checked: {said}, by predicate and transaction, at {sizes}.\n")
+        for contender in self.contenders:
+            runs = self.runs_of(contender)
+            if contender.strategy in MUST_FOLLOW and len(runs) > 1:
+                sizes = ", ".join(f"{multiple}×" for multiple in runs)
+                console.print(
+                    f"Checked: {contender.label} on {contender.engine} generated exactly the same "
+                    f"facts of every predicate at {sizes}, in each of {_count(runs)} transactions."
+                )
+        console.print()
 
     def charts(self) -> dict[str, str]:
         rows = []
@@ -142,6 +158,10 @@ class FollowsChange:
             for multiple, run in self.runs_of(contender).items()
             if (facts := run.facts()) is not None and (spent := run.milliseconds()) is not None
         ]
+
+
+def _count(runs: Mapping[int, Run]) -> int:
+    return len(next(iter(runs.values())).samples)
 
 
 def _series(contender: Contender) -> str:

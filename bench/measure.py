@@ -2,8 +2,11 @@
 
 Agreement comes first: the deltas of every contender are compared, transaction by transaction, with
 those of the first, and a difference ends the benchmark before any figure is shown. Time is only
-that of `apply`; opening the database is timed apart, comparing is not timed. The first change of
-each kind is also apart, because it may build indexes that later ones find.
+that of `apply`; opening the database is timed apart, comparing is not timed. Before the first
+transaction counts, it is made and undone once: that builds the indexes which later ones find.
+
+A contender that is stopped early has done a beginning of the same transactions. Ratios are only
+taken over what both have done: see `Run.first`.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import gc
 import statistics
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 from bench.contenders import Contender, Gap
@@ -112,7 +115,12 @@ class Run:
     contender: Contender
     load_seconds: float
     load_facts: int
+    warm_up_milliseconds: float
     samples: tuple[Sample, ...]
+
+    def first(self, count: int) -> Run:
+        """The same run as if it had been stopped after so many transactions."""
+        return replace(self, samples=self.samples[:count])
 
     def kinds(self) -> tuple[str, ...]:
         found = {sample.kind for sample in self.samples}
@@ -123,13 +131,7 @@ class Run:
         return [sample for sample in self.samples if kind is None or sample.kind == kind]
 
     def milliseconds(self, kind: str | None = None) -> Spread | None:
-        """Without the first of each kind, unless there are no others."""
-        kinds = self.kinds() if kind is None else (kind,)
-        later = [sample for each in kinds for sample in self.of(each)[1:]]
-        return Spread.of([sample.milliseconds for sample in later or self.of(kind)])
-
-    def first_milliseconds(self, kind: str) -> float:
-        return self.of(kind)[0].milliseconds
+        return Spread.of([sample.milliseconds for sample in self.of(kind)])
 
     def facts(self, kind: str | None = None) -> Spread | None:
         return Spread.of([sample.facts for sample in self.of(kind)])
@@ -139,10 +141,16 @@ class Run:
         return Spread.of([len(sample.change) for sample in self.of(kind)])
 
 
+def in_common(*runs: Run) -> tuple[Run, ...]:
+    """The runs as far as all of them have come."""
+    count = min(len(run.samples) for run in runs)
+    return tuple(run.first(count) for run in runs)
+
+
 def run(
     contender: Contender,
     workload: Workload,
-    steps: Iterable[Transaction],
+    steps: Sequence[Transaction],
     seconds_max: float = float("inf"),
 ) -> Run:
     """Open the workload and apply the transactions, until they or the seconds are used up."""
@@ -151,6 +159,11 @@ def run(
     database = contender.open(workload)
     load_seconds = time.perf_counter() - started
     load_facts = database.statistics.total
+    started = time.perf_counter()
+    for step in steps[:1]:
+        database.apply(insert=step.insert, delete=step.delete)
+        database.apply(insert=step.delete, delete=step.insert)
+    warm_up = time.perf_counter() - started
     samples: list[Sample] = []
     spent = 0.0
     for step in steps:
@@ -162,7 +175,7 @@ def run(
         spent += seconds
         if spent > seconds_max:
             break
-    return Run(contender, load_seconds, load_facts, tuple(samples))
+    return Run(contender, load_seconds, load_facts, warm_up * 1_000, tuple(samples))
 
 
 @dataclass
@@ -209,6 +222,9 @@ class Comparison:
                     f"{name}: transaction {number} has another delta than with "
                     f"{longest.contender.label} on {longest.contender.engine}: {differs!r}"
                 )
+
+    def is_complete(self, run: Run) -> bool:
+        return len(run.samples) == len(self.steps)
 
     def run_of(self, label: str, engine: str) -> Run | None:
         found = (r for r in self.runs if (r.contender.label, r.contender.engine) == (label, engine))

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from bench.contenders import DEMAND, REDERIVE, Contender, Gap
 from bench.figures import NOTHING, compact, pair, ratio
-from bench.measure import Comparison, Run, Spread, transactions
+from bench.measure import Comparison, Run, Spread, in_common, transactions
 from bench.settings import Progress, Settings
 from bench.workloads import CLOSURE, Fact, Workload, graph_changes, workload
 from deltalog.rewrites import names
@@ -52,14 +52,16 @@ class RankedDeletion:
         return [gap for comparison in self.comparisons for gap in comparison.gaps]
 
     def pairs(self) -> list[tuple[Comparison, str, Run, Run]]:
-        """Where both were measured: guarded by ranks, plain."""
-        return [
-            (comparison, engine, guarded, plain)
-            for comparison in self.comparisons
-            for engine in self.engines
-            if (guarded := comparison.run_of(REDERIVE.label, engine)) is not None
-            and (plain := comparison.run_of(DEMAND.label, engine)) is not None
-        ]
+        """Where both were measured, and as far as both came: guarded by ranks, plain."""
+        found = []
+        for comparison in self.comparisons:
+            for engine in self.engines:
+                guarded = comparison.run_of(REDERIVE.label, engine)
+                plain = comparison.run_of(DEMAND.label, engine)
+                if guarded is not None and plain is not None:
+                    guarded, plain = in_common(guarded, plain)
+                    found.append((comparison, engine, guarded, plain))
+        return found
 
     def show(self, console: Console) -> None:
         title = f"Deleting single edges: facts in {ESTIMATE}, median / mean"

@@ -37,7 +37,14 @@ from deltalog.runtime.model import Model, Options, make_model
 from deltalog.runtime.propagation import Propagation, propagated
 from deltalog.runtime.queries import answer
 from deltalog.runtime.rows import Rows
-from deltalog.runtime.rule_changes import NEW, OLD, base_change, guarded_program, to_rebuild
+from deltalog.runtime.rule_changes import (
+    NEW,
+    OLD,
+    base_change,
+    base_names,
+    guarded_program,
+    to_rebuild,
+)
 from deltalog.runtime.transaction import Transaction
 from deltalog.source import Source
 
@@ -238,7 +245,7 @@ class Database:
         kept = {
             name: (rows - base.deleted[name]) | base.inserted[name]
             for name, rows in self._base_facts().items()
-            if name in new.checked.relations
+            if name in base_names(new)
         }
         for name, rows in base.inserted.items():
             kept.setdefault(name, set(rows))

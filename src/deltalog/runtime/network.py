@@ -282,8 +282,9 @@ def _unfolded(parts: Partition) -> Partition:
     definitions: dict[str, Rules] = {}
     made = []
     for part in parts:
-        rules = unfold(part, definitions)
-        if not _is_recursive(part) and not any(rule.is_aggregate for rule in part):
+        is_aggregate = any(rule.is_aggregate for rule in part)
+        rules = part if is_aggregate else unfold(part, definitions)
+        if not _is_recursive(part) and not is_aggregate:
             definitions[part[0].head.predicate] = rules
         made.append(rules)
     return tuple(made)

@@ -114,7 +114,7 @@ def base_change(old: Model, new: Model, facts: dict[str, set[Row]]) -> ChangeSet
     """What a change of programs does to base facts.
 
     Facts written in only one of the programs come or go, and so does everything in a relation that
-    the new program no longer has.
+    is not a base relation of the new program.
     """
     before, after = set(fact_rows(old.core)), set(fact_rows(new.core))
     inserted: dict[str, set[Row]] = {}
@@ -125,6 +125,10 @@ def base_change(old: Model, new: Model, facts: dict[str, set[Row]]) -> ChangeSet
     for name, row in before - after:
         if row in facts.get(name, set()):
             deleted.setdefault(name, set()).add(row)
-    for name in facts.keys() - new.checked.relations.keys():
+    for name in facts.keys() - base_names(new):
         deleted[name] = set(facts[name])
     return ChangeSet(inserted, deleted)
+
+
+def base_names(model: Model) -> set[str]:
+    return {n for n, relation in model.checked.relations.items() if relation.kind == "base"}
