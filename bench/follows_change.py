@@ -36,7 +36,7 @@ from bench.settings import Progress, Settings
 from bench.workloads import Fact, Workload, workload
 
 MULTIPLES = (1, 10, 100)
-SCALE = 0.03
+SCALE = 0.02
 CHANGES = 6
 CONTENDERS = (RECOMPUTE, REDERIVE, MAGIC, MAGIC_VIRTUAL, DEMAND_VIRTUAL)
 MUST_FOLLOW = ("magic",)

@@ -152,18 +152,22 @@ def run(
     workload: Workload,
     steps: Sequence[Transaction],
     seconds_max: float = float("inf"),
+    warm_up: Transaction | None = None,
 ) -> Run:
-    """Open the workload and apply the transactions, until they or the seconds are used up."""
+    """Open the workload and apply the transactions, until they or the seconds are used up.
+
+    The warm-up is the first transaction, or another one; it is undone before anything counts.
+    """
     gc.collect()
     started = time.perf_counter()
     database = contender.open(workload)
     load_seconds = time.perf_counter() - started
     load_facts = database.statistics.total
     started = time.perf_counter()
-    for step in steps[:1]:
+    for step in [warm_up] if warm_up is not None else steps[:1]:
         database.apply(insert=step.insert, delete=step.delete)
         database.apply(insert=step.delete, delete=step.insert)
-    warm_up = time.perf_counter() - started
+    warm_up_seconds = time.perf_counter() - started
     samples: list[Sample] = []
     spent = 0.0
     for step in steps:
@@ -175,7 +179,7 @@ def run(
         spent += seconds
         if spent > seconds_max:
             break
-    return Run(contender, load_seconds, load_facts, warm_up * 1_000, tuple(samples))
+    return Run(contender, load_seconds, load_facts, warm_up_seconds * 1_000, tuple(samples))
 
 
 @dataclass

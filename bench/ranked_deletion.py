@@ -23,7 +23,7 @@ from deltalog.rewrites import names
 
 CHANGES = 8
 RING_NODES = 600
-SCALE = 0.08
+SCALE = 0.06
 ESTIMATE = names.deleted("path")
 
 

@@ -26,7 +26,7 @@ class Settings:
     changes: int | None = None
     strategies: tuple[str, ...] = ()
     engines: tuple[str, ...] = ("reference",)
-    seconds_max: float = 8.0
+    seconds_max: float = 6.0
 
     def contenders(self, among: Iterable[Contender] = CONTENDERS) -> list[Contender]:
         """Those whose strategy is asked for, on every engine that is; engines side by side."""

@@ -115,7 +115,9 @@ PROGRAM_4 = """
 EDGES_4 = {tuple(pair) for pair in ("fe", "ed", "ea", "ab", "dc", "bc", "cg")}
 
 
-def changed_closure(shape: str, nodes: int, strategy: str, added: list[Row]) -> tuple[int, set[str]]:
+def changed_closure(
+    shape: str, nodes: int, strategy: str, added: list[Row]
+) -> tuple[int, set[str]]:
     """How many facts the update of example 4 generates, and the nodes that occur in them."""
     facts = {"edge": sorted(EDGES_4 | untouched(shape, nodes))}
     database = deltalog.connect(
@@ -143,9 +145,7 @@ def test_nothing_inside_the_untouched_graph_is_derived(
 
 
 @pytest.mark.parametrize("strategy", ["demand", "magic"])
-def test_what_the_untouched_graph_reaches_from_g_is_needed(
-    strategy: str, added: list[Row]
-) -> None:
+def test_what_the_untouched_graph_reaches_from_g_is_needed(strategy: str, added: list[Row]) -> None:
     """If edges lead out of g, what h, a and b reach beyond it belongs to the delta."""
     facts = {"edge": sorted(EDGES_4 | untouched("chain", 5) | {("g", "x3")})}
     database = deltalog.connect(
@@ -280,9 +280,7 @@ def test_the_soft_stratification_of_the_paper_is_computed() -> None:
 
 
 def reads_negated(rule: Rule, predicate: str) -> bool:
-    return any(
-        atom.predicate == predicate and not positive for atom, positive in atoms(rule.body)
-    )
+    return any(atom.predicate == predicate and not positive for atom, positive in atoms(rule.body))
 
 
 # --- the cost of a change follows the change ------------------------------------------------------

@@ -338,7 +338,7 @@ def test_the_texts_about_rows(db: Database) -> None:
     )
     assert message(tx.insert, "edge", [(True, 1)]) == (
         "error[E0704]: true does not fit column `src` of `edge`, which is int\n"
-        "  = hint: an int is a whole number of at most 64 bits"
+        "  = hint: give an int of at most 64 bits"
     )
 
 
