@@ -148,7 +148,6 @@ def test_undeclared_relations_keep_their_inferred_types(invoke: Call) -> None:
     assert result.stdout.endswith("+s(4.0).\np(null).\np(2.5).\np(4.0).\n")
 
 
-@pytest.mark.xfail(strict=True, reason="change_program refuses a base relation that gets rules")
 def test_a_base_relation_can_become_a_view(invoke: Call) -> None:
     script = "p(1).\n+p(2).\np(X) :- p(Y), X = Y + 1, X < 4.\n:facts p\n"
     result = invoke("repl", given=script)

@@ -1,7 +1,7 @@
 """The mutants: each breaks one place of the source, and some test must notice.
 
-A mutant is one textual replacement. `tests` are the arguments for pytest that should be enough; none
-of them compares the text of rewritten rules, which every change of a rewrite would break.
+A mutant is one textual replacement. `tests` are the arguments for pytest that should be enough;
+none of them compares the text of rewritten rules, which every change of a rewrite would break.
 """
 
 from __future__ import annotations

@@ -6,12 +6,12 @@ import pytest
 from effort import effort
 from hypothesis import given
 from programs import Features, Scenario, applied, scenarios
-from treatments import LIMITS, naive
 
 import deltalog
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import ENGINES, Database
 from deltalog.runtime.strategies import STRATEGIES
+from treatments import LIMITS, naive
 
 TREATMENTS = [
     (strategy, materialize)
