@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import deltalog
 
 SPREAD = """base e(a: int, b: int). base start(a: int).
@@ -69,3 +71,12 @@ def test_a_changed_aggregate_starts_from_new_group_state() -> None:
     db.apply(insert={"e": [(3, 2)]})
     assert db.facts("n") == {(1, 2), (2, 2)}
     assert db.audit() == ()
+
+
+def test_a_change_of_program_respects_keys() -> None:
+    program = "base pay(who: str key, much: int). rich(X) :- pay(X, Y), Y > 1.\n"
+    db = deltalog.connect(program=program, facts={"pay": [("ann", 2)]})
+    with pytest.raises(deltalog.DataError) as caught:
+        db.change_program(program + 'pay("ann", 3).\n')
+    assert caught.value.codes == ("E0705",)
+    assert db.facts("pay") == {("ann", 2)}

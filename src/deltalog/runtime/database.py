@@ -45,7 +45,7 @@ from deltalog.runtime.rule_changes import (
     guarded_program,
     to_rebuild,
 )
-from deltalog.runtime.transaction import Transaction
+from deltalog.runtime.transaction import Transaction, check_taken_keys
 from deltalog.source import Source
 
 
@@ -199,6 +199,8 @@ class Database:
         known = {n: s for n, s in self.model.options.per_view.items() if n in checked.relations}
         new = make_model(checked, replace(self.model.options, per_view=known))
         base = base_change(self.model, new, self._base_facts())
+        common = [name for name in base.inserted if name in base_names(self.model)]
+        check_taken_keys(base.only(*common), new.checked.relations, self.engine.lookup)
         guarded = guarded_program(self.model, new)
         if guarded is None or any(choice.strategy == "delta" for choice in new.choices):
             return self._replace(new, base, is_committed)

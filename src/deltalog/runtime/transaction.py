@@ -181,18 +181,9 @@ class Transaction:
                 if holds != self._contains(relation, row):
                     (inserted if holds else deleted).setdefault(relation, set()).add(row)
         change = ChangeSet(inserted, deleted)
-        self._check_keys(change)
+        # Another transaction may have taken a key since this one looked.
+        check_taken_keys(change, self._relations, self._find)
         return change
-
-    def _check_keys(self, change: ChangeSet) -> None:
-        """Another transaction may have taken a key since this one looked."""
-        for name, rows in change.inserted.items():
-            relation = self._relations[name]
-            for row in rows if relation.key else ():
-                key = dict(zip(relation.key, _key(relation, row), strict=True))
-                for other in self._find(name, key):
-                    if other not in change.deleted[name]:
-                        raise DataError([_key_taken(relation, other)])
 
     def commit(self) -> ChangeSet:
         """Apply the net effect; answers the exact change of every relation and view."""
@@ -218,6 +209,17 @@ class Transaction:
             self.rollback()
         elif not self._is_over:
             self.commit()
+
+
+def check_taken_keys(change: ChangeSet, relations: Relations, find: FindKey) -> None:
+    """Nothing is inserted beside a fact that has its key and stays."""
+    for name, rows in change.inserted.items():
+        relation = relations[name]
+        for row in rows if relation.key else ():
+            key = dict(zip(relation.key, _key(relation, row), strict=True))
+            for other in find(name, key):
+                if other not in change.deleted[name]:
+                    raise DataError([_key_taken(relation, other)])
 
 
 def _key(relation: Relation, row: Row) -> Row:
