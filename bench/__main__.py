@@ -137,7 +137,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--changes", type=int, help="transactions of each kind")
     add("--strategies", type=_names, default=(), metavar="A,B", help="only these")
     add("--engines", type=_names, default=("reference",), metavar="A,B", help="side by side")
-    add("--seconds", type=float, default=6.0, help="the most for the transactions of one contender")
+    add(
+        "--seconds",
+        type=float,
+        default=6.0,
+        help="processor time for the transactions of one contender",
+    )
     add("--json", type=Path, metavar="FILE", help="also write all figures to a file")
     add("--results", type=Path, default=RESULTS, metavar="DIR", help="where pictures go")
     return parser

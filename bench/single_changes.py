@@ -37,13 +37,13 @@ class Plan:
 
 
 PLANS: Mapping[str, Plan] = {
-    "w1_scc": Plan(0.07, 8),
-    "w1_dag": Plan(0.03, 8),
+    "w1_scc": Plan(0.06, 8),
+    "w1_dag": Plan(0.025, 8),
     "w1_chain": Plan(0.06, 8),
-    "w1_grid": Plan(0.05, 4),
+    "w1_grid": Plan(0.05, 3),
     "w2": Plan(0.06, 8),
     "w3": Plan(0.08, 8),
-    "w4": Plan(0.07, 8),
+    "w4": Plan(0.06, 8),
     "w5_10": Plan(1.0, 16),
     "w5_1k": Plan(1.0, 16),
     "w6_500k": Plan(0.01, 6),
@@ -142,7 +142,7 @@ class SingleChanges:
         return cells
 
     def _show_bars(self, console: Console) -> None:
-        """Mean milliseconds of a change of any kind, one group of bars per workload."""
+        """Mean milliseconds of a change of any kind; who was stopped early has no bar."""
         rows = self._means(Run.milliseconds)
         axis = Axis.over([value for _, values in rows for value in values.values()])
         console.print(
@@ -167,7 +167,7 @@ class SingleChanges:
             values = {}
             for run in comparison.runs:
                 spread = cost(run, kind)
-                if spread is not None:
+                if spread is not None and comparison.is_complete(run):
                     values[self._series(run)] = spread.mean
             if values:
                 rows.append((f"{comparison.workload.name}@{comparison.scale:g}", values))
@@ -192,7 +192,10 @@ class SingleChanges:
             ]
             series = list(dict.fromkeys(name for _, values in rows for name in values))
             drawn[file] = dot_plot(
-                f"A single change: {unit}", "mean by workload and strategy", rows, series
+                f"A single change: {unit}",
+                "mean by workload and strategy, without those that were stopped early",
+                rows,
+                series,
             )
         return drawn
 

@@ -212,14 +212,18 @@ def transactions(walk: Walk, universe: tuple[Fact, ...]) -> None:
 
 
 def different_upkeep() -> Iterator[tuple[str, str]]:
-    """Per world the treatments that do something of their own: many come down to another one."""
-    named_last = sorted(PROPER_UPKEEP.items(), key=lambda entry: entry[1].strategy == "auto")
+    """Per world the treatments that do something of their own.
+
+    A strategy that applies to none of the views has fallen back to another one, and `auto` comes
+    down to those it chooses.
+    """
     for world in WORLDS:
         seen = set()
-        for name, upkeep in named_last:
+        for name, upkeep in PROPER_UPKEEP.items():
             model = upkeep.connect(program_of(world)).model
             chosen = (*((c.predicates, c.rules, c.strategy) for c in model.choices), model.stored)
-            if (chosen, model.is_in_place) not in seen:
+            applies = upkeep.strategy in {choice.strategy for choice in model.choices}
+            if applies and (chosen, model.is_in_place) not in seen:
                 seen.add((chosen, model.is_in_place))
                 yield world, name
 

@@ -31,7 +31,7 @@ from deltalog.language.parser import parse, parse_query
 from deltalog.rewrites.desugar import fact_rows
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.evaluation import Difference, create, evaluate, rebuild, recomputed
-from deltalog.runtime.fixpoint import Watch
+from deltalog.runtime.fixpoint import Statistics, Watch
 from deltalog.runtime.limits import UNLIMITED, Limits
 from deltalog.runtime.model import Model, Options, make_model
 from deltalog.runtime.propagation import Propagation, propagated
@@ -176,6 +176,7 @@ class Database:
     def _propagate(self, base: ChangeSet, is_committed: bool) -> ChangeSet:
         """The change of everything; applied only if it is complete and `is_committed`."""
         if not base:
+            self.statistics = Statistics()
             return base
         with propagated(self.propagation, base, self.limits, self.watch) as outcome:
             self.statistics = outcome.statistics
