@@ -1,8 +1,8 @@
 """One expectation, many treatments: every way to compute the same thing, by name.
 
 An *evaluation* computes a whole program from its facts and answers every relation. *Upkeep* is a
-live database that must stay right while facts change: a strategy, and whether views are stored. The
-names show in test ids.
+live database that must stay right while facts change: a strategy, whether views are stored, and an
+engine. The names show in test ids.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from deltalog.language.ast import Constant, Program, Row
 from deltalog.rewrites.desugar import desugar
 from deltalog.rewrites.names import is_generated
 from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.database import ENGINES
 from deltalog.runtime.fixpoint import Mode, install, run
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.strategies import STRATEGIES
@@ -85,6 +86,7 @@ class Upkeep:
     strategy: str
     materialize: bool
     network: str = "bushy"
+    engine: str = "reference"
 
     def connect(
         self, program: Program, facts: Mapping[str, set[Row]] = MappingProxyType({})
@@ -94,18 +96,26 @@ class Upkeep:
             strategy=self.strategy,
             materialize=self.materialize,
             network=self.network,
+            engine=self.engine,
             facts={name: sorted(rows) for name, rows in facts.items()},
             limits=LIMITS,
         )
 
 
+def _all_upkeep(engine: str) -> dict[str, Upkeep]:
+    networks = [(strategy, "bushy") for strategy in STRATEGIES] + [("differencing", "flat")]
+    ending = "" if engine == "reference" else f"-{engine}"
+    return {
+        f"{strategy}{'-flat' if network == 'flat' else ''}-{storage}{ending}": Upkeep(
+            strategy, storage == "stored", network, engine
+        )
+        for strategy, network in networks
+        for storage in ("stored", "virtual")
+    }
+
+
 UPKEEP: dict[str, Upkeep] = {
-    f"{strategy}-{storage}": Upkeep(strategy, storage == "stored")
-    for strategy in STRATEGIES
-    for storage in ("stored", "virtual")
-} | {
-    f"differencing-flat-{storage}": Upkeep("differencing", storage == "stored", "flat")
-    for storage in ("stored", "virtual")
+    name: upkeep for engine in ENGINES for name, upkeep in _all_upkeep(engine).items()
 }
 # `delta`, `rederive` and `recompute` need stored views; without any they fall back to `magic`
 PROPER_UPKEEP: dict[str, Upkeep] = {

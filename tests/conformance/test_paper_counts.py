@@ -165,12 +165,12 @@ def test_what_the_untouched_graph_reaches_from_g_is_needed(strategy: str, added:
 @pytest.mark.parametrize("upkeep", UPKEEP)
 def test_a_quantity_set_there_and_back_propagates_nothing(upkeep: str) -> None:
     database = UPKEEP[upkeep].connect(parse_text(paper("1999_inventory")))
-    before, version = database.statistics, database.version
+    version = database.version
     with database.transaction() as tx:
         tx.set("min_stock", ("shoelaces", 150))
         tx.set("min_stock", ("shoelaces", 100))
     assert tx.delta == ChangeSet()
-    assert database.statistics is before
+    assert database.statistics.rounds == 0
     assert database.version == version
 
 

@@ -151,10 +151,11 @@ MUTANTS = (
         _sequences("closure and (rederive or demand)"),
     ),
     Mutant(
-        "deletions estimated in the new state",
+        "deletions estimated in the new state of what is below",
         "rewrites/maintenance_rules.py",
         "yield _made(rule, head, (*delta, *_rest(rule, position, unchanged)))",
-        "yield _made(rule, head, (*delta, *_rest(rule, position, names.new)))",
+        "below = _within(component, unchanged, names.new)\n"
+        "        yield _made(rule, head, (*delta, *_rest(rule, position, below)))",
         _sequences("algebra and (rederive or demand)"),
     ),
     Mutant(
@@ -370,14 +371,14 @@ MUTANTS = (
     Mutant(
         "a second fact for a key is accepted",
         "runtime/transaction.py",
-        "if other is not None and other != row:",
-        "if False:",
+        "            if other != row:\n",
+        "            if False:\n",
         ("tests/unit/test_transactions.py",),
     ),
     Mutant(
         "keys are not checked again at the end",
         "runtime/transaction.py",
-        "        self._check_keys(change)\n",
+        "        check_taken_keys(change, self._relations, self._find)\n",
         "",
         ("tests/unit/test_transactions.py",),
     ),

@@ -114,6 +114,13 @@ def test_semi_naive_joins_only_with_what_is_new(derived: Counter[str]) -> None:
     assert derived == {"offered": 8 + 8 + sum(NON_LINEAR_OFFERS), "new": 8 + 36}
 
 
+def test_semi_naive_joins_every_pair_of_paths_once() -> None:
+    """Rows looked at: the edges, every path as new first and new second half, every pair."""
+    found = Run(NON_LINEAR, CHAIN, "semi_naive")
+    pairs = 9 * 8 * 7 // 6  # nodes X < Z < Y
+    assert found.engine.interpreter.ticks == 8 + 2 * 36 + pairs
+
+
 def test_a_long_chain_takes_a_round_per_step() -> None:
     found = Run(LINEAR.replace("edge(X, Y).", "edge(X, Y), X = 0."), chain(3_000), "semi_naive")
     assert found.statistics.generated == {"path": 3_000}
