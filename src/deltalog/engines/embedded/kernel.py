@@ -29,6 +29,7 @@ ADD, SUBTRACT, MULTIPLY, DIVIDE, MODULO, NEGATE, ABSOLUTE, TO_FLOAT = range(8)
 INT, FLOAT, WORD = 0, 1, 2
 
 NULL = np.int64(-(2**63))
+LARGEST = np.int64(2**63 - 1)
 DONE, FULL = 0, 1
 
 _MULTIPLIER = np.int64(-7046029254386353131)
@@ -278,23 +279,24 @@ def binary(function, kind, left, right, has_value):
         return np.int64(0)
     if kind == FLOAT:
         return binary_float(function, left, right, has_value)
+    # Looked at before computing: the compiler may assume that signed words do not overflow.
     if function == ADD:
-        result = left + right
-        if ((left ^ result) & (right ^ result)) < 0 or result == NULL:
+        if (right > 0 and left > LARGEST - right) or (right < 0 and left < -LARGEST - right):
             has_value[0] = False
-        return result
+            return np.int64(0)
+        return left + right
     if function == SUBTRACT:
-        result = left - right
-        if ((left ^ right) & (left ^ result)) < 0 or result == NULL:
+        if (right < 0 and left > LARGEST + right) or (right > 0 and left < -LARGEST + right):
             has_value[0] = False
-        return result
+            return np.int64(0)
+        return left - right
     if function == MULTIPLY:
         if left == 0 or right == 0:
             return np.int64(0)
-        result = left * right
-        if result == NULL or result // right != left or (left == -1 and right == NULL):
+        if abs(left) > LARGEST // abs(right):
             has_value[0] = False
-        return result
+            return np.int64(0)
+        return left * right
     if right == 0:
         has_value[0] = False
         return np.int64(0)
