@@ -22,6 +22,7 @@ from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import ENGINES
 from deltalog.runtime.fixpoint import Mode, install, run
 from deltalog.runtime.limits import Limits
+from deltalog.runtime.model import Model, Options, make_model
 from deltalog.runtime.strategies import STRATEGIES
 
 Facts = dict[str, set[Row]]
@@ -100,6 +101,11 @@ class Upkeep:
             facts={name: sorted(rows) for name, rows in facts.items()},
             limits=LIMITS,
         )
+
+    def model(self, program: Program) -> Model:
+        """What such a database knows about a program, without an engine."""
+        options = Options.of(self.strategy, self.materialize, self.network, nervous=False)
+        return make_model(check_program(program), options)
 
 
 def _all_upkeep(engine: str) -> dict[str, Upkeep]:

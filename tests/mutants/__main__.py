@@ -84,7 +84,7 @@ def tried(mutant: Mutant) -> Result:
     failed = FAILED.search(done.stdout)
     if done.returncode != 1 or failed is None:
         return Result(mutant.name, "unclear", (done.stdout + done.stderr)[-300:], seconds)
-    return Result(mutant.name, "killed", failed[1].rpartition("/")[2], seconds)
+    return Result(mutant.name, "killed", failed[1].removeprefix("tests/"), seconds)
 
 
 def control(chosen: Iterable[Mutant]) -> str | None:

@@ -217,7 +217,7 @@ def different_upkeep() -> Iterator[tuple[str, str]]:
     for world in WORLDS:
         seen = set()
         for name, upkeep in PROPER_UPKEEP.items():
-            model = upkeep.connect(program_of(world)).model
+            model = upkeep.model(program_of(world))
             chosen = tuple((c.predicates, c.rules, c.strategy) for c in model.choices)
             applies = upkeep.strategy in {choice.strategy for choice in model.choices}
             different = (chosen, model.stored, model.is_in_place, upkeep.engine)

@@ -238,6 +238,8 @@ class Database:
         """Take over the new model, and compute anew what the migration did not keep."""
         reached = {name for node in migration.ran for name in node.choice.predicates}
         stale = to_rebuild(self.model, new, reached)
+        for name in stale:  # its columns may be others now
+            self.engine.drop(name)
         create(self.engine, {name: new.relations[name] for name in new.stored})
         self.model = new
         rebuild(self.engine, new, stale, UNLIMITED, self.watch)
