@@ -8,7 +8,8 @@ derived in the same round: that is the consequence operator, and soft stratifica
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from deltalog.language.ast import Row
@@ -20,6 +21,41 @@ class Part(Protocol):
 
     def rewind(self) -> None:
         """Forget what has been read: the next round starts from the beginning."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How far a sequence got: to its end, to a limit, or (neither) to a pause.
+
+    `fruitful` are the rounds that derived something, those before the run included.
+    """
+
+    is_done: bool
+    is_stopped: bool
+    rounds: int
+    fruitful: int
+    generated: Mapping[str, int]
+    growing: tuple[str, ...]
+
+
+class Sequence(Protocol):
+    """Parts that an engine runs to their fixpoint by itself, without coming back every round."""
+
+    def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Ended:
+        """Go on until nothing is new, a limit is reached, or a while has passed.
+
+        `rounds` and `facts` have been used before; `until` is a time of `time.monotonic_ns`.
+        """
+
+    def rewind(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Copied:
+    """Rows as they were when they were copied; made into tuples when somebody reads them."""
+
+    size: int
+    read: Callable[[], Iterable[Row]]
 
 
 class Engine(Protocol):
@@ -35,9 +71,14 @@ class Engine(Protocol):
 
     def clear(self, relation: str) -> None: ...
 
+    def clear_all(self, relations: Iterable[str]) -> None: ...
+
     def size(self, relation: str) -> int: ...
 
     def rows(self, relation: str) -> Iterator[Row]: ...
+
+    def copied(self, relation: str) -> Copied | frozenset[Row]:
+        """The rows as they are now, whatever happens to the relation afterwards."""
 
     def contains(self, relation: str, row: Row) -> bool: ...
 
@@ -50,8 +91,14 @@ class Engine(Protocol):
     def lookup(self, relation: str, key: Mapping[int, object]) -> Iterator[Row]:
         """The rows with these values in these columns."""
 
-    def history(self, relations: Sequence[str]) -> Iterator[tuple[str, Row]]:
+    def history(self, relations: Collection[str]) -> Iterator[tuple[str, Row]]:
         """The rows of several relations together, in the order in which they were added."""
+
+    def move(self, changes: Collection[tuple[str, str, str]]) -> None:
+        """For each (stored, gone, come): take away, then append all that came, in that history."""
+
+    def settle(self) -> None:
+        """A transaction is over: give back what is no longer needed."""
 
     def prepare(self, plans: tuple[RulePlan, ...]) -> Part: ...
 
@@ -60,6 +107,9 @@ class Engine(Protocol):
 
     def watch(self, checkpoint: Callable[[], None] | None) -> None:
         """Call this now and then inside a long round; it raises when a limit is reached."""
+
+    def sequence(self, parts: Collection[Part], is_soft: bool) -> Sequence | None:
+        """The parts as one program that the engine runs by itself; None if it cannot."""
 
     def run_round(self, part: Part) -> dict[str, int]:
         """Fire every rule of the part once; answers the number of new facts per predicate."""

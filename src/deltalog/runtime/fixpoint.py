@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Literal as OneOf
 from typing import TypeAlias
 
-from deltalog.engines.base import Engine, Part
+from deltalog.engines.base import Engine, Part, Sequence
 from deltalog.language.ast import Rule
 from deltalog.language.walk import atoms
 from deltalog.plan.lower import Overlays, lower_all
@@ -48,8 +48,12 @@ class Installed:
 
     parts: tuple[Part, ...]
     is_soft: bool
+    whole: Sequence | None = None
 
     def rewind(self) -> None:
+        if self.whole is not None:
+            self.whole.rewind()
+            return
         for part in self.parts:
             part.rewind()
 
@@ -62,11 +66,11 @@ def install(
 ) -> Installed:
     """Lower every rule and prepare every part, in this order."""
     plans, is_soft = lowered(stages, overlays)
-    parts = (
+    parts = tuple(
         engine.prepare_deletion(plan) if isinstance(plan, RankedDeletion) else engine.prepare(plan)
         for plan in plans
     )
-    return Installed(tuple(parts), is_soft)
+    return Installed(parts, is_soft, engine.sequence(parts, is_soft))
 
 
 def lowered(
@@ -127,6 +131,8 @@ def run(
 ) -> Statistics:
     """Apply the soft consequence operator until no part yields anything new."""
     meter = meter or Meter.start(limits)
+    if installed.whole is not None and mode == "semi_naive":
+        return _run_whole(installed.whole, meter, watch)
     statistics = Statistics()
     number = 0
     while number < len(installed.parts):
@@ -149,3 +155,25 @@ def run(
         if installed.is_soft:
             number = 0
     return statistics
+
+
+def _run_whole(sequence: Sequence, meter: Meter, watch: Watch | None) -> Statistics:
+    """Let the engine do it, and look at the limits when it comes back."""
+    statistics = Statistics()
+    limits, until = meter.limits, meter.until
+    while True:
+        ended = sequence.run(
+            meter.rounds, limits.rounds_max, meter.facts, limits.facts_max, until
+        )
+        statistics.rounds += ended.rounds
+        statistics.generated.update(ended.generated)
+        meter.rounds = ended.fruitful
+        meter.facts += sum(ended.generated.values())
+        if ended.is_stopped:
+            meter.check(ended.growing)
+            meter.look()
+            raise AssertionError("stopped without a limit")
+        if watch is not None and ended.generated:
+            watch(statistics.rounds, meter.facts)
+        if ended.is_done:
+            return statistics

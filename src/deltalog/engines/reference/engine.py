@@ -6,7 +6,7 @@ Every other engine and every strategy must give what this one gives.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from deltalog.engines.base import Part
 from deltalog.engines.interpreter import DeletionPart, Interpreter, RulesPart
@@ -34,11 +34,18 @@ class ReferenceEngine:
     def clear(self, relation: str) -> None:
         self.relations[relation].clear()
 
+    def clear_all(self, relations: Iterable[str]) -> None:
+        for relation in relations:
+            self.clear(relation)
+
     def size(self, relation: str) -> int:
         return len(self.relations[relation])
 
     def rows(self, relation: str) -> Iterator[Row]:
         return iter(self.relations[relation])
+
+    def copied(self, relation: str) -> frozenset[Row]:
+        return frozenset(self.relations[relation])
 
     def contains(self, relation: str, row: Row) -> bool:
         return row in self.relations[relation]
@@ -57,7 +64,7 @@ class ReferenceEngine:
         values: Row = tuple(key[column] for column in columns)  # type: ignore[misc]
         return iter(store.matching(columns, values, 0, store.end))
 
-    def history(self, relations: Sequence[str]) -> Iterator[tuple[str, Row]]:
+    def history(self, relations: Collection[str]) -> Iterator[tuple[str, Row]]:
         stamped = [
             (self.relations[name].rank(row), name, row)
             for name in relations
@@ -65,7 +72,20 @@ class ReferenceEngine:
         ]
         return ((name, row) for _, name, row in sorted(stamped, key=lambda entry: entry[0]))
 
+    def move(self, changes: Collection[tuple[str, str, str]]) -> None:
+        for stored, gone, _ in changes:
+            self.delete(stored, list(self.rows(gone)))
+        owner = {come: stored for stored, _, come in changes}
+        for come, row in list(self.history(list(owner))):
+            self.relations[owner[come]].add(row)
+
+    def settle(self) -> None:
+        """Nothing is kept that must be given back."""
+
     # --- rounds
+
+    def sequence(self, parts: Collection[Part], is_soft: bool) -> None:
+        return None
 
     def watch(self, checkpoint: Callable[[], None] | None) -> None:
         self.interpreter.checkpoint = checkpoint
