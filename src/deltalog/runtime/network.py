@@ -304,7 +304,9 @@ def _on_demand(checked: CheckedProgram) -> Partition:
     """As it runs for virtual views: what is asked of views below is part of the rewriting."""
     model = make_model(checked, Options(materialize=False, strategy="demand"))
     building = Building(model.relations, model.stored)
-    programs = [building.add(choice) for choice in model.choices]
+    for choice in model.choices:
+        building.add(choice)
+    programs = map(building.program, model.choices)
     return tuple(
         tuple(rule for stage in map(_stage, stages(each, model.stored)) for rule in stage.rules)
         for each in programs

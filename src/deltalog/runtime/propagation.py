@@ -1,10 +1,10 @@
 """Update propagation: a strategy per component, one program for all of them, run per transaction.
 
-Installed once: every component's rules are rewritten by its strategy, what they ask of virtual
-views is answered by Magic Sets rules, everything is partitioned (softly, where questions make that
-necessary) and prepared on the engine. A transaction only binds the changes of the base relations:
-`edge__plus` and `edge__minus` are filled, the parts run, and `path__plus` and `path__minus` are the
-exact change of `path`.
+Installed once, when a change first reaches it: a component's rules are rewritten by its strategy,
+what they ask of virtual views is answered by Magic Sets rules, everything is partitioned (softly,
+where questions make that necessary) and prepared on the engine. A transaction only binds the
+changes of the base relations: `edge__plus` and `edge__minus` are filled, the parts run, and
+`path__plus` and `path__minus` are the exact change of `path`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
 
 from deltalog.analysis.columns import Relation, Relations, generated_relations, undeclared_view
 from deltalog.analysis.stratification import Stratification, stratification
@@ -62,7 +64,11 @@ class NodeProgram:
 
 @dataclass
 class Building:
-    """Components are added from the bottom up; each offers its states to those above."""
+    """Components are added from the bottom up; each offers its states to those above.
+
+    The program of a component reads only what those below it offer, so it can be made at any time
+    after it was added.
+    """
 
     relations: Relations
     stored: Set[str]
@@ -71,7 +77,7 @@ class Building:
     has_ranks: bool = True
     askable: dict[str, list[Rule]] = field(default_factory=dict)
     overlays: dict[str, Overlay | str] = field(default_factory=dict)
-    answered: list[OnDemand] = field(default_factory=list)
+    answered: dict[str, OnDemand] = field(default_factory=dict)
     _asked_for: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -84,27 +90,34 @@ class Building:
             else:
                 self._overlay_new(name)
 
-    def add(self, choice: Choice) -> NodeProgram:
-        """The program of a component, rewritten by its strategy."""
-        if not self._is_stored(choice):
-            self._ask(choice.rules)  # its old state
+    def add(self, choice: Choice) -> None:
+        """Offer both states of a component: stored, read through an overlay, or asked for."""
+        if self._is_stored(choice):
+            for name in choice.predicates:
+                self._overlay_new(name)
+            return
+        self._ask(choice.rules)
+        if choice.strategy != "demand" or choice.is_aggregate:
+            self._ask(_transitions(choice.rules))
+            return
+        for name in choice.predicates:
+            new = names.new(name)
+            self.answered[new] = new_state_on_demand(name, self.relations[name].arity)
+            self._asked_for[new] = name
+
+    def program(self, choice: Choice) -> NodeProgram:
+        """The program of a component that was added, rewritten by its strategy."""
         if choice.strategy == "recompute":
-            apart = self._apart(choice)
-            program = self._program(renamed(rule, apart) for rule in recomputation(choice.rules))
-            self._offer_new(choice)
-            return program
+            apart = _apart(choice)
+            return self._program(renamed(rule, apart) for rule in recomputation(choice.rules))
         if choice.is_aggregate:
             (rule,) = choice.rules
             changes = fold_changes if self._is_folded(choice) else aggregate_changes
-            program = self._program(changes(rule, unchanged, names.new))
-            self._offer_new(choice)
-            return program
+            return self._program(changes(rule, unchanged, names.new))
         if choice.strategy in ("rederive", "demand"):
             return self._maintained(choice)
         if choice.strategy == "delta":
-            program = self._program(delta_rules(choice.rules))
-            self._offer_new(choice)
-            return program
+            return self._program(delta_rules(choice.rules))
         return self._propagated(choice)
 
     def _is_stored(self, choice: Choice) -> bool:
@@ -113,46 +126,45 @@ class Building:
     def _is_folded(self, choice: Choice) -> bool:
         return self._is_stored(choice) and is_foldable(choice.rules[0])
 
-    def _apart(self, choice: Choice) -> dict[str, str]:
-        """While it is being computed, the new state of a component has a name of its own."""
-        return {names.new(name): names.derivable(name) for name in choice.predicates}
-
     def _overlay_new(self, name: str) -> None:
         """The new state of a stored relation whose change is complete."""
         self.overlays[names.new(name)] = Overlay(name, names.minus(name), names.plus(name))
 
-    def _offer_new(self, choice: Choice) -> None:
-        """The new state for the components above: an overlay, or asked by transition rules."""
-        if self._is_stored(choice):
-            for name in choice.predicates:
-                self._overlay_new(name)
-        else:
-            self._ask(_transitions(choice.rules))
+    def _ask(self, rules: Iterable[Rule]) -> None:
+        for rule in rules:
+            self.askable.setdefault(rule.head.predicate, []).append(rule)
 
     def _program(
         self,
         own: Iterable[Rule],
         askable: Iterable[Rule] = (),
+        overlays: Overlays = MappingProxyType({}),
         ranked: RankedComponent | None = None,
         on_demand: OnDemand | None = None,
     ) -> NodeProgram:
-        """The rules of a component, with what they can ask and the states they read."""
+        """The rules of a component, with what they can ask and the states they read.
+
+        `overlays` are states that it sees in its own way while they change.
+        """
         own, library = tuple(own), tuple(askable)
         states = [on_demand] if on_demand else []
+        changing = on_demand.asked_instead if on_demand else {}
         driven = [*own, *(rule for each in states for rule in each.rules)]
         asked = self._reached(_read_by((*driven, *library)))
         used = _read_by((*driven, *library, *asked))
-        for each in self.answered:
-            if each.silent & used:
+        for name, each in self.answered.items():
+            if name in used and name not in changing:
                 states.append(each)
                 asked += [r for r in self._reached(_read_by(each.rules)) if r not in asked]
                 driven += each.rules
         used = _read_by((*driven, *library, *asked))
-        read = {n: overlay for n in used if (overlay := self.overlays.get(n)) is not None}
+        if ranked is not None:  # it reads the states of what lies below, and its own
+            used |= {state(name) for name in _read_by(ranked.rules) for state in _STATES}
+        read = {n: overlays.get(n) or self.overlays.get(n) for n in used}
         return NodeProgram(
             (*driven, *library, *asked),
             tuple(dict.fromkeys(rule.head.predicate for rule in driven)),
-            self._with_ranked(read, ranked),
+            {name: overlay for name, overlay in read.items() if overlay is not None},
             ranked,
             {k: v for each in states for k, v in each.asked_instead.items()},
             frozenset(name for each in states for name in each.silent),
@@ -170,54 +182,31 @@ class Building:
                 waiting += _read_by(self.askable[name])
         return [rule for name in found for rule in self.askable[name]]
 
-    def _with_ranked(
-        self, read: dict[str, Overlay | str], ranked: RankedComponent | None
-    ) -> dict[str, Overlay | str]:
-        """A ranked deletion also reads the new states of what lies below, and its old ones."""
-        if ranked is None:
-            return read
-        states = (state(name) for name in _read_by(ranked.rules) for state in _STATES)
-        return read | {n: overlay for n in states if (overlay := self.overlays.get(n)) is not None}
-
-    def _ask(self, rules: Iterable[Rule]) -> None:
-        for rule in rules:
-            self.askable.setdefault(rule.head.predicate, []).append(rule)
-
     def _propagated(self, choice: Choice) -> NodeProgram:
         """Propagation rules or differentials; a stored component asks for its own new state."""
         if choice.strategy == "differencing":
             own = partial_differentials(choice.rules, self.is_strict)
         else:
             own = propagation_rules(choice.rules)
-        transitions = _transitions(choice.rules)
-        if self._is_stored(choice):
-            apart = self._apart(choice)
-            own = tuple(renamed(rule, apart) for rule in own)
-            transitions = [renamed(rule, apart) for rule in transitions]
-        program = self._program(own, transitions)
-        self._offer_new(choice)
-        return program
+        if not self._is_stored(choice):
+            return self._program(own)
+        apart = _apart(choice)
+        transitions = (renamed(rule, apart) for rule in _transitions(choice.rules))
+        return self._program((renamed(rule, apart) for rule in own), transitions)
 
     def _maintained(self, choice: Choice) -> NodeProgram:
         """Maintenance rules; the new state is the kept facts and those that came back or in."""
         if not self._is_stored(choice):
-            program = self._program((), on_demand=rederive_on_demand(choice.rules, choice.members))
-            for name in choice.predicates:
-                arity = self.relations[name].arity
-                self.answered.append(new_state_on_demand(name, arity))
-                self._asked_for[names.new(name)] = name
-            return program
+            return self._program((), on_demand=rederive_on_demand(choice.rules, choice.members))
+        overlays: dict[str, Overlay] = {}
         for name in choice.predicates:
             gone, back = names.deleted(name), names.returned(name)
-            self.overlays[names.new(name)] = Overlay(name, gone, back)
-            self.overlays[names.kept(name)] = Overlay(name, gone)
+            overlays[names.new(name)] = Overlay(name, gone, back)
+            overlays[names.kept(name)] = Overlay(name, gone)
         is_ranked = self._is_ranked(choice)
         rules = maintenance_rules(choice.rules, choice.members, is_ranked)
-        program = self._program(rules, ranked=_ranked(choice) if is_ranked else None)
-        for name in choice.predicates:
-            del self.overlays[names.kept(name)]
-        self._offer_new(choice)
-        return program
+        ranked = _ranked(choice) if is_ranked else None
+        return self._program(rules, overlays=overlays, ranked=ranked)
 
     def _is_ranked(self, choice: Choice) -> bool:
         """Ranks help recursion, and need everything the component reads to be at hand."""
@@ -238,6 +227,11 @@ def _read_by(rules: Iterable[Rule]) -> set[str]:
 
 def _transitions(rules: Iterable[Rule]) -> list[Rule]:
     return [rule_in_state(rule, names.new, "transition_rules") for rule in rules]
+
+
+def _apart(choice: Choice) -> dict[str, str]:
+    """While it is being computed, the new state of a component has a name of its own."""
+    return {names.new(name): names.derivable(name) for name in choice.predicates}
 
 
 def _ranked(choice: Choice) -> RankedComponent:
@@ -312,15 +306,40 @@ MUCH_SHARE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A component installed on the engine: the changes it reads, and what only it needs."""
+    """A component: the changes it reads, and what is made of it when one first reaches it.
+
+    `relations` are those that only this node needs, `local` are their names.
+    """
 
     choice: Choice
-    program: NodeProgram
-    stages: tuple[Stage, ...]
-    installed: Installed
     influents: tuple[str, ...]
-    local: frozenset[str]
-    recomputed: frozenset[str]
+    network: Propagation = field(repr=False)
+
+    @cached_property
+    def program(self) -> NodeProgram:
+        return self.network.building.program(self.choice)
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        return stages(self.program, self.network.stored)
+
+    @cached_property
+    def relations(self) -> Relations:
+        return self.network.local_relations(self)
+
+    @cached_property
+    def local(self) -> frozenset[str]:
+        return frozenset(self.relations)
+
+    @cached_property
+    def installed(self) -> Installed:
+        return self.network.install(self)
+
+    @property
+    def recomputed(self) -> frozenset[str]:
+        """Its new state, which replaces the stored one as a whole."""
+        is_fresh = self.choice.strategy == "recompute"
+        return frozenset(map(names.derivable, self.choice.predicates if is_fresh else ()))
 
 
 class Propagation:
@@ -337,17 +356,25 @@ class Propagation:
         self.stored = model.stored
         self.flows: dict[tuple[str, str], tuple[int, int]] = {}
         self.ran: list[Node] = []
-        self._changes = self._create_changes()
-        self._building = building = Building(
+        self._changes: set[str] = set()
+        self._made: set[str] = set()
+        self._readable = {name: self.relations[name] for name in self.stored}
+        self._create_changes(self.relations, (names.plus, names.minus))
+        self.building = Building(
             model.relations,
             model.stored,
             is_strict=not model.options.is_nervous,
             is_in_place=model.is_in_place,
             has_ranks=not model.options.is_migration,
         )
-        self.nodes = tuple(self._install(each, building.add(each)) for each in model.choices)
+        for choice in model.choices:
+            self.building.add(choice)
+        self.nodes = tuple(map(self._node, model.choices))
         self._fresh: dict[Node, Node] = {}
         self._last_read = self._last_readers()
+
+    def _node(self, choice: Choice) -> Node:
+        return Node(choice, tuple(sorted(_read_by(choice.rules) - choice.members)), self)
 
     def _last_readers(self) -> dict[int, list[str]]:
         """Per node, the virtual helpers whose changes it is the last to read."""
@@ -358,50 +385,52 @@ class Propagation:
                 readers.setdefault(position, []).append(name)
         return readers
 
-    def _create_changes(self) -> frozenset[str]:
-        """Relations that outlive a node: changes, and what overlays of maintained views read."""
-        made = {
-            change(name): relation
-            for name, relation in self.relations.items()
-            for change in (names.plus, names.minus, names.deleted, names.returned)
-        }
-        for name, relation in made.items():
-            self._create(name, relation)
-        return frozenset(made)
+    def _create_changes(self, predicates: Iterable[str], changes: Iterable[Rename]) -> None:
+        """Relations that outlive a node: changes, and what a maintained view is brought up with."""
+        made = {change(name): self.relations[name] for name in predicates for change in changes}
+        self._readable |= made
+        self._changes |= made.keys()
+        self.create(made)
 
-    def _create(self, name: str, relation: Relation) -> None:
-        self.engine.create(name, tuple(type_ or "int" for type_ in relation.types))
+    def create(self, relations: Relations) -> None:
+        """Empty relations that exist until the network is dropped."""
+        self._made |= relations.keys()
+        for name, relation in relations.items():
+            self.engine.create(name, tuple(type_ or "int" for type_ in relation.types))
 
-    def _install(self, choice: Choice, program: NodeProgram) -> Node:
-        planned = stages(program, self.stored)
-        rules = tuple(rule for stage in planned if isinstance(stage, tuple) for rule in stage)
-        known = self._known(program)
+    def install(self, node: Node) -> Installed:
+        """Lower and prepare a node, and create what it fills."""
+        choice = node.choice
+        if choice.strategy in ("rederive", "demand") and not choice.is_aggregate:
+            self._create_changes(choice.predicates, (names.deleted, names.returned))
+        self.create(node.relations)
+        return install(self.engine, node.stages, node.program.overlays)
+
+    def local_relations(self, node: Node) -> Relations:
+        """The relations that only this node needs, with their columns."""
+        rules = [rule for stage in node.stages if isinstance(stage, tuple) for rule in stage]
+        known = self._known(rules, node)
         local = dict(generated_relations(rules, known))
         for rule in rules:
             for atom, _ in atoms(rule.body):
                 if atom.predicate not in local and atom.predicate not in known:
                     local[atom.predicate] = undeclared_view(atom, "virtual")
-        if program.ranked is not None:
-            local |= {names.suspect(n): self.relations[n] for n in program.ranked.predicates}
-        for name, relation in local.items():
-            self._create(name, relation)
-        installed = install(self.engine, planned, program.overlays)
-        influents = tuple(sorted(_read_by(choice.rules) - choice.members))
-        recomputed = {names.derivable(name) for name in choice.predicates}
-        kept = recomputed & local.keys() if choice.strategy == "recompute" else set()
-        return Node(
-            choice, program, planned, installed, influents, frozenset(local), frozenset(kept)
-        )
+        if node.program.ranked is not None:
+            local |= {names.suspect(n): self.relations[n] for n in node.choice.predicates}
+        return local
 
-    def _known(self, program: NodeProgram) -> dict[str, Relation]:
-        """Relations that exist before a node is installed, and states read through overlays."""
-        known = {name: self.relations[name] for name in self.stored}
-        for name, relation in self.relations.items():
-            for change in (names.plus, names.minus, names.deleted, names.returned):
-                known[change(name)] = relation
-        for name, overlay in program.overlays.items():
+    def _known(self, rules: Iterable[Rule], node: Node) -> dict[str, Relation]:
+        """What a node's rules use that exists before it, and states read through overlays."""
+        known = {
+            change(name): self.relations[name]
+            for name in node.choice.predicates
+            for change in (names.deleted, names.returned)
+        }
+        for name in _read_by(rules) | {rule.head.predicate for rule in rules}:
+            overlay = node.program.overlays.get(name, name)
             stored = overlay if isinstance(overlay, str) else overlay.stored
-            known[name] = self.relations[stored]
+            if stored in self._readable:
+                known[name] = self._readable[stored]
         return known
 
     def run(self, base: ChangeSet, limits: Limits, watch: Watch | None = None) -> Statistics:
@@ -450,7 +479,7 @@ class Propagation:
             return node
         if node not in self._fresh:
             fresh = replace(choice, strategy="recompute", reason="much has changed")
-            self._fresh[node] = self._install(fresh, self._building.add(fresh))
+            self._fresh[node] = self._node(fresh)
         return self._fresh[node]
 
     def _is_much(self, node: Node) -> bool:
@@ -507,8 +536,7 @@ class Propagation:
 
     def drop(self) -> None:
         """Take everything off the engine that was put there for propagation."""
-        nodes = (*self.nodes, *self._fresh.values())
-        for name in self._changes.union(*(node.local for node in nodes)):
+        for name in self._made:
             self.engine.drop(name)
 
 
