@@ -1,9 +1,9 @@
 """What operators, functions, comparisons and aggregates compute: the meaning for every engine.
 
 A function gives None where it has no value: an operand is null, a divisor is zero, an int leaves
-its 64 bits, a float stops being finite, a text does not read as a number. A literal whose
-expression has no value does not hold. That makes evaluation total and independent of the order in
-which a body is evaluated, so every strategy on every engine can agree.
+its range, a float stops being finite, a text does not read as a number. A literal whose expression
+has no value does not hold. That makes evaluation total and independent of the order in which a body
+is evaluated, so every strategy on every engine can agree.
 
 Aggregates are exact: the sum of floats is the correctly rounded true sum, whatever the order.
 """
@@ -86,7 +86,7 @@ def _int(value: int) -> int:
 
 def _divide_int(left: int, right: int) -> int:
     quotient = abs(left) // abs(right)
-    return _int(quotient if (left < 0) == (right < 0) else -quotient)
+    return quotient if (left < 0) == (right < 0) else -quotient
 
 
 def _mod(left: int, right: int) -> int:
@@ -119,7 +119,7 @@ _ARITHMETIC: dict[tuple[str, str], Function] = {
     ("*", "int"): _checked(_int, lambda a, b: a * b),
     ("/", "int"): _divide_int,
     ("mod", "int"): _mod,
-    ("abs", "int"): _checked(_int, abs),
+    ("abs", "int"): abs,
     ("+", "float"): _checked(_float, lambda a, b: a + b),
     ("*", "float"): _checked(_float, lambda a, b: a * b),
     ("/", "float"): _checked(_float, lambda a, b: a / b),

@@ -2,8 +2,8 @@
 
 Ints, bools, dates and timestamps are themselves, floats their bits; text, decimals and exact
 numbers are numbered in the order they are first seen. Equal values have equal words and null is one
-word for every type, so joins compare words and nothing else. The word of null is the smallest int,
-which therefore cannot be stored.
+word for every type, so joins compare words and nothing else. The word of null is -2^63,
+which is no int.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Codec:
     def __init__(self) -> None:
         self.numberings = {type_: Numbering() for type_ in INTERNED}
         self.encoders: dict[str, Callable[[Any], int]] = {
-            "int": _int_word,
+            "int": int,
             "bool": int,
             "date": date.toordinal,
             "timestamp": lambda value: (value - EPOCH) // timedelta(microseconds=1),
@@ -79,15 +79,3 @@ class Codec:
             )
             for row in words
         ]
-
-
-def _ints(row: list[int]) -> Row:
-    if NULL_WORD in row:
-        return tuple(None if word == NULL_WORD else word for word in row)
-    return tuple(row)
-
-
-def _int_word(value: int) -> int:
-    if value == NULL_WORD:
-        raise OverflowError("the embedded engine cannot hold the smallest int")
-    return value
