@@ -319,8 +319,8 @@ MUTANTS = (
     Mutant(
         "group state forgets what went",
         "rewrites/group_state.py",
-        'value = Operation("-", (added, columns["L"][i]), type_)',
-        "value = added",
+        'rest = Operation("-", (columns["H"][i], columns["L"][i]), type_)',
+        'rest = columns["H"][i]',
         _sequences("aggregates"),
     ),
     Mutant(

@@ -2,7 +2,8 @@
 
 Set semantics needs one representation per value: floats are finite and have no negative zero,
 timestamps are UTC without a zone and have microseconds, decimals are exact with at most 20 digits
-before the point and 18 after it (what Spark calls DECIMAL(38, 18)), text is valid Unicode.
+before the point and 18 after it (what Spark calls DECIMAL(38, 18)), text is valid Unicode. Ints lie
+between -(2^63 - 1) and 2^63 - 1: each has its negative, and of 64-bit words one is left for null.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from typing import Any
 
 from deltalog.language.ast import Constant, Value
 
-INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+INT_MAX = 2**63 - 1
+INT_MIN = -INT_MAX
 DECIMAL_LIMIT = Decimal(10) ** 20
 DECIMAL_STEP = Decimal(1).scaleb(-18)
 DECIMALS = Context(prec=60, rounding=ROUND_HALF_EVEN)
 
 TYPE_HINTS = {
-    "int": "an int is a whole number of at most 64 bits",
+    "int": "an int is a whole number from -(2^63 - 1) to 2^63 - 1",
     "float": "a float is finite and written like `2.5` or `1e-3`",
     "bool": "a bool is `true` or `false`",
     "date": "a date is written like `2026-01-31`",
@@ -112,7 +114,7 @@ def _int_of_any_size(value: Any) -> int:
 def _int(value: Any) -> int:
     number = _int_of_any_size(value)
     if not INT_MIN <= number <= INT_MAX:
-        raise OverflowError("an int has 64 bits")
+        raise OverflowError("an int lies between -(2^63 - 1) and 2^63 - 1")
     return number
 
 
