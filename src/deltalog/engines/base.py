@@ -71,7 +71,7 @@ class Engine(Protocol):
 
     def clear(self, relation: str) -> None: ...
 
-    def clear_all(self, relations: Iterable[str]) -> None: ...
+    def clear_all(self, relations: tuple[str, ...]) -> None: ...
 
     def size(self, relation: str) -> int: ...
 
@@ -94,7 +94,7 @@ class Engine(Protocol):
     def history(self, relations: Collection[str]) -> Iterator[tuple[str, Row]]:
         """The rows of several relations together, in the order in which they were added."""
 
-    def move(self, changes: Collection[tuple[str, str, str]]) -> None:
+    def move(self, changes: tuple[tuple[str, str, str], ...]) -> None:
         """For each (stored, gone, come): take away, then append all that came, in that history."""
 
     def settle(self) -> None:

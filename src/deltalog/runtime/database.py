@@ -180,7 +180,7 @@ class Database:
             return base
         with propagated(self.propagation, base, self.limits, self.watch) as outcome:
             self.statistics = outcome.statistics
-            change = base + outcome.views(self.model.views)
+            change = outcome.changes()
             if is_committed:
                 outcome.apply()
                 self.version += 1
@@ -221,7 +221,7 @@ class Database:
         guards = ChangeSet({NEW: {()}}, {OLD: {()}})
         try:
             with propagated(migration, base + guards, self.limits, self.watch) as outcome:
-                change = base + outcome.views(both.views)
+                change = outcome.changes().without(OLD, NEW)
                 self.statistics = outcome.statistics
                 if is_committed:
                     outcome.apply()

@@ -37,6 +37,11 @@ class Statistics:
     rounds: int = 0
     generated: Counter[str] = field(default_factory=Counter)
 
+    def add(self, other: Statistics) -> None:
+        self.rounds += other.rounds
+        for name, count in other.generated.items():
+            self.generated[name] += count
+
     @property
     def total(self) -> int:
         return sum(self.generated.values())
@@ -162,11 +167,10 @@ def _run_whole(sequence: Sequence, meter: Meter, watch: Watch | None) -> Statist
     statistics = Statistics()
     limits, until = meter.limits, meter.until
     while True:
-        ended = sequence.run(
-            meter.rounds, limits.rounds_max, meter.facts, limits.facts_max, until
-        )
+        ended = sequence.run(meter.rounds, limits.rounds_max, meter.facts, limits.facts_max, until)
         statistics.rounds += ended.rounds
-        statistics.generated.update(ended.generated)
+        for name, count in ended.generated.items():
+            statistics.generated[name] += count
         meter.rounds = ended.fruitful
         meter.facts += sum(ended.generated.values())
         if ended.is_stopped:

@@ -9,6 +9,7 @@ changes of the base relations: `edge__plus` and `edge__minus` are filled, the pa
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -38,7 +39,7 @@ from deltalog.rewrites.rederive_on_demand import (
     rederive_on_demand,
 )
 from deltalog.rewrites.states import Rename, renamed, rule_in_state, unchanged
-from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.changes import Changed, ChangeSet
 from deltalog.runtime.fixpoint import Installed, Stage, Statistics, Watch, install, run
 from deltalog.runtime.limits import Limits, Meter
 from deltalog.runtime.model import Model
@@ -335,11 +336,40 @@ class Node:
     def installed(self) -> Installed:
         return self.network.install(self)
 
-    @property
+    @cached_property
     def recomputed(self) -> frozenset[str]:
         """Its new state, which replaces the stored one as a whole."""
         is_fresh = self.choice.strategy == "recompute"
         return frozenset(map(names.derivable, self.choice.predicates if is_fresh else ()))
+
+    @cached_property
+    def is_maintained(self) -> bool:
+        """Whether it is brought up with what was deleted and what returned."""
+        return self.choice.strategy in ("rederive", "demand") and not self.choice.is_aggregate
+
+    @cached_property
+    def forgotten(self) -> tuple[str, ...]:
+        """What is of no use once the node has run."""
+        return tuple(self.local - self.recomputed)
+
+    @cached_property
+    def outlasting(self) -> tuple[str, ...]:
+        """What is of use until the transaction is over."""
+        sides = [names.plus, names.minus]
+        sides += [names.deleted, names.returned] if self.is_maintained else []
+        made = (side(name) for name in self.choice.predicates for side in sides)
+        return (*made, *self.recomputed)
+
+    @cached_property
+    def moves(self) -> tuple[tuple[str, str, str], ...]:
+        """How stored predicates are brought up: (stored, gone, come); nothing of a fresh one."""
+        gone, come = names.minus, names.plus
+        if self.recomputed:
+            gone, come = names.derivable, names.derivable
+        elif self.is_maintained:
+            gone, come = names.deleted, names.returned
+        stored = (name for name in self.choice.predicates if name in self.network.stored)
+        return tuple((name, gone(name), come(name)) for name in stored)
 
 
 class Propagation:
@@ -354,8 +384,10 @@ class Propagation:
         self.model = model
         self.relations = model.relations
         self.stored = model.stored
-        self.flows: dict[tuple[str, str], tuple[int, int]] = {}
         self.ran: list[Node] = []
+        self._flowed: list[tuple[Node, list[tuple[int, int]]]] = []
+        self._bound: tuple[str, ...] = ()
+        self._views = frozenset(model.views)
         self._changes: set[str] = set()
         self._made: set[str] = set()
         self._readable = {name: self.relations[name] for name in self.stored}
@@ -372,17 +404,22 @@ class Propagation:
         self.nodes = tuple(map(self._node, model.choices))
         self._fresh: dict[Node, Node] = {}
         self._last_read = self._last_readers()
+        self._readers: dict[str, list[int]] = {}
+        for position, node in enumerate(self.nodes):
+            for name in node.influents:
+                self._readers.setdefault(name, []).append(position)
 
     def _node(self, choice: Choice) -> Node:
         return Node(choice, tuple(sorted(_read_by(choice.rules) - choice.members)), self)
 
-    def _last_readers(self) -> dict[int, list[str]]:
-        """Per node, the virtual helpers whose changes it is the last to read."""
+    def _last_readers(self) -> dict[int, tuple[str, ...]]:
+        """Per node, the changes of virtual helpers that nobody reads after it."""
         last = {name: i for i, node in enumerate(self.nodes) for name in node.influents}
-        readers: dict[int, list[str]] = {}
+        readers: dict[int, tuple[str, ...]] = {}
         for name, position in last.items():
             if names.is_generated(name) and name not in self.stored:
-                readers.setdefault(position, []).append(name)
+                known = readers.get(position, ())
+                readers[position] = (*known, names.plus(name), names.minus(name))
         return readers
 
     def _create_changes(self, predicates: Iterable[str], changes: Iterable[Rename]) -> None:
@@ -401,7 +438,7 @@ class Propagation:
     def install(self, node: Node) -> Installed:
         """Lower and prepare a node, and create what it fills."""
         choice = node.choice
-        if choice.strategy in ("rederive", "demand") and not choice.is_aggregate:
+        if node.is_maintained:
             self._create_changes(choice.predicates, (names.deleted, names.returned))
         self.create(node.relations)
         return install(self.engine, node.stages, node.program.overlays)
@@ -435,42 +472,50 @@ class Propagation:
 
     def run(self, base: ChangeSet, limits: Limits, watch: Watch | None = None) -> Statistics:
         """Bind the changes of base relations and derive those of views."""
-        self.flows = {}
+        self._flowed = []
+        self._bound = base.relations
+        self.ran = []
         for name, rows in base.inserted.items():
             self.engine.insert(names.plus(name), rows)
         for name, rows in base.deleted.items():
             self.engine.insert(names.minus(name), rows)
         total = Statistics()
         meter = Meter.start(limits)
-        self.ran = []
-        for position, node in enumerate(self.nodes):
-            if not self._is_reached(node):
-                continue
-            if node.choice.is_auto and self._is_much(node):
+        waiting = sorted({i for name in self._bound for i in self._readers.get(name, ())})
+        while waiting:
+            position = heapq.heappop(waiting)
+            node = self.nodes[position]
+            flows = [self._sizes(name) for name in node.influents]
+            if node.choice.is_auto and self._is_much(node, flows):
                 node = self._recomputing(node)
             self.ran.append(node)
-            for name in node.influents:
-                self.flows |= {(name, view): self._sizes(name) for view in node.choice.predicates}
+            self._flowed.append((node, flows))
             try:
                 done = run(self.engine, node.installed, limits, watch=watch, meter=meter)
             finally:
-                self._forget(node)
-            total.rounds += done.rounds
-            total.generated.update(done.generated)
-            self._drop_wave(position)
+                self.engine.clear_all(node.forgotten)
+                node.installed.rewind()
+            total.add(done)
+            for name in node.choice.predicates:
+                if any(self._sizes(name)):
+                    for reader in self._readers.get(name, ()):
+                        if reader != position and reader not in waiting:
+                            heapq.heappush(waiting, reader)
+            self.engine.clear_all(self._last_read.get(position, ()))
         return total
 
-    def _drop_wave(self, position: int) -> None:
-        """Changes of virtual helpers go as soon as no node above reads them."""
-        for name in self._last_read.get(position, ()):
-            self.engine.clear(names.plus(name))
-            self.engine.clear(names.minus(name))
+    @property
+    def flows(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """How many facts came and went along every arc in the last run."""
+        return {
+            (name, view): sizes
+            for node, flows in self._flowed
+            for name, sizes in zip(node.influents, flows, strict=True)
+            for view in node.choice.predicates
+        }
 
     def _sizes(self, name: str) -> tuple[int, int]:
         return self.engine.size(names.plus(name)), self.engine.size(names.minus(name))
-
-    def _is_reached(self, node: Node) -> bool:
-        return any(any(self._sizes(name)) for name in node.influents)
 
     def _recomputing(self, node: Node) -> Node:
         """The same component recomputed, installed when it is first needed."""
@@ -482,57 +527,45 @@ class Propagation:
             self._fresh[node] = self._node(fresh)
         return self._fresh[node]
 
-    def _is_much(self, node: Node) -> bool:
+    def _is_much(self, node: Node, flows: Iterable[tuple[int, int]]) -> bool:
         """Whether so much of what a component reads has changed that starting afresh is cheaper."""
-        changed = sum(sum(self._sizes(name)) for name in node.influents)
+        changed = sum(map(sum, flows))
+        if changed < MUCH_MIN:
+            return False
         held = sum(self.engine.size(name) for name in node.influents if name in self.stored)
-        return changed >= MUCH_MIN and changed >= MUCH_SHARE * held
+        return changed >= MUCH_SHARE * held
 
-    def _forget(self, node: Node) -> None:
-        for name in node.local - node.recomputed:
-            self.engine.clear(name)
-        node.installed.rewind()
-
-    def views(self, views: Iterable[str]) -> ChangeSet:
-        """What the last run found: the rows really new and really gone."""
-        views = tuple(views)
-        return ChangeSet(
-            {view: set(self.engine.rows(names.plus(view))) for view in views},
-            {view: set(self.engine.rows(names.minus(view))) for view in views},
-        )
+    def changes(self, base: ChangeSet) -> ChangeSet:
+        """What the last run found, with the change it began from."""
+        inserted: dict[str, Changed] = dict(base.inserted.items())
+        deleted: dict[str, Changed] = dict(base.deleted.items())
+        for node in self.ran:
+            for view in node.choice.predicates:
+                if view in self._views:
+                    come, gone = self._sizes(view)
+                    if come:
+                        inserted[view] = self.engine.copied(names.plus(view))
+                    if gone:
+                        deleted[view] = self.engine.copied(names.minus(view))
+        return ChangeSet.exact(inserted, deleted)
 
     def apply(self) -> None:
-        """Bring the stored views to their new state."""
+        """Bring the stored views to their new state.
+
+        What comes is appended in the order of derivation, which keeps ranks well-founded.
+        """
         for node in self.ran:
-            choice = node.choice
-            predicates = [name for name in choice.predicates if name in self.stored]
-            if node.recomputed:
-                self._replace(predicates)
-            elif choice.strategy in ("rederive", "demand") and not choice.is_aggregate:
-                self._move(predicates, names.deleted, names.returned)
-            else:
-                self._move(predicates, names.minus, names.plus)
-
-    def _move(self, predicates: list[str], gone: Rename, come: Rename) -> None:
-        """Take away, then append in the order of derivation, which keeps ranks well-founded."""
-        for name in predicates:
-            self.engine.delete(name, list(self.engine.rows(gone(name))))
-        owner = {come(name): name for name in predicates}
-        for made, row in list(self.engine.history(list(owner))):
-            self.engine.insert(owner[made], [row])
-
-    def _replace(self, predicates: list[str]) -> None:
-        owner = {names.derivable(name): name for name in predicates}
-        rows = list(self.engine.history(list(owner)))
-        for name in predicates:
-            self.engine.clear(name)
-        for made, row in rows:
-            self.engine.insert(owner[made], [row])
+            for name in node.choice.predicates if node.recomputed else ():
+                self.engine.clear(name)
+            if node.moves:
+                self.engine.move(node.moves)
 
     def reset(self) -> None:
         """Forget the last run."""
-        for name in self._changes.union(*(node.recomputed for node in self.ran)):
-            self.engine.clear(name)
+        for name in self._bound:
+            self.engine.clear_all((names.plus(name), names.minus(name)))
+        for node in self.ran:
+            self.engine.clear_all(node.outlasting)
 
     def drop(self) -> None:
         """Take everything off the engine that was put there for propagation."""
@@ -549,8 +582,9 @@ class Outcome:
     statistics: Statistics
     is_applied: bool = False
 
-    def views(self, views: Iterable[str]) -> ChangeSet:
-        return self.propagation.views(views)
+    def changes(self) -> ChangeSet:
+        """The exact change of base relations and views."""
+        return self.propagation.changes(self.base)
 
     def apply(self) -> None:
         """Make the new state the stored one."""
@@ -576,6 +610,7 @@ def propagated(
         propagation.reset()
         if is_in_place and not outcome.is_applied:
             _write(engine, -base)
+        engine.settle()
 
 
 def _write(engine: Engine, change: ChangeSet) -> None:

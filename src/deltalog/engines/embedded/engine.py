@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 import weakref
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from deltalog.engines.base import Copied, Ended, Part
@@ -136,7 +136,7 @@ class EmbeddedEngine:
         self.machine[kernel.SCRATCH] = self._scratch.buffer_info()[0]
         self.machine_address = self.machine.buffer_info()[0]
         self.interpreter = Interpreter(self.relations)
-        self._checkpoint: Callable[[], None] | None = None
+        self._listed: dict[tuple[str, ...], array[int]] = {}
         weakref.finalize(self, _release, self.lines, self.machine).atexit = False
 
     # --- relations
@@ -149,13 +149,21 @@ class EmbeddedEngine:
         known = self.relations.pop(relation, None)
         if known is not None:
             known.discard()
+            self._listed.clear()
 
     def clear(self, relation: str) -> None:
         self.relations[relation].clear()
 
-    def clear_all(self, relations: Iterable[str]) -> None:
-        for name in relations:
-            self.relations[name].clear()
+    def clear_all(self, relations: tuple[str, ...]) -> None:
+        kernel.clear_all(self._addresses(relations), len(relations))
+
+    def _addresses(self, relations: tuple[str, ...]) -> int:
+        """Where the addresses of some relations stand one after the other."""
+        known = self._listed.get(relations)
+        if known is None:
+            addresses = (self.relations[name].address for name in relations)
+            known = self._listed[relations] = array("q", addresses)
+        return known.buffer_info()[0]
 
     def size(self, relation: str) -> int:
         return self.relations[relation].line[kernel.LIVE]
@@ -185,18 +193,16 @@ class EmbeddedEngine:
         values: Row = tuple(key[column] for column in columns)  # type: ignore[misc]
         return iter(store.matching(columns, values, 0, store.end))
 
-    def history(self, relations: Sequence[str]) -> Iterator[tuple[str, Row]]:
+    def history(self, relations: Collection[str]) -> Iterator[tuple[str, Row]]:
         stamped = [
             (rank, name, row) for name in relations for rank, row in self.relations[name].stamped()
         ]
         return ((name, row) for _, name, row in sorted(stamped, key=lambda entry: entry[0]))
 
-    def move(self, changes: Sequence[tuple[str, str, str]]) -> None:
-        addresses = array("q")
-        for names in changes:
-            addresses.extend([self.relations[name].address for name in names])
-            addresses.append(0)
-        kernel.move(self.machine_address, addresses.buffer_info()[0], len(changes))
+    def move(self, changes: tuple[tuple[str, str, str], ...]) -> None:
+        cursor = (changes[0][0],)  # any name: its place holds how far `come` is read
+        listed = tuple(name for change in changes for name in (*change, *cursor))
+        kernel.move(self.machine_address, self._addresses(listed), len(changes))
 
     def settle(self) -> None:
         """Give numbers of values back that nothing holds any more."""
@@ -238,7 +244,7 @@ class EmbeddedEngine:
             pass
         return part
 
-    def sequence(self, parts: Sequence[Part], is_soft: bool) -> EmbeddedSequence | None:
+    def sequence(self, parts: Collection[Part], is_soft: bool) -> EmbeddedSequence | None:
         known = [p for p in parts if isinstance(p, EmbeddedPart | EmbeddedDeletion) and p.is_native]
         return EmbeddedSequence(self, known, is_soft) if len(known) == len(parts) else None
 

@@ -81,7 +81,7 @@ def row_address(relation, row):
 
 @compiled
 def are_same(left, right, count):
-    for i in range(count):
+    for i in range(count):  # noqa: SIM110 (kernels have no generators)
         if load64(left, i) != load64(right, i):
             return False
     return True
@@ -589,7 +589,7 @@ def int_result(function, left, right):
         if abs(left) > LARGEST // abs(right):
             return False, np.int64(0)
         return True, left * right
-    if function == DIVIDE or function == MODULO:
+    if function in (DIVIDE, MODULO):
         if right == 0:
             return False, np.int64(0)
         quotient = abs(left) // abs(right)

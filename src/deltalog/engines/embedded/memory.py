@@ -1,4 +1,4 @@
-"""Memory by address: loads, stores and the allocator, so that one compiled kernel serves every shape.
+"""Memory by address: loads, stores and the allocator, so that one kernel serves every shape.
 
 Kernels are given addresses, never arrays: a relation may grow in the middle of a rule without
 coming back to Python, and installing a rule compiles nothing. Everything here is an intrinsic of
@@ -35,7 +35,8 @@ def _bytes(builder: Any, address: Any) -> Any:
 def _called(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any:
     """Call a function of the C library."""
     kind = ir.FunctionType(result, [argument.type for argument in arguments])
-    function = cgutils.get_or_insert_function(builder.module, kind, name)
+    module = builder.module
+    function = cgutils.get_or_insert_function(module, kind, name)  # type: ignore[no-untyped-call]
     return builder.call(function, arguments)
 
 
@@ -166,7 +167,8 @@ def nanoseconds(typing: Any) -> Any:
     """The monotonic clock, the one `time.monotonic_ns` reads."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pair = cgutils.alloca_once(builder, _WORD, size=ir.Constant(_WORD, 2))
+        two = ir.Constant(_WORD, 2)
+        pair = cgutils.alloca_once(builder, _WORD, size=two)  # type: ignore[no-untyped-call]
         _called(builder, "clock_gettime", _INT, [ir.Constant(_INT, 1), pair])
         seconds = builder.load(pair)
         rest = builder.load(builder.gep(pair, [ir.Constant(_WORD, 1)]))

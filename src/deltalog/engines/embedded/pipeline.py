@@ -392,7 +392,7 @@ def accumulate(machine, aggregation, binding):
         at = sums + 8 * (1 + 4 * i)
         number = load64(at, 0)
         store64(at, 0, number + 1)
-        if function == SUM or function == AVG:
+        if function in (SUM, AVG):
             store64(at, 1, load64(at, 1) + (word >> 32))
             store64(at, 2, load64(at, 2) + (word & np.int64(0xFFFFFFFF)))
         elif number == 0:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 _WINDOWS = {Window.ALL: pipeline.ALL, Window.OLD: pipeline.OLD, Window.NEW: pipeline.NEW}
 _OPERATORS = {"=": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}
-_KINDS = {type_: kernel.INT for type_ in ("int", "date", "timestamp", "bool")}
+_KINDS = dict.fromkeys(("int", "date", "timestamp", "bool"), kernel.INT)
 _KINDS |= {"float": kernel.FLOAT, "str": kernel.TEXT}
 _NUMBERS = {
     ("+", 2): kernel.ADD,

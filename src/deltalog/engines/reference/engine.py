@@ -34,7 +34,7 @@ class ReferenceEngine:
     def clear(self, relation: str) -> None:
         self.relations[relation].clear()
 
-    def clear_all(self, relations: Iterable[str]) -> None:
+    def clear_all(self, relations: tuple[str, ...]) -> None:
         for relation in relations:
             self.clear(relation)
 
@@ -72,7 +72,7 @@ class ReferenceEngine:
         ]
         return ((name, row) for _, name, row in sorted(stamped, key=lambda entry: entry[0]))
 
-    def move(self, changes: Collection[tuple[str, str, str]]) -> None:
+    def move(self, changes: tuple[tuple[str, str, str], ...]) -> None:
         for stored, gone, _ in changes:
             self.delete(stored, list(self.rows(gone)))
         owner = {come: stored for stored, _, come in changes}
