@@ -17,6 +17,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cached_property
 from typing import Literal as OneOf
 from typing import TypeAlias
 
@@ -62,15 +63,15 @@ class Relation:
     inferred: frozenset[int] = frozenset()
     span: Span | None = field(default=None, compare=False, repr=False)
 
-    @property
+    @cached_property
     def arity(self) -> int:
         return len(self.columns)
 
-    @property
+    @cached_property
     def types(self) -> tuple[str | None, ...]:
         return tuple(column.type for column in self.columns)
 
-    @property
+    @cached_property
     def key(self) -> tuple[int, ...]:
         """Positions of the key columns; empty when the relation has no key."""
         return tuple(i for i, column in enumerate(self.columns) if column.key)

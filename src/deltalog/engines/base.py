@@ -80,7 +80,8 @@ class Engine(Protocol):
     def copied(self, relation: str) -> Copied | frozenset[Row]:
         """The rows as they are now, whatever happens to the relation afterwards."""
 
-    def contains(self, relation: str, row: Row) -> bool: ...
+    def present(self, relation: str, rows: Collection[Row]) -> Collection[bool]:
+        """Whether each of the rows is there."""
 
     def insert(self, relation: str, rows: Iterable[Row]) -> int:
         """Add rows; answers how many were new."""

@@ -12,7 +12,7 @@ import math
 import numbers
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from fractions import Fraction
@@ -45,6 +45,30 @@ def canonical(value: Any, type_: str) -> Value:
     (0.0, 2.0, '2.5')
     """
     return _CANONICAL[type_](value)
+
+
+def is_canonical(rows: Sequence[Sequence[Any]], types: Sequence[str | None]) -> bool:
+    """Whether rows are tuples of ints, text, bools and dates of these types, as they are stored.
+
+    Quick, and allowed to say no: what it does not know is looked at value by value.
+    """
+    classes = [_PLAIN.get(type_ or "") for type_ in types]
+    if None in classes or any(type(row) is not tuple for row in rows):
+        return False
+    if any(len(row) != len(types) for row in rows):
+        return False
+    for position, expected in enumerate(classes):
+        column = [row[position] for row in rows]
+        if set(map(type, column)) - {expected}:
+            return False
+        if expected is int and column and not (min(column) >= INT_MIN and max(column) <= INT_MAX):
+            return False
+        if expected is str and not all(map(str.isascii, column)):
+            return False
+    return True
+
+
+_PLAIN: dict[str, type] = {"int": int, "str": str, "bool": bool, "date": date}
 
 
 def parse_value(text: str, type_: str) -> Value:

@@ -171,7 +171,7 @@ class Database:
         return _filled(tried, insert, delete).commit()
 
     def _transaction(self, commit: Callable[[ChangeSet], ChangeSet]) -> Transaction:
-        return Transaction(self.relations, self.engine.contains, self.engine.lookup, commit)
+        return Transaction(self.relations, self.engine.present, self.engine.lookup, commit)
 
     def _propagate(self, base: ChangeSet, is_committed: bool) -> ChangeSet:
         """The change of everything; applied only if it is complete and `is_committed`."""

@@ -501,7 +501,8 @@ class Propagation:
                     for reader in self._readers.get(name, ()):
                         if reader != position and reader not in waiting:
                             heapq.heappush(waiting, reader)
-            self.engine.clear_all(self._last_read.get(position, ()))
+            if position in self._last_read:
+                self.engine.clear_all(self._last_read[position])
         return total
 
     @property
@@ -562,8 +563,8 @@ class Propagation:
 
     def reset(self) -> None:
         """Forget the last run."""
-        for name in self._bound:
-            self.engine.clear_all((names.plus(name), names.minus(name)))
+        bound = (side(name) for name in self._bound for side in (names.plus, names.minus))
+        self.engine.clear_all(tuple(bound))
         for node in self.ran:
             self.engine.clear_all(node.outlasting)
 

@@ -21,12 +21,20 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Column, Row, Value
-from deltalog.language.values import VALUE_ERRORS, canonical, print_value
+from deltalog.language.values import VALUE_ERRORS, canonical, is_canonical, print_value
 from deltalog.runtime.changes import ChangeSet
 
-Contains = Callable[[str, Row], bool]
+Present = Callable[[str, Sequence[Row]], Sequence[bool]]
 FindKey = Callable[[str, Mapping[int, Any]], Iterable[Row]]
 Commit = Callable[[ChangeSet], ChangeSet]
+
+
+def checked_rows(relation: Relation, rows: Iterable[Sequence[Any]]) -> list[Row]:
+    """The rows in canonical form; all of them are looked at before anything is done."""
+    given = _iterated(relation, rows)
+    if is_canonical(given, relation.types):
+        return given  # type: ignore[return-value]
+    return [checked_row(relation, row) for row in given]
 
 
 def checked_row(relation: Relation, row: Sequence[Any]) -> Row:
@@ -110,10 +118,10 @@ class Transaction:
     """Collects changes; commits when its `with` block ends without an exception."""
 
     def __init__(
-        self, relations: Relations, contains: Contains, find: FindKey, commit: Commit
+        self, relations: Relations, present: Present, find: FindKey, commit: Commit
     ) -> None:
         self._relations = relations
-        self._contains = contains
+        self._present = present
         self._find = find
         self._commit = commit
         self._state: dict[str, dict[Row, bool]] = {}
@@ -124,20 +132,18 @@ class Transaction:
     def insert(self, relation: str, rows: Iterable[Sequence[Any]]) -> None:
         """Add facts to a base relation."""
         known = self._open(relation)
-        checked = [checked_row(known, row) for row in _iterated(known, rows)]
+        checked = checked_rows(known, rows)
         taken: dict[Row, Row] = {}
         for row in checked if known.key else ():
             other = taken.setdefault(_key(known, row), self._holder(known, row) or row)
             if other != row:
                 raise DataError([_key_taken(known, other)])
-        for row in checked:
-            self._put(known, row, True)
+        self._put_all(known, checked, True)
 
     def delete(self, relation: str, rows: Iterable[Sequence[Any]]) -> None:
         """Remove facts from a base relation."""
         known = self._open(relation)
-        for row in [checked_row(known, row) for row in _iterated(known, rows)]:
-            self._put(known, row, False)
+        self._put_all(known, checked_rows(known, rows), False)
 
     def set(self, relation: str, row: Sequence[Any]) -> None:
         """Replace the fact that has this key, or add it if there is none."""
@@ -154,6 +160,13 @@ class Transaction:
         if self._is_over:
             raise DataError([catalogue.TRANSACTION_OVER.at(None)])
         return base_relation(self._relations, relation)
+
+    def _put_all(self, relation: Relation, rows: list[Row], holds: bool) -> None:
+        if not relation.key:
+            self._state.setdefault(relation.name, {}).update(dict.fromkeys(rows, holds))
+            return
+        for row in rows:
+            self._put(relation, row, holds)
 
     def _put(self, relation: Relation, row: Row, holds: bool) -> None:
         self._state.setdefault(relation.name, {})[row] = holds
@@ -174,13 +187,18 @@ class Transaction:
 
     def net(self) -> ChangeSet:
         """The effect on the state before: what will really be new and really be gone."""
-        inserted: dict[str, set[Row]] = {}
-        deleted: dict[str, set[Row]] = {}
+        inserted: dict[str, frozenset[Row]] = {}
+        deleted: dict[str, frozenset[Row]] = {}
         for relation, rows in self._state.items():
-            for row, holds in rows.items():
-                if holds != self._contains(relation, row):
-                    (inserted if holds else deleted).setdefault(relation, set()).add(row)
-        change = ChangeSet(inserted, deleted)
+            known = self._present(relation, tuple(rows))
+            changed = [
+                (row, holds)
+                for (row, holds), is_there in zip(rows.items(), known, strict=True)
+                if holds != is_there
+            ]
+            inserted[relation] = frozenset([row for row, holds in changed if holds])
+            deleted[relation] = frozenset([row for row, holds in changed if not holds])
+        change = ChangeSet.exact(inserted, deleted)
         # Another transaction may have taken a key since this one looked.
         check_taken_keys(change, self._relations, self._find)
         return change
@@ -213,9 +231,9 @@ class Transaction:
 
 def check_taken_keys(change: ChangeSet, relations: Relations, find: FindKey) -> None:
     """Nothing is inserted beside a fact that has its key and stays."""
-    for name, rows in change.inserted.items():
+    for name in change.inserted:
         relation = relations[name]
-        for row in rows if relation.key else ():
+        for row in change.inserted[name] if relation.key else ():
             key = dict(zip(relation.key, _key(relation, row), strict=True))
             for other in find(name, key):
                 if other not in change.deleted[name]:

@@ -178,8 +178,8 @@ class EmbeddedEngine:
         count, words = len(store), store.copied()
         return Copied(count, lambda: store.decoded(words, count))
 
-    def contains(self, relation: str, row: Row) -> bool:
-        return row in self.relations[relation]
+    def present(self, relation: str, rows: Collection[Row]) -> list[bool]:
+        return self.relations[relation].present(rows)
 
     def insert(self, relation: str, rows: Iterable[Row]) -> int:
         return self.relations[relation].insert(rows)

@@ -6,7 +6,7 @@ The line of words is Python's and never moves, so its address is the relation's 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from deltalog.engines.embedded import kernel
@@ -88,6 +88,12 @@ class EmbeddedRelation:
         assert isinstance(row, tuple)
         words = self.engine.codec.encoded((row,), self.types)
         return kernel.find(self.address, words.buffer_info()[0]) >= 0  # type: ignore[no-any-return]
+
+    def present(self, rows: Collection[Row]) -> list[bool]:
+        words = self.engine.codec.encoded(rows, self.types)
+        out = array("q", bytes(8 * len(rows)))
+        kernel.find_rows(self.address, words.buffer_info()[0], len(rows), out.buffer_info()[0])
+        return [word == 1 for word in out]
 
     def rank(self, row: Row) -> int:
         words = self.engine.codec.encoded((row,), self.types)

@@ -47,8 +47,9 @@ class ReferenceEngine:
     def copied(self, relation: str) -> frozenset[Row]:
         return frozenset(self.relations[relation])
 
-    def contains(self, relation: str, row: Row) -> bool:
-        return row in self.relations[relation]
+    def present(self, relation: str, rows: Collection[Row]) -> list[bool]:
+        store = self.relations[relation]
+        return [row in store for row in rows]
 
     def insert(self, relation: str, rows: Iterable[Row]) -> int:
         store = self.relations[relation]
