@@ -30,9 +30,9 @@ is added, because lost bindings are among those held: held - less is the sum ove
 stay, and with more over those of the new state. So every intermediate result is a sum over bindings
 that hold together in one state, and within these bounds; held + more would not be.
 
-That a group has fewer than 2^31 bindings is assumed and not tested. It is certain where bindings are
-rows of one relation and rows have numbers of 31 bits, as in the embedded engine. A join could pile
-up more, over many transactions; a half that left the range then would lose its group.
+That a group has fewer than 2^31 bindings is assumed and not tested. It is certain where bindings
+are rows of one relation and rows have numbers of 31 bits, as in the embedded engine. A join could
+pile up more, over many transactions; a half that left the range then would lose its group.
 
 A sum of ints that somebody wrote is not continued: it has no value while it does not fit, and a
 sum without a value is lost. What tells halves from it is the equation in the body (`is_foldable`).
