@@ -330,6 +330,20 @@ MUTANTS = (
         'Comparison(">=", columns["N"][i], Constant(0, "int"), "int")',
         _sequences("aggregates"),
     ),
+    Mutant(
+        "a sum that may have no value is continued",
+        "rewrites/group_state.py",
+        '(term.type == "exact" or term.argument in halves)',
+        "True",
+        (PROGRAMS, "-k", "large_sums and rederive"),
+    ),
+    Mutant(
+        "one half of a sum is shown",
+        "rewrites/group_state.py",
+        "value = Operation(name, self.parts, self.part_type)",
+        "value = self.parts[-1]",
+        (PROGRAMS, "-k", "large_sums and rederive"),
+    ),
     # --- recomputation
     Mutant(
         "recomputed facts that went are kept",

@@ -28,8 +28,11 @@ order it is added up: over n < 2^31 bindings |sum(H)| <= n * 2^31 < 2^62 and
 0 <= sum(L) <= n * (2^32 - 1) < 2^63 - 2^32. What went is taken from what was held before what came
 is added, because lost bindings are among those held: held - less is the sum over the bindings that
 stay, and with more over those of the new state. So every intermediate result is a sum over bindings
-that hold together in one state, and within these bounds; held + more would not be. That a group has
-fewer than 2^31 bindings is a limit of the engines, which number rows with 31 bits.
+that hold together in one state, and within these bounds; held + more would not be.
+
+That a group has fewer than 2^31 bindings is assumed and not tested. It is certain where bindings
+are rows of one relation and rows have numbers of 31 bits, as in the embedded engine. A join could
+pile up more, over many transactions; a half that left the range then would lose its group.
 
 A sum of ints that somebody wrote is not continued: it has no value while it does not fit, and a
 sum without a value is lost. What tells halves from it is the equation in the body (`is_foldable`).
