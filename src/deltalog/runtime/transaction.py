@@ -10,7 +10,7 @@ before: inserting what is there, deleting what is not, or undoing an earlier ope
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from types import TracebackType
@@ -24,7 +24,7 @@ from deltalog.language.ast import Column, Row, Value
 from deltalog.language.values import VALUE_ERRORS, canonical, is_canonical, print_value
 from deltalog.runtime.changes import ChangeSet
 
-Present = Callable[[str, Sequence[Row]], Sequence[bool]]
+Present = Callable[[str, Collection[Row]], Iterable[bool]]
 FindKey = Callable[[str, Mapping[int, Any]], Iterable[Row]]
 Commit = Callable[[ChangeSet], ChangeSet]
 
@@ -77,7 +77,7 @@ def _checked_value(value: Any, column: Column, relation: Relation) -> Value:
 
 
 _PYTHON_HINTS = {
-    "int": "give an int of at most 64 bits",
+    "int": "give an int from -(2^63 - 1) to 2^63 - 1",
     "float": "give a finite float",
     "str": "give a str",
     "bool": "give True or False",

@@ -284,7 +284,7 @@ def add_index(relation, columns):
     store64(relation, INDEXES, count + 1)
     capacity = load64(relation, CAPACITY)
     if capacity > 0:
-        resize_index(index, 0, capacity)
+        resize_index(index, np.int64(0), capacity)
         stamps = load64(relation, STAMPS)
         for row in range(load64(relation, END)):
             if load64(stamps, row) >= 0:

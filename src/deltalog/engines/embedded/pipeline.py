@@ -59,7 +59,7 @@ OPERATION, MODE, STORED, MINUS, PLUS, IS_OVERLAY, WINDOW, OCCURRENCE = range(8)
 IS_RANKED, INDEX_NUMBER, PLUS_INDEX, KEYS, BINDS, SAMES = range(8, 14)
 HEADER = 14
 # What happens to what a pipeline emits.
-INTO, FIRST, SUSPECT, TOTALS = 0, 1, 2, 3
+INTO, FIRST, SUSPECT, TOTALS = (np.int64(mode) for mode in range(4))
 # A part.
 RULES, DELETION = 0, 1
 # A rule.
@@ -77,6 +77,7 @@ SEQUENCE_HEADER = 3
 # How a run ended.
 DONE, FOUND, STOPPED, PAUSED = 0, 1, 2, 3
 
+ZERO, ONE = np.int64(0), np.int64(1)  # not literals, for which numba would compile once more
 SEEN = np.int64(1 << 62)
 TICKS = np.int64(0xFFFF)
 
@@ -214,13 +215,13 @@ def advance(step, frame, keys, slots, rank):
 @compiled
 def has_match(step, frame, keys, slots, marks):
     """Whether some row has the values of an absent step."""
-    open_phase(step, frame, keys, slots, marks, 0)
-    if advance(step, frame, keys, slots, np.int64(0)):
+    open_phase(step, frame, keys, slots, marks, ZERO)
+    if advance(step, frame, keys, slots, ZERO):
         return True
     if load64(step, PLUS) == 0:
         return False
-    open_phase(step, frame, keys, slots, marks, 1)
-    return advance(step, frame, keys, slots, np.int64(0))
+    open_phase(step, frame, keys, slots, marks, ONE)
+    return advance(step, frame, keys, slots, ZERO)
 
 
 @compiled
@@ -264,10 +265,10 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
             frame = scratch + 8 * FRAME * depth
             keys = scratch + 8 * (KEYS_AT + KEYS_MAX * depth)
             if is_entering:
-                open_phase(step, frame, keys, slots, marks, 0)
+                open_phase(step, frame, keys, slots, marks, ZERO)
             goes_on = advance(step, frame, keys, slots, rank)
             if not goes_on and load64(frame, F_PHASE) == 0 and load64(step, PLUS) != 0:
-                open_phase(step, frame, keys, slots, marks, 1)
+                open_phase(step, frame, keys, slots, marks, ONE)
                 goes_on = advance(step, frame, keys, slots, rank)
             ticks += 1
             if ticks & TICKS == 0 and is_over(machine, target, mode):
@@ -320,7 +321,7 @@ def fire(machine, code, rule):
     marks = rule + 8 * RULE_HEADER
     if load64(rule, HAS_FIRED) == 0 and load64(rule, INITIAL) >= 0:
         start = code + 8 * load64(rule, INITIAL)
-        if run_pipeline(machine, code, start, INTO, target, marks, np.int64(0)) == STOPPED:
+        if run_pipeline(machine, code, start, INTO, target, marks, ZERO) == STOPPED:
             return STOPPED
     store64(rule, HAS_FIRED, 1)
     variants = load64(rule, VARIANTS)
@@ -328,7 +329,7 @@ def fire(machine, code, rule):
         variant = marks + 8 * VARIANT * i
         if load64(variant, 1) < load64(load64(variant, 0), VISIBLE):
             start = code + 8 * load64(variant, 2)
-            if run_pipeline(machine, code, start, INTO, target, marks, np.int64(0)) == STOPPED:
+            if run_pipeline(machine, code, start, INTO, target, marks, ZERO) == STOPPED:
                 return STOPPED
     status = np.int64(DONE)
     if aggregation != 0:
@@ -356,10 +357,7 @@ def fire_groups(machine, code, rule, aggregation, marks):
             store64(slots, i, load64(words, i))
         for i in range(4 * totals + 1):
             store64(sums, i, 0)
-        if (
-            run_pipeline(machine, code, bindings, TOTALS, aggregation, marks, np.int64(0))
-            == STOPPED
-        ):
+        if run_pipeline(machine, code, bindings, TOTALS, aggregation, marks, ZERO) == STOPPED:
             clear(groups)
             return STOPPED
         has_values = load64(sums, 0) > 0
@@ -526,7 +524,7 @@ def run_deletion(machine, code):
             for column in range(arity):
                 store64(slots, column, load64(words, column))
             pipeline = code + 8 * load64(at + 16 * lost, i)
-            if run_pipeline(machine, code, pipeline, FIRST, 0, 0, rank) == FOUND:
+            if run_pipeline(machine, code, pipeline, FIRST, ZERO, ZERO, rank) == FOUND:
                 is_supported = True
                 break
         if is_supported:
@@ -537,7 +535,7 @@ def run_deletion(machine, code):
                 store64(slots, column, load64(words, column))
             head = code + 8 * load64(predicates, load64(at, 2 * i))
             pipeline = code + 8 * load64(at, 2 * i + 1)
-            run_pipeline(machine, code, pipeline, SUSPECT, head, 0, rank)
+            run_pipeline(machine, code, pipeline, SUSPECT, head, ZERO, rank)
     for i in range(load64(machine, SEEN_COUNT)):
         entry = load64(load64(machine, SEEN_LOG), i)
         relation = load64(code + 8 * load64(predicates, entry >> 32), RELATION)
