@@ -25,10 +25,15 @@ from deltalog.language.walk import names
 
 def bound_variables(body: Iterable[Literal], given: Set[str] = frozenset()) -> set[str]:
     """Variables that have a value once the whole body has been evaluated."""
-    body = tuple(body)
     bound = set(given)
+    others: list[Literal] = []  # what they bind depends on what is bound
+    for literal in body:
+        if isinstance(literal, Atom):
+            bound |= binds(literal, bound)
+        elif not isinstance(literal, Negation):
+            others.append(literal)
     while True:
-        more = set().union(*(binds(literal, bound) for literal in body)) - bound
+        more = set().union(*(binds(literal, bound) for literal in others)) - bound
         if not more:
             return bound
         bound |= more
@@ -94,11 +99,12 @@ def evaluation_order(
         for name in candidate.names:
             using.setdefault(name, []).append(candidate)
 
-    def learn(names: Set[str]) -> None:
-        for name in names - known:
-            for candidate in using.get(name, ()):
-                candidate.bound += 1
-        known.update(names)
+    def learn(names: Iterable[str]) -> None:
+        for name in names:
+            if name not in known:
+                known.add(name)
+                for candidate in using.get(name, ()):
+                    candidate.bound += 1
 
     learn(bound)
     if first is not None:
@@ -107,16 +113,17 @@ def evaluation_order(
     while tests or atoms:
         ready = next((i for i, (x, needed) in enumerate(tests) if _ready(x, needed, known)), None)
         if ready is not None:
-            literal: Literal = tests.pop(ready)[0]
-        else:
-            usable = [candidate for candidate in atoms if candidate.needed <= known]
-            if not usable:  # an unsafe body; the safety check reports it
-                return (*ordered, *(x for x, _ in tests), *(c.atom for c in atoms))
-            best = max(usable, key=_Candidate.preference)
-            atoms.remove(best)
-            literal = best.atom
-        ordered.append(literal)
-        learn(binds(literal, known))
+            literal, _ = tests.pop(ready)
+            ordered.append(literal)
+            learn(binds(literal, known))
+            continue
+        usable = [candidate for candidate in atoms if candidate.needed <= known]
+        if not usable:  # an unsafe body; the safety check reports it
+            return (*ordered, *(x for x, _ in tests), *(c.atom for c in atoms))
+        best = max(usable, key=_Candidate.preference)
+        atoms.remove(best)
+        ordered.append(best.atom)
+        learn(best.names)
     return tuple(ordered)
 
 
