@@ -18,6 +18,7 @@ from deltalog.language.ast import (
     Literal,
     Negation,
     Operation,
+    Term,
     Variable,
 )
 from deltalog.language.walk import names
@@ -70,16 +71,15 @@ def needs(literal: Literal) -> set[str]:
         case Atom(arguments=arguments):
             return {n for term in arguments if isinstance(term, Operation) for n in names(term)}
         case Negation(atom=atom):
-            return {
-                n
-                for term in atom.arguments
-                if not (isinstance(term, Variable) and term.is_wildcard)
-                for n in names(term)
-            }
+            return set(names(*(term for term in atom.arguments if not _is_wildcard(term))))
         case Comparison():
             return set(names(literal))
         case Disjunction():
             return set()
+
+
+def _is_wildcard(term: Term) -> bool:
+    return isinstance(term, Variable) and term.is_wildcard
 
 
 def evaluation_order(

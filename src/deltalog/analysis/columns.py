@@ -17,6 +17,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cached_property
 from typing import Literal as OneOf
 from typing import TypeAlias
 
@@ -65,6 +66,11 @@ class Relation:
     @property
     def arity(self) -> int:
         return len(self.columns)
+
+    @cached_property
+    def is_nullable(self) -> bool:
+        """Whether some column is."""
+        return any(column.nullable for column in self.columns)
 
     @property
     def types(self) -> tuple[str | None, ...]:
@@ -384,8 +390,21 @@ def comparison_type(
 
 def nullable_variables(body: tuple[Literal, ...], found: Relations) -> set[str]:
     """Variables that may be null in some way through the disjunctions of a body."""
+    if not _has_nulls(body, found):
+        return set()
     ways = itertools.islice(distributed(body), BRANCHES_MAX)
     return set().union(*(_nullable_in(way, found) for way in ways))
+
+
+def _has_nulls(body: tuple[Literal, ...], found: Relations) -> bool:
+    """Whether anything in a body can be null at all; mostly nothing can."""
+    for literal in literals(body):
+        match literal:
+            case Comparison(left=Constant(type="null")) | Comparison(right=Constant(type="null")):
+                return True
+            case Atom(predicate=name) if name in found and found[name].is_nullable:
+                return True
+    return False
 
 
 def _nullable_in(body: tuple[Literal, ...], found: Relations) -> set[str]:

@@ -18,7 +18,7 @@ from deltalog.source import Span
 Kind = OneOf["positive", "negative", "aggregate"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Dependency:
     """`head` is derived from `body` by a literal written at `span`."""
 
