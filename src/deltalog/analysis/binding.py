@@ -83,17 +83,24 @@ def _is_wildcard(term: Term) -> bool:
 
 
 def evaluation_order(
-    body: tuple[Literal, ...], bound: Set[str] = frozenset(), first: Atom | None = None
+    body: tuple[Literal, ...],
+    bound: Set[str] = frozenset(),
+    first: Atom | None = None,
+    large: Set[str] = frozenset(),
 ) -> tuple[Literal, ...]:
     """The body in the order to evaluate it, `first` (one of its atoms) at the front.
 
     Every test as soon as it can be done; among atoms a pure test first, then the one with most
-    bound arguments, ties as written.
+    bound arguments; of equals those of predicates that are not `large`; ties as written.
     """
     known: set[str] = set()
     ordered: list[Literal] = []
     tests = [(literal, needs(literal)) for literal in body if not isinstance(literal, Atom)]
-    atoms = [_Candidate(atom) for atom in body if isinstance(atom, Atom) and atom is not first]
+    atoms = [
+        _Candidate(atom, atom.predicate in large)
+        for atom in body
+        if isinstance(atom, Atom) and atom is not first
+    ]
     using: dict[str, list[_Candidate]] = {}
     for candidate in atoms:
         for name in candidate.names:
@@ -130,14 +137,15 @@ def evaluation_order(
 class _Candidate:
     """An atom that waits for its turn, with the number of its arguments that are bound."""
 
-    def __init__(self, atom: Atom) -> None:
+    def __init__(self, atom: Atom, is_large: bool) -> None:
         self.atom = atom
+        self.is_large = is_large
         self.needed = needs(atom)
         self.names = [term.name for term in atom.arguments if isinstance(term, Variable)]
         self.bound = len(atom.arguments) - len(self.names)
 
-    def preference(self) -> tuple[bool, int]:
-        return (self.bound == len(self.atom.arguments), self.bound)
+    def preference(self) -> tuple[bool, int, bool]:
+        return (self.bound == len(self.atom.arguments), self.bound, not self.is_large)
 
 
 def _ready(literal: Literal, needed: set[str], known: set[str]) -> bool:

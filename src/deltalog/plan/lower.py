@@ -170,7 +170,11 @@ _EVERYTHING = (Window.ALL, 0)
 
 @dataclass(frozen=True)
 class Lowering:
-    """Literals to steps, reading states that are not stored through their overlays."""
+    """Literals to steps, reading states that are not stored through their overlays.
+
+    Of the predicates in `ranked` only older rows are read; and other predicates come first where
+    they bind as much, since a recursive view is mostly larger than what it is made of.
+    """
 
     overlays: Overlays
     ranked: Set[str] = frozenset()
@@ -188,7 +192,7 @@ class Lowering:
         assert start is None or isinstance(start, Atom)
         position_of = {id(literal): i for i, literal in enumerate(body)}
         steps: list[Step] = []
-        for literal in evaluation_order(body, set(given), start):
+        for literal in evaluation_order(body, set(given), start, self.ranked):
             read = windows.get(position_of[id(literal)], _EVERYTHING)
             steps.append(self._step(literal, slots, read))
         emitted = tuple(slots.value(term) for term in output)
