@@ -1,11 +1,12 @@
 """Measured figures: `make bench`, or `python -m bench --help`.
 
-Four questions, one module each:
+Five questions, one module each:
 
     single_changes     what does a single change cost, by workload, strategy and engine?
     follows_change     does the cost follow the change, or the data?
     crossover          how much must change before recomputing is cheaper?
     ranked_deletion    what does the rank of first derivation save when facts are deleted?
+    installing         what does a program of many rules cost before its first transaction?
 
 Figures are ratios measured side by side in one run: everything that is compared does the same
 transactions on the same facts, and gives the same deltas, or there is no figure at all. Absolute

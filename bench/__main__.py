@@ -17,6 +17,7 @@ from rich.console import Console
 from bench.contenders import Gap, get_ready, unknown_names
 from bench.crossover import crossover
 from bench.follows_change import follows_change
+from bench.installing import installing
 from bench.measure import UNAVAILABLE, BenchError
 from bench.ranked_deletion import ranked_deletion
 from bench.settings import Finding, Progress, Settings
@@ -28,6 +29,7 @@ PARTS: Mapping[str, tuple[str, Callable[[Settings, Progress], Finding]]] = {
     "follows_change": ("The cost follows the change", follows_change),
     "crossover": ("Where recomputation wins", crossover),
     "ranked_deletion": ("Deletion by ranks", ranked_deletion),
+    "installing": ("Installing many rules", installing),
 }
 RESULTS = Path(__file__).parent / "results"
 WIDTH_MIN = 140

@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 import pytest
 from documents import ROOT
 
-MODULES = ("charts", "crossover", "figures", "workloads")
+MODULES = ("charts", "crossover", "figures", "many_rules", "workloads")
 DIGESTS = {
     "w1_scc": "d7cc734eed6961e8",
     "w1_dag": "a93831caec37ea78",
@@ -53,6 +53,7 @@ def test_every_part_says_what_it_found(tmp_path: Path) -> None:
         "Checked: magic virtual on reference generated exactly the same facts",
         "Recomputing is cheaper from this share of changed facts on",
         "facts in path__del",
+        "Milliseconds to install a program",
         "`delta` does not handle recursion: w1_scc: delta on reference",
         "other systems",
     ):

@@ -139,7 +139,7 @@ MUTANTS = (
     Mutant(
         "nothing is rederived",
         "rewrites/maintenance_rules.py",
-        "        *(made for rule in rules for made in rederivation_rules(rule)),\n",
+        "        *(made for rule in rules for made in rederivation_rules(rule, component)),\n",
         "",
         _sequences("algebra or non_linear"),
     ),

@@ -44,7 +44,7 @@ def maintenance_rules(
     estimate = suspect_rules if is_ranked else deletion_rules
     return (
         *(made for rule in rules for made in estimate(rule, component)),
-        *(made for rule in rules for made in rederivation_rules(rule)),
+        *(made for rule in rules for made in rederivation_rules(rule, component)),
         *(made for rule in rules for made in insertion_rules(rule, component)),
         *net_rules(rules),
     )
@@ -75,11 +75,16 @@ def suspect_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
         yield replace(made, head=head)
 
 
-def rederivation_rules(rule: Rule) -> Iterator[Rule]:
-    """(R): a fact estimated to go has another derivation in the new state."""
+def rederivation_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
+    """(R): a fact estimated to go has another derivation in the new state.
+
+    What lies below comes first: `path__new(X, Y), edge__new(Y, Z)` for given X and Z walks all that
+    X reaches, the other way round it tests a path for each edge to Z.
+    """
     estimate = Atom(names.deleted(rule.head.predicate), rule.head.arguments)
     head = Atom(names.rederived(rule.head.predicate), rule.head.arguments)
-    body = (estimate, *(in_state(literal, names.new) for literal in rule.body))
+    literals = sorted(rule.body, key=lambda x: isinstance(x, Atom) and x.predicate in component)
+    body = (estimate, *(in_state(literal, names.new) for literal in literals))
     yield _made(rule, head, body)
 
 

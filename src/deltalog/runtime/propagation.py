@@ -425,13 +425,13 @@ class Propagation:
     def _create_changes(self, predicates: Iterable[str], changes: Iterable[Rename]) -> None:
         """Relations that outlive a node: changes, and what a maintained view is brought up with."""
         made = {change(name): self.relations[name] for name in predicates for change in changes}
-        self._readable |= made
-        self._changes |= made.keys()
+        self._readable.update(made)
+        self._changes.update(made)
         self.create(made)
 
     def create(self, relations: Relations) -> None:
         """Empty relations that exist until the network is dropped."""
-        self._made |= relations.keys()
+        self._made.update(relations)
         for name, relation in relations.items():
             self.engine.create(name, tuple(type_ or "int" for type_ in relation.types))
 
