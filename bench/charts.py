@@ -56,9 +56,27 @@ def bar(share: float, width: int) -> str:
     return "█" * full + (BLOCKS[part] if part else "")
 
 
-def dot_plot(title: str, subtitle: str, rows: Sequence[Row], series: Sequence[str]) -> str:
+def dot_line(marks: Mapping[str, float], width: int) -> str:
+    """Marks at their shares of the width; the first of two that meet is seen.
+
+    >>> dot_line({"●": 0.5, "○": 0.0, "△": 0.0}, 5)
+    '○·●··'
+    """
+    line = ["·"] * width
+    for mark, share in reversed(list(marks.items())):
+        line[min(round(share * (width - 1)), width - 1)] = mark
+    return "".join(line)
+
+
+def dot_plot(
+    title: str,
+    subtitle: str,
+    rows: Sequence[Row],
+    series: Sequence[str],
+    smallest: float = SMALLEST,
+) -> str:
     """One line per row, one dot per series, on a logarithmic axis."""
-    axis = Axis.over([value for _, values in rows for value in values.values()])
+    axis = Axis.over([value for _, values in rows for value in values.values()], smallest)
     bottom = TOP + ROW * len(rows)
     parts = [*_heading(title, subtitle), *_legend(series)]
     parts += _vertical_grid(axis, TOP - 8, bottom)
