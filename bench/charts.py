@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 BLOCKS = " ▏▎▍▌▋▊▉█"
+HEIGHTS = "▁▂▃▄▅▆▇█"
 COLOURS = ("#999999", "#0072b2", "#d55e00", "#e69f00", "#cc79a7", "#009e73", "#56b4e9", "#000000")
 SMALLEST = 0.01
 WIDTH, LEFT, RIGHT, TOP, ROW = 900, 170, 30, 92, 22
@@ -54,6 +55,19 @@ def bar(share: float, width: int) -> str:
     eighths = round(share * width * 8)
     full, part = divmod(eighths, 8)
     return "█" * full + (BLOCKS[part] if part else "")
+
+
+def sparks(values: Sequence[float], width: int = 60) -> str:
+    """A curve of small blocks from the lowest value to the highest.
+
+    >>> sparks([1, 2, 3, 8]), sparks([5, 5])
+    ('▁▂▃█', '▁▁')
+    """
+    step = max(1, math.ceil(len(values) / width))
+    shown = values[::step]
+    low, high = min(shown), max(shown)
+    span = (high - low) or 1
+    return "".join(HEIGHTS[round((value - low) / span * (len(HEIGHTS) - 1))] for value in shown)
 
 
 def dot_line(marks: Mapping[str, float], width: int) -> str:

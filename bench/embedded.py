@@ -35,7 +35,7 @@ WORKLOADS = (
 LARGEST = ("w1_grid", "w5_1m", "w6")
 """Those that take more than a few seconds to load; left out of a quick run."""
 CHANGES_QUICK = 40
-SECONDS_MAX = 90.0
+SECONDS_MAX, SECONDS_MAX_QUICK = 90.0, 30.0
 """For one workload with everything around it; then its process is stopped."""
 KINDS = ("load", *(kind for kinds in PHASES.values() for kind in kinds))
 DRAWN = ("load", "insert", "delete", "update", "move")
@@ -243,6 +243,7 @@ def _measure(name: str, settings: Settings, progress: Progress, done: int, total
     command = [sys.executable, "-m", "bench.full_scale", name, "--engine", ENGINE]
     command += ["--scale", str(scale), "--changes", str(changes)]
     command += ["--seconds", str(settings.seconds_max)]
+    seconds_max = SECONDS_MAX_QUICK if settings.is_quick else SECONDS_MAX
     found = Measured(name, scale, ENGINE)
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8") as errors,
@@ -251,7 +252,7 @@ def _measure(name: str, settings: Settings, progress: Progress, done: int, total
         ) as process,
     ):
         assert process.stdout is not None
-        timer = threading.Timer(SECONDS_MAX, process.kill)
+        timer = threading.Timer(seconds_max, process.kill)
         timer.start()
         try:
             for line in process.stdout:
@@ -264,7 +265,7 @@ def _measure(name: str, settings: Settings, progress: Progress, done: int, total
         errors.seek(0)
         said = errors.read().strip()
     if code < 0:
-        found.missing[f"the rest, from {found.stage} on"] = f"stopped after {SECONDS_MAX:g} s"
+        found.missing[f"the rest, from {found.stage} on"] = f"stopped after {seconds_max:g} s"
     elif code != 0 and "ModuleNotFoundError" in said:
         found.missing["everything"] = said.splitlines()[-1]
     elif code != 0:
