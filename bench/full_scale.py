@@ -116,6 +116,12 @@ class Bench:
     def run(self) -> None:
         gc.collect()
         gc.freeze()  # the facts of the workload are not the engine's: no collection walks them
+        try:
+            self._run()
+        finally:
+            gc.unfreeze()
+
+    def _run(self) -> None:
         database = self._load()
         closure = self._load_limit() if self.is_closure else None
         self.held = {name: set(facts) for name, facts in self.made.base.items()}
