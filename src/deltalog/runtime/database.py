@@ -13,6 +13,7 @@ Sets, and only the part that is asked for.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -50,23 +51,33 @@ from deltalog.source import Source
 
 
 def _embedded() -> Engine:
-    """Imported when it is asked for: numba takes its time."""
-    from deltalog.engines.embedded.engine import EmbeddedEngine
-
+    """Imported when it is asked for: numba takes its time. Without numba the reference serves."""
+    try:
+        from deltalog.engines.embedded.engine import EmbeddedEngine
+    except ImportError as error:
+        warnings.warn(
+            f"the embedded engine needs numba ({error}); the reference engine serves instead, with "
+            "the same answers, but far slower and with more memory for each fact: "
+            "`pip install numba` brings the speed back",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+        return ReferenceEngine()
     return EmbeddedEngine()
 
 
 ENGINES: Mapping[str, Callable[[], Engine]] = {
-    "reference": ReferenceEngine,
     "embedded": _embedded,
+    "reference": ReferenceEngine,
 }
+DEFAULT_ENGINE = "embedded"
 Facts = Mapping[str, Iterable[Sequence[Any]]]
 
 
 def connect(
     *,
     program: str | Path | Program,
-    engine: str = "reference",
+    engine: str = DEFAULT_ENGINE,
     strategy: str | Mapping[str, str] = "auto",
     materialize: bool = True,
     network: str = "bushy",
@@ -77,6 +88,8 @@ def connect(
 ) -> Database:
     """Open a database in memory for a program: a path to a `.dl` file, or its text.
 
+    `engine` holds the facts and runs the rules: `embedded`, compiled and fast, or `reference`,
+    plain Python that defines the meaning of the language and starts at once.
     `strategy` says how changes of views are computed: one of `runtime.strategies.STRATEGIES`, or a
     mapping from views to them (`"*"` stands for all others); `network` and `nervous` belong to
     `differencing`. `materialize=False` keeps views virtual unless they are declared `materialized`.
