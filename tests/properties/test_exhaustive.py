@@ -266,4 +266,5 @@ def test_every_transaction_if_auto_often_starts_afresh(
 ) -> None:
     """What counts as much is so little that recomputation and maintenance take turns."""
     monkeypatch.setattr(propagation, "MUCH_MIN", 2)
+    monkeypatch.setattr(propagation, "LOST_MIN", 2)
     walked(world, "auto-stored", transactions)

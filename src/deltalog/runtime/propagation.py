@@ -303,6 +303,9 @@ def _as_rules(component: RankedComponent) -> list[Rule]:
 MUCH_MIN = 500
 MUCH_SHARE = 0.5
 """A change of this share of what a component reads is recomputed under `auto` (see bench/)."""
+LOST_MIN = 50
+LOST_SHARE = 0.1
+"""The same for what takes derivations from a recursive component: each may take many facts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,6 +338,16 @@ class Node:
     @cached_property
     def installed(self) -> Installed:
         return self.network.install(self)
+
+    @cached_property
+    def losses(self) -> frozenset[str]:
+        """The changes that take derivations away: deletions, or insertions where it is negated."""
+        read = (found for rule in self.choice.rules for found in atoms(rule.body))
+        return frozenset(
+            names.minus(atom.predicate) if is_positive else names.plus(atom.predicate)
+            for atom, is_positive in read
+            if atom.predicate in self.influents
+        )
 
     @cached_property
     def recomputed(self) -> frozenset[str]:
@@ -531,10 +544,15 @@ class Propagation:
     def _is_much(self, node: Node, flows: Iterable[tuple[int, int]]) -> bool:
         """Whether so much of what a component reads has changed that starting afresh is cheaper."""
         changed = sum(map(sum, flows))
-        if changed < MUCH_MIN:
+        if changed < min(MUCH_MIN, LOST_MIN):
             return False
         held = sum(self.engine.size(name) for name in node.influents if name in self.stored)
-        return changed >= MUCH_SHARE * held
+        if changed >= MUCH_MIN and changed >= MUCH_SHARE * held:
+            return True
+        if not node.choice.is_recursive or not self.stored.issuperset(node.influents):
+            return False
+        lost = sum(self.engine.size(name) for name in node.losses)
+        return lost >= LOST_MIN and lost >= LOST_SHARE * held
 
     def changes(self, base: ChangeSet) -> ChangeSet:
         """What the last run found, with the change it began from."""
