@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
+from itertools import chain
 
+import numpy as np
 import pyarrow as pa
 
 from bench.workloads import Fact
@@ -28,8 +30,9 @@ def recomputed(base: Mapping[str, Collection[Fact]]) -> tuple[list[float], set[F
 
     connection = duckdb.connect()
     for name, columns in TABLES.items():
-        values = zip(*base[name], strict=True)
-        given = pa.table(dict(zip(columns, map(pa.array, values), strict=True)))
+        size = (len(base[name]), len(columns))
+        values = np.fromiter(chain.from_iterable(base[name]), np.int64, size[0] * size[1])
+        given = pa.table(dict(zip(columns, values.reshape(size).T, strict=True)))
         connection.register("given", given)
         connection.execute(f"CREATE TABLE {name} AS SELECT * FROM given")
         connection.unregister("given")

@@ -17,6 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from bench import limit
 from bench.charts import Axis, dot_line, dot_plot
 from bench.contenders import Gap
 from bench.figures import NOTHING, compact, pair, ratio
@@ -88,7 +89,7 @@ class Embedded:
         return table
 
     def _row(self, name: str, measured: Measured, kind: str, is_first: bool) -> list[str]:
-        ours, limit = milliseconds(measured, kind), limit_milliseconds(measured, kind)
+        ours, by_hand = milliseconds(measured, kind), limit_milliseconds(measured, kind)
         cost = measured.costs.get(kind)
         peer = _peer_spread(measured, kind)
         head = ["", kind, "", ""]
@@ -103,8 +104,8 @@ class Embedded:
             compact(cost.changed) if cost is not None else "",
             pair(ours) if kind != "load" else _once(ours),
             pair(cost.with_rows) if cost is not None else "",
-            (pair(limit) if kind != "load" else _once(limit)) if limit is not None else "",
-            _ratios(ours, limit),
+            (pair(by_hand) if kind != "load" else _once(by_hand)) if by_hand is not None else "",
+            _ratios(ours, by_hand),
             (pair(peer) if kind != "load" else _once(peer)) if peer is not None else "",
             _ratios(peer, ours),
             " ".join(map(_said, self._verdicts_of(name, kind))),
@@ -281,6 +282,8 @@ def embedded(settings: Settings, progress: Progress) -> Embedded:
     left_out = [name for name in names if settings.is_quick and name in LARGEST]
     gaps = [Gap(f"{name} at full size", "left out of a quick run") for name in left_out]
     names = [name for name in names if name not in left_out]
+    progress.say("embedded", "compiling the limit, once per machine", 0, len(names))
+    limit.get_ready()
     found: dict[str, Measured] = {}
     for number, name in enumerate(names, start=1):
         measured = _measure(name, settings, progress, number, len(names))
