@@ -13,6 +13,7 @@ Sets, and only the part that is asked for.
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -122,7 +123,7 @@ def read_program(program: str | Path) -> Source:
 
 
 class Database:
-    """Made by `connect`."""
+    """Made by `connect`. Threads may share it: they take turns."""
 
     def __init__(
         self,
@@ -137,6 +138,7 @@ class Database:
         self.limits = limits
         self.watch = watch
         self.version = 0
+        self._lock = threading.RLock()
         create(engine, {name: model.relations[name] for name in model.stored})
         self._load(facts)
         self.statistics = evaluate(engine, model, limits, watch)
@@ -154,6 +156,10 @@ class Database:
         if relation not in self.relations:
             hint = did_you_mean(str(relation), self.relations)
             raise DataError([catalogue.NO_SUCH_RELATION.at(None, name=relation, hint=hint)])
+        with self._lock:
+            return self._facts(relation)
+
+    def _facts(self, relation: str) -> set[Row]:
         if relation in self.model.stored:
             return set(self.engine.rows(relation))
         arguments = tuple(Variable(f"V{i}") for i in range(self.relations[relation].arity))
@@ -166,7 +172,8 @@ class Database:
         `db.query("path(1, Y), not edge(1, Y)")`; the leading `?` and the final stop are optional.
         """
         query = parse_query(text) if isinstance(text, str) else text
-        return answer(self.engine, self.model, query, self.limits, self.watch)
+        with self._lock:
+            return answer(self.engine, self.model, query, self.limits, self.watch)
 
     # --- changing
 
@@ -184,7 +191,9 @@ class Database:
         return _filled(tried, insert, delete).commit()
 
     def _transaction(self, commit: Callable[[ChangeSet], ChangeSet]) -> Transaction:
-        return Transaction(self.relations, self.engine.present, self.engine.lookup, commit)
+        return Transaction(
+            self.relations, self.engine.present, self.engine.lookup, commit, self._lock
+        )
 
     def _propagate(self, base: ChangeSet, is_committed: bool) -> ChangeSet:
         """The change of everything; applied only if it is complete and `is_committed`."""
@@ -209,7 +218,10 @@ class Database:
         Facts of base relations stay. With `is_committed=False` nothing happens but the answer.
         """
         parsed = program if isinstance(program, Program) else parse(read_program(program))
-        checked = check_program(parsed)
+        with self._lock:
+            return self._change_program(check_program(parsed), is_committed)
+
+    def _change_program(self, checked: CheckedProgram, is_committed: bool) -> ChangeSet:
         known = {n: s for n, s in self.model.options.per_view.items() if n in checked.relations}
         new = make_model(checked, replace(self.model.options, per_view=known))
         base = base_change(self.model, new, self._base_facts())
@@ -291,6 +303,10 @@ class Database:
 
     def audit(self) -> tuple[Difference, ...]:
         """Recompute every view from the base facts and report what differs: nothing, normally."""
+        with self._lock:
+            return self._differences()
+
+    def _differences(self) -> tuple[Difference, ...]:
         expected = recomputed(self.model, self._base_facts(), self.limits, self.watch)
         differences = (
             Difference(name, frozenset(rows - found), frozenset(found - rows))

@@ -11,6 +11,7 @@ before: inserting what is there, deleting what is not, or undoing an earlier ope
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import date
 from decimal import Decimal
 from types import TracebackType
@@ -118,8 +119,14 @@ class Transaction:
     """Collects changes; commits when its `with` block ends without an exception."""
 
     def __init__(
-        self, relations: Relations, present: Present, find: FindKey, commit: Commit
+        self,
+        relations: Relations,
+        present: Present,
+        find: FindKey,
+        commit: Commit,
+        lock: AbstractContextManager[object] = nullcontext(),  # noqa: B008 - it holds nothing
     ) -> None:
+        self._lock = lock
         self._relations = relations
         self._present = present
         self._find = find
@@ -182,8 +189,9 @@ class Transaction:
         key = _key(relation, row)
         if (relation.name, key) in self._holders:
             return self._holders[relation.name, key]
-        found = self._find(relation.name, dict(zip(relation.key, key, strict=True)))
-        return next(iter(found), None)
+        with self._lock:
+            found = self._find(relation.name, dict(zip(relation.key, key, strict=True)))
+            return next(iter(found), None)
 
     def net(self) -> ChangeSet:
         """The effect on the state before: what will really be new and really be gone."""
@@ -208,7 +216,8 @@ class Transaction:
         if self._is_over:
             raise DataError([catalogue.TRANSACTION_OVER.at(None)])
         self._is_over = True
-        self.delta = self._commit(self.net())
+        with self._lock:  # what is found to be the net effect must still be so
+            self.delta = self._commit(self.net())
         return self.delta
 
     def rollback(self) -> None:

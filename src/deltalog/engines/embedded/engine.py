@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from deltalog.engines.base import Copied, Ended, Part
 from deltalog.engines.embedded import kernel, pipeline
 from deltalog.engines.embedded.codec import Codec
+from deltalog.engines.embedded.compile import ensure_compiled
 from deltalog.engines.embedded.program import Translation, UntranslatableError
 from deltalog.engines.embedded.relation import EmbeddedRelation
 from deltalog.engines.interpreter import DeletionPart, Interpreter, RulesPart
@@ -126,6 +127,7 @@ class EmbeddedEngine:
     name = "embedded"
 
     def __init__(self) -> None:
+        ensure_compiled()
         self.codec = Codec()
         self.lines: dict[int, array[int]] = {}
         self.relations: dict[str, EmbeddedRelation] = {}

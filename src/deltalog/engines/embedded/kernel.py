@@ -41,9 +41,9 @@ CLOCK, SCRATCH, DEADLINE, FACTS, FACTS_MAX, ROUNDS, ROUNDS_MAX, TEXTS = range(8)
 QUEUE, QUEUED, QUEUE_SIZE, SEEN_LOG, SEEN_COUNT, SEEN_SIZE, PAUSE_AT, FRUITFUL = range(8, 16)
 MACHINE = 16
 
-CAPACITY_MIN = 16
+CAPACITY_MIN, CAPACITY_MAX = 16, 2**30
 KEPT_MAX = 4096
-"""A relation that is emptied keeps its memory up to this capacity, and gives back more."""
+"""A relation that is emptied keeps memory for so many rows, and more if it used much of it."""
 
 # Expressions, in postfix order.
 STOP, PUSH_SLOT, PUSH_WORD, APPLY = range(4)
@@ -191,6 +191,8 @@ def zeros(size):
 @compiled
 def resize(relation, capacity):
     """Give a relation room for `capacity` rows (a power of two), and enter its rows anew."""
+    if capacity > CAPACITY_MAX:
+        raise MemoryError("a relation of the embedded engine holds at most 2^30 rows")
     had = load64(relation, CAPACITY)
     width = max(load64(relation, ARITY), 1)
     store64(relation, ROWS, obtained(load64(relation, ROWS), 8 * width * capacity))
@@ -342,7 +344,7 @@ def clear(relation):
     if end == 0:
         return
     capacity = load64(relation, CAPACITY)
-    if capacity > KEPT_MAX:
+    if capacity > KEPT_MAX and 8 * end < capacity:
         forget_memory(relation)
         return
     indexes = load64(relation, INDEXES)
