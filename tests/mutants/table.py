@@ -146,7 +146,7 @@ MUTANTS = (
     Mutant(
         "rederived from the old state",
         "rewrites/maintenance_rules.py",
-        "body = (estimate, *(in_state(literal, names.new) for literal in rule.body))",
+        "body = (estimate, *(in_state(literal, names.new) for literal in literals))",
         "body = (estimate, *rule.body)",
         _sequences("closure and (rederive or demand)"),
     ),

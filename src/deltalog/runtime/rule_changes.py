@@ -38,10 +38,11 @@ def guarded_program(old: Model, new: Model) -> CheckedProgram | None:
     if not _agree(old, new):
         return None
     before, after = _all_rules(old.checked), _all_rules(new.checked)
+    old_rules, new_rules = set(before), set(after)
     rules = (
-        *(rule for rule in before if rule in set(after)),
-        *(_guarded(rule, OLD) for rule in before if rule not in set(after)),
-        *(_guarded(rule, NEW) for rule in after if rule not in set(before)),
+        *(rule for rule in before if rule in new_rules),
+        *(_guarded(rule, OLD) for rule in before if rule not in new_rules),
+        *(_guarded(rule, NEW) for rule in after if rule not in old_rules),
     )
     found = stratification(rules)
     if not found.is_stratified:
@@ -100,10 +101,12 @@ def to_rebuild(old: Model, new: Model, reached: Set[str]) -> frozenset[str]:
         if is_generated(name)
         and (name not in old.stored or name.split("__")[0] in changed | reached)
     }
+    component_of = {name: choice.members for choice in old.choices for name in choice.predicates}
     grown = {
         name
         for choice in new.choices
-        if choice.is_recursive and not any(choice.members <= c.members for c in old.choices)
+        if choice.is_recursive
+        and not choice.members <= component_of.get(choice.predicates[0], frozenset())
         for name in choice.predicates
         if name in new.stored
     }
