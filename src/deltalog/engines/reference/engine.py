@@ -57,7 +57,9 @@ class ReferenceEngine:
 
     def delete(self, relation: str, rows: Iterable[Row]) -> int:
         store = self.relations[relation]
-        return sum(store.remove(row) for row in rows)
+        count = sum(store.remove(row) for row in rows)
+        store.compact()
+        return count
 
     def lookup(self, relation: str, key: Mapping[int, object]) -> Iterator[Row]:
         store = self.relations[relation]
