@@ -90,6 +90,7 @@ class Interpreter:
     def __init__(self, relations: MutableMapping[str, Stored]) -> None:
         self.relations = relations
         self.rank_limit = 0
+        self.has_passed_over = False
         self.ticks = 0
         self.checkpoint: Callable[[], None] | None = None
 
@@ -128,8 +129,9 @@ class Interpreter:
             rank, number, row = heapq.heappop(waiting)
             if self._is_supported(plan.support[number], row, rank):
                 continue
-            self.relations[plan.deleted[number]].add(row)
-            new[plan.deleted[number]] = new.get(plan.deleted[number], 0) + 1
+            for made in (plan.deleted, plan.doubtful)[: 1 + self.has_passed_over]:
+                self.relations[made[number]].add(row)
+                new[made[number]] = new.get(made[number], 0) + 1
             for head, pipeline in plan.lost[number]:
                 for derived in self._run(pipeline, [], row):
                     entry = (number_of[head], derived)
@@ -143,6 +145,7 @@ class Interpreter:
 
     def _is_supported(self, pipelines: tuple[Pipeline, ...], row: Row, rank: int) -> bool:
         self.rank_limit = rank
+        self.has_passed_over = False
         return any(True for pipeline in pipelines for _ in self._run(pipeline, [], row))
 
     def _aggregated(self, aggregation: Aggregation, group: Row, read: list[int]) -> Iterator[Row]:
@@ -224,7 +227,10 @@ class Interpreter:
         """Of the rows of a ranked match, those older than the fact that is examined."""
         assert isinstance(step.relation, Overlay)
         stored = self.relations[step.relation.stored]
-        return [row for row in rows if stored.rank(row) < self.rank_limit]
+        rows = list(rows)
+        older = [row for row in rows if stored.rank(row) < self.rank_limit]
+        self.has_passed_over |= len(older) < len(rows)
+        return older
 
     def _exists(self, step: Absent, slots: Slots) -> bool:
         as_match = Match(step.relation, step.key)

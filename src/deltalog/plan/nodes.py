@@ -171,13 +171,15 @@ class RankedDeletion:
     """Estimate the deletions of a recursive component, stopping where support remains.
 
     Per predicate: `suspects` are the facts that lost a derivation to begin with, `deleted` receives
-    those that must go. `lost` holds, for a deleted fact (its columns given), the heads of all rules
-    of the component that used it; `support` the rules that may still derive a fact (its columns
-    given) from standing facts of lower rank.
+    those that must go, `doubtful` those of them that had support but for its rank. `lost` holds,
+    for a deleted fact (its columns given), the heads of all rules of the component that used it;
+    `support` the rules that may still derive a fact (its columns given) from standing facts of
+    lower rank.
     """
 
     predicates: tuple[str, ...]
     suspects: tuple[str, ...]
     deleted: tuple[str, ...]
+    doubtful: tuple[str, ...]
     lost: tuple[tuple[tuple[str, Pipeline], ...], ...]
     support: tuple[tuple[Pipeline, ...], ...]

@@ -22,7 +22,8 @@ and `__ins`. For a predicate that is not stored `new_state_rules` gives (N1) to 
 
 For a recursive component the estimate (D) can be far too large; `plan/ranked_deletion.py` stops it
 early where the predicates are stored. It then needs only `suspect_rules`, the part of (D) that
-starts below the component.
+starts below the component, and tells which deletions (R) must look at: see
+`ranked_rederivation_rules`.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ def maintenance_rules(
     """Algorithm 1 for the rules of one component; if `is_ranked`, (D) is left to the engine."""
     rules = tuple(rules)
     estimate = suspect_rules if is_ranked else deletion_rules
+    rederive = ranked_rederivation_rules if is_ranked else rederivation_rules
     return (
         *(made for rule in rules for made in estimate(rule, component)),
-        *(made for rule in rules for made in rederivation_rules(rule, component)),
+        *(made for rule in rules for made in rederive(rule, component)),
         *(made for rule in rules for made in insertion_rules(rule, component)),
         *net_rules(rules),
     )
@@ -83,9 +85,33 @@ def rederivation_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
     """
     estimate = Atom(names.deleted(rule.head.predicate), rule.head.arguments)
     head = Atom(names.rederived(rule.head.predicate), rule.head.arguments)
-    literals = sorted(rule.body, key=lambda x: isinstance(x, Atom) and x.predicate in component)
+    literals = sorted(rule.body, key=lambda literal: _is_inside(literal, component))
     body = (estimate, *(in_state(literal, names.new) for literal in literals))
     yield _made(rule, head, body)
+
+
+def ranked_rederivation_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
+    """(R) after a ranked deletion: from kept facts only what is doubtful, then from what returns.
+
+    A deleted fact that has a derivation from kept facts was examined while these stood, so one of
+    them had too high a rank: the fact is doubtful. Any other derivation uses a fact that returned.
+    A rule without component literals derives nothing: it would have been support.
+    """
+    inside = [i for i, x in enumerate(rule.body) if _is_inside(x, component)]
+    head = Atom(names.rederived(rule.head.predicate), rule.head.arguments)
+    below_first = sorted(rule.body, key=lambda literal: _is_inside(literal, component))
+    if inside:
+        doubtful = Atom(names.doubtful(rule.head.predicate), rule.head.arguments)
+        state = _within(component, names.kept, names.new)
+        yield _made(rule, head, (doubtful, *(in_state(x, state) for x in below_first)))
+    for position in inside:
+        returned = in_state(rule.body[position], names.returned)
+        estimate = Atom(names.deleted(rule.head.predicate), rule.head.arguments)
+        yield _made(rule, head, (returned, *_rest(rule, position, names.new), estimate))
+
+
+def _is_inside(literal: Literal, component: Set[str]) -> bool:
+    return isinstance(literal, Atom) and literal.predicate in component
 
 
 def insertion_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:

@@ -84,6 +84,11 @@ def returned(predicate: str) -> str:
     return f"{predicate}__add"
 
 
+def doubtful(predicate: str) -> str:
+    """What a ranked deletion took away although facts of higher rank may derive it."""
+    return f"{predicate}__doubtful"
+
+
 def suspect(predicate: str) -> str:
     """Facts that lost a derivation to a change below their component."""
     return f"{predicate}__suspect"

@@ -97,7 +97,8 @@ def lowered(
 
 def _defined(stage: Stage) -> set[str]:
     if isinstance(stage, RankedComponent):
-        return {stage.deleted(name) for name in stage.predicates}
+        made = (stage.deleted, stage.doubtful)
+        return {each(name) for each in made for name in stage.predicates}
     return {rule.head.predicate for rule in stage}
 
 

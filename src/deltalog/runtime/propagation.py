@@ -237,7 +237,13 @@ def _apart(choice: Choice) -> dict[str, str]:
 
 def _ranked(choice: Choice) -> RankedComponent:
     return RankedComponent(
-        choice.rules, choice.predicates, names.suspect, names.deleted, names.kept, names.new
+        choice.rules,
+        choice.predicates,
+        names.suspect,
+        names.deleted,
+        names.doubtful,
+        names.kept,
+        names.new,
     )
 
 
@@ -289,7 +295,8 @@ def _strata(program: NodeProgram) -> Stratification:
 
 def _as_rules(component: RankedComponent) -> list[Rule]:
     """What a ranked deletion needs to be complete, written as rules."""
-    heads = [Atom(component.deleted(name)) for name in component.predicates]
+    made = (component.deleted, component.doubtful)
+    heads = [Atom(each(name)) for each in made for name in component.predicates]
     needed = {component.suspect(name) for name in component.predicates}
     below = _read_by(component.rules) - set(component.predicates)
     needed |= {component.new(name) for name in below}
@@ -466,7 +473,8 @@ class Propagation:
                 if atom.predicate not in local and atom.predicate not in known:
                     local[atom.predicate] = undeclared_view(atom, "virtual")
         if node.program.ranked is not None:
-            local |= {names.suspect(n): self.relations[n] for n in node.choice.predicates}
+            own = (names.suspect, names.doubtful)
+            local |= {each(n): self.relations[n] for each in own for n in node.choice.predicates}
         return local
 
     def _known(self, rules: Iterable[Rule], node: Node) -> dict[str, Relation]:

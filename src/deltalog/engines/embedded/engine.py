@@ -70,7 +70,7 @@ class EmbeddedDeletion(DeletionPart):
 
     @property
     def heads(self) -> tuple[str, ...]:
-        return self.plan.deleted
+        return (*self.plan.deleted, *self.plan.doubtful)
 
     def rewind(self) -> None:
         super().rewind()

@@ -24,6 +24,7 @@ from deltalog.engines.embedded.kernel import (
     MADE,
     NEXT,
     NULL,
+    PASSED_OVER,
     PAUSE_AT,
     QUEUE,
     QUEUE_SIZE,
@@ -67,7 +68,8 @@ HEAD, INITIAL, HAS_FIRED, VARIANTS, AGGREGATION = range(5)
 RULE_HEADER = 5
 VARIANT = 3
 # A predicate of a deletion.
-RELATION, SUSPECTS, DELETED, LOST, SUPPORT, PREDICATE = 0, 1, 2, 3, 4, 5
+RELATION, SUSPECTS, DELETED, DOUBTFUL, LOST, SUPPORT, PREDICATE = range(7)
+PREDICATE_BYTES = 56
 # Totals of an aggregation.
 COUNT, SUM, MIN, MAX, AVG = range(5)
 TOTAL = 3
@@ -155,7 +157,7 @@ def open_phase(step, frame, keys, slots, marks, phase):
 
 
 @compiled
-def advance(step, frame, keys, slots, rank):
+def advance(machine, step, frame, keys, slots, rank):
     """Bind the next accepted row of the frame's phase; False when there is none."""
     relation = load64(frame, F_RELATION)
     row = load64(frame, F_ROW)
@@ -184,7 +186,10 @@ def advance(step, frame, keys, slots, rank):
         if candidate >= end:
             continue
         stamp = load64(stamps, candidate)
-        if stamp < 0 or (is_ranked and (stamp & ~SEEN) >= rank):
+        if stamp < 0:
+            continue
+        if is_ranked and (stamp & ~SEEN) >= rank:
+            store64(machine, PASSED_OVER, 1)
             continue
         words = row_address(relation, candidate)
         fits = True
@@ -213,15 +218,15 @@ def advance(step, frame, keys, slots, rank):
 
 
 @compiled
-def has_match(step, frame, keys, slots, marks):
+def has_match(machine, step, frame, keys, slots, marks):
     """Whether some row has the values of an absent step."""
     open_phase(step, frame, keys, slots, marks, ZERO)
-    if advance(step, frame, keys, slots, ZERO):
+    if advance(machine, step, frame, keys, slots, ZERO):
         return True
     if load64(step, PLUS) == 0:
         return False
     open_phase(step, frame, keys, slots, marks, ONE)
-    return advance(step, frame, keys, slots, ZERO)
+    return advance(machine, step, frame, keys, slots, ZERO)
 
 
 @compiled
@@ -266,10 +271,10 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
             keys = scratch + 8 * (KEYS_AT + KEYS_MAX * depth)
             if is_entering:
                 open_phase(step, frame, keys, slots, marks, ZERO)
-            goes_on = advance(step, frame, keys, slots, rank)
+            goes_on = advance(machine, step, frame, keys, slots, rank)
             if not goes_on and load64(frame, F_PHASE) == 0 and load64(step, PLUS) != 0:
                 open_phase(step, frame, keys, slots, marks, ONE)
-                goes_on = advance(step, frame, keys, slots, rank)
+                goes_on = advance(machine, step, frame, keys, slots, rank)
             ticks += 1
             if ticks & TICKS == 0 and is_over(machine, target, mode):
                 return STOPPED
@@ -277,7 +282,7 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
             if operation == ABSENT:
                 frame = scratch + 8 * FRAME * depth
                 keys = scratch + 8 * (KEYS_AT + KEYS_MAX * depth)
-                goes_on = not has_match(step, frame, keys, slots, marks)
+                goes_on = not has_match(machine, step, frame, keys, slots, marks)
             elif operation == TEST:
                 has_left, left = evaluate(code + 8 * load64(step, 3), slots, stack)
                 if has_left:
@@ -518,8 +523,9 @@ def run_deletion(machine, code):
             status = np.int64(STOPPED)
             break
         lost, support = load64(predicate, LOST), load64(predicate, SUPPORT)
-        at = predicate + 48
+        at = predicate + PREDICATE_BYTES
         is_supported = False
+        store64(machine, PASSED_OVER, 0)
         for i in range(support):
             for column in range(arity):
                 store64(slots, column, load64(words, column))
@@ -530,6 +536,8 @@ def run_deletion(machine, code):
         if is_supported:
             continue
         add(machine, load64(predicate, DELETED), words)
+        if load64(machine, PASSED_OVER) == 1:
+            add(machine, load64(predicate, DOUBTFUL), words)
         for i in range(lost):
             for column in range(arity):
                 store64(slots, column, load64(words, column))
@@ -581,9 +589,9 @@ def run_round(machine, code):
     if load64(code, 0) == DELETION:
         count = load64(code, 1)
         heads = code + 8 * (3 + count)
-        open_round(heads, count)
+        open_round(heads, 2 * count)
         status = np.int64(run_deletion(machine, code))
-        return status, close_round(machine, heads, count)
+        return status, close_round(machine, heads, 2 * count)
     count, rules = load64(code, 1), load64(code, 2)
     heads = code + 24
     open_round(heads, count)

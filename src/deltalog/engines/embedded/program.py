@@ -11,9 +11,10 @@
     assign:    [4, slot, expression]    expression: postfix, closed by 0
     aggregation: [groups, bindings, width, parts, totals, parts as (kind, value)…,
                 totals as (function, kind, column)…]
-    deletion:  [1, predicates, is done, where each predicate is…, address of each deleted…]
-    predicate: [relation, suspects, deleted, lost, support, number, lost as (head, pipeline)…,
-                support…]
+    deletion:  [1, predicates, is done, where each predicate is…, address of each deleted…,
+                address of each doubtful…]
+    predicate: [relation, suspects, deleted, doubtful, lost, support, number,
+                lost as (head, pipeline)…, support…]
 
 Relations are addresses, everything else is counted in words from the beginning of the code. Kind 0
 is a slot, kind 1 a word, kind 2 a total. `UntranslatableError` says what the kernels cannot do;
@@ -127,14 +128,15 @@ class Translation:
         """A ranked deletion; it is translated wholly or not at all."""
         count = len(plan.predicates)
         deleted = [self._address(name) for name in plan.deleted]
-        self.code = [pipeline.DELETION, count, 0, *([0] * count), *deleted]
+        doubtful = [self._address(name) for name in plan.doubtful]
+        self.code = [pipeline.DELETION, count, 0, *([0] * count), *deleted, *doubtful]
         number_of = {name: number for number, name in enumerate(plan.predicates)}
         for number, name in enumerate(plan.predicates):
             lost = [(number_of[head], self.pipeline(used)) for head, used in plan.lost[number]]
             support = [self.pipeline(each) for each in plan.support[number]]
             self.code[3 + number] = len(self.code)
             self.code += [self._address(name), self._address(plan.suspects[number])]
-            self.code += [deleted[number], len(lost), len(support), number]
+            self.code += [deleted[number], doubtful[number], len(lost), len(support), number]
             self.code += [word for pair in lost for word in pair] + support
 
     def _address(self, relation: str) -> int:
