@@ -124,6 +124,11 @@ def auxiliary(predicate: str, number: int) -> str:
     return f"{predicate}__a{number}"
 
 
+def join(predicate: str, number: int) -> str:
+    """A join of two atoms in a rule for it, over the variables that are still needed."""
+    return f"{predicate}__join{number}"
+
+
 def still(predicate: str) -> str:
     """Facts of a projection that keep a match although they lost one."""
     return f"{predicate}__still"

@@ -40,6 +40,7 @@ from deltalog.rewrites.normalize import normalize
 from deltalog.rewrites.partial_differentials import partial_differentials
 from deltalog.rewrites.propagation_rules import propagation_rules
 from deltalog.rewrites.recomputation import recomputation
+from deltalog.rewrites.split_joins import split_joins
 from deltalog.rewrites.states import unchanged
 from deltalog.rewrites.transition_rules import transition_rules
 from deltalog.rewrites.unfold import unfold
@@ -267,6 +268,7 @@ def _differentiated(part: Rules) -> Rules:
 
 _REWRITES: Mapping[str, Callable[[Rules], Rules]] = {
     "normalize": _normalized,
+    "split_joins": split_joins,
     "delta_rules": _unless_aggregate(lambda part: delta_rules(normalize(part))),
     "transition_rules": lambda part: transition_rules(part, {}),
     "propagation_rules": propagation_rules,
