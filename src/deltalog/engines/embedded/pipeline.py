@@ -237,6 +237,7 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
     emitted = scratch + 8 * EMITTED_AT
     stack = scratch + 8 * STACK_AT
     steps = load64(start, 0)
+    deciding = load64(start, 1)
     outputs = load64(start, 2)
     first = start + 24
     out_at = first + 8 * steps
@@ -260,7 +261,7 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
             ticks += 1
             if ticks & TICKS == 0 and is_over(machine, target, mode):
                 return STOPPED
-            depth -= 1
+            depth = deciding - 1  # what comes after only finds the same row again
             is_entering = False
             continue
         step = code + 8 * load64(first, depth)

@@ -3,7 +3,8 @@
     part:      [0, heads, rules, address of each head…, where each rule is…]
     rule:      [head, initial or -1, has fired, variants, aggregation or 0,
                 then per variant: occurrence, how far it is read, pipeline]
-    pipeline:  [steps, slots, outputs, where each step is…, outputs as (kind, value)…]
+    pipeline:  [steps, deciding, outputs, where each step is…, outputs as (kind, value)…];
+                the first `deciding` steps bind all outputs, so one way through the others is enough
     match:     [1, mode, stored, minus, plus, is overlay, window, occurrence, is ranked, index,
                 index of plus, keys, binds, sames, keys as (column, kind, value)…,
                 binds as (column, slot)…, sames as (column, slot)…]
@@ -194,7 +195,7 @@ class Translation:
             raise UntranslatableError
         steps = [self._step(step) for step in plan.steps]
         start = len(self.code)
-        self.code += [len(plan.steps), plan.slots, len(plan.output), *steps]
+        self.code += [len(plan.steps), _deciding(plan), len(plan.output), *steps]
         for value in plan.output:
             self.code += self._value(value)
         return start
@@ -293,6 +294,23 @@ class Translation:
         if found is None:
             raise UntranslatableError
         return [*inner, kernel.APPLY, *found, count]
+
+
+def _deciding(plan: Pipeline) -> int:
+    """How many steps it takes until every output has its value."""
+    wanted = {value.index for value in plan.output if isinstance(value, Slot)}
+    count = 0
+    for number, step in enumerate(plan.steps, start=1):
+        match step:
+            case Match():
+                bound = {slot.index for _, slot in step.bind}
+            case Assign():
+                bound = {step.slot.index}
+            case _:
+                continue
+        if bound & wanted:
+            count = number
+    return count
 
 
 def _is_known(total: Total) -> bool:
