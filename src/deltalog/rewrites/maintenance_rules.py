@@ -20,6 +20,9 @@ strongly connected graph costs what it adds. And `p__new` is not computed but re
 (N3) are the overlay of the stored relation without `__del` and with `__add`, the union of `__red`
 and `__ins`. For a predicate that is not stored `new_state_rules` gives (N1) to (N3) as rules.
 
+A component that does not use itself needs no state in between: (I) and (E1) are one rule,
+`p__plus(X) :- Δ, not p(X).`, and in (E2) what (R) finds includes what was inserted.
+
 For a recursive component the estimate (D) can be far too large; `plan/ranked_deletion.py` stops it
 early where the predicates are stored. It then needs only `suspect_rules`, the part of (D) that
 starts below the component, and tells which deletions (R) must look at: see
@@ -42,6 +45,8 @@ def maintenance_rules(
 ) -> tuple[Rule, ...]:
     """Algorithm 1 for the rules of one component; if `is_ranked`, (D) is left to the engine."""
     rules = tuple(rules)
+    if not uses_itself(rules, component):
+        return tuple(_direct_rules(rules, component))
     estimate = suspect_rules if is_ranked else deletion_rules
     rederive = ranked_rederivation_rules if is_ranked else rederivation_rules
     return (
@@ -50,6 +55,21 @@ def maintenance_rules(
         *(made for rule in rules for made in insertion_rules(rule, component)),
         *net_rules(rules),
     )
+
+
+def _direct_rules(rules: tuple[Rule, ...], component: Set[str]) -> Iterator[Rule]:
+    """A component that does not use itself: nothing reads what comes before the change is exact."""
+    for rule in rules:
+        yield from deletion_rules(rule, component)
+        yield from rederivation_rules(rule, component)
+        head = Atom(names.plus(rule.head.predicate), rule.head.arguments)
+        for made in insertion_rules(rule, component):
+            yield replace(made, head=head, body=(*made.body[:-1], Negation(rule.head)))
+    for predicate, arity in _heads(rules).items():
+        row = names.row(arity)
+        lost, red = Atom(names.deleted(predicate), row), Atom(names.rederived(predicate), row)
+        origin = Origin.made_by("maintenance_rules", *(r.origin for r in rules))
+        yield Rule(Atom(names.minus(predicate), row), (lost, Negation(red)), origin, leads=True)
 
 
 def _within(component: Set[str], inside: Rename, outside: Rename) -> Rename:
@@ -108,6 +128,11 @@ def ranked_rederivation_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]
         returned = in_state(rule.body[position], names.returned)
         estimate = Atom(names.deleted(rule.head.predicate), rule.head.arguments)
         yield _made(rule, head, (returned, *_rest(rule, position, names.new), estimate))
+
+
+def uses_itself(rules: Iterable[Rule], component: Set[str]) -> bool:
+    """Whether some rule of the component reads the component."""
+    return any(_is_inside(literal, component) for rule in rules for literal in rule.body)
 
 
 def _is_inside(literal: Literal, component: Set[str]) -> bool:

@@ -365,7 +365,7 @@ class Node:
     @cached_property
     def is_maintained(self) -> bool:
         """Whether it is brought up with what was deleted and what returned."""
-        return self.choice.strategy in ("rederive", "demand") and not self.choice.is_aggregate
+        return self.choice.strategy in ("rederive", "demand") and self.choice.is_recursive
 
     @cached_property
     def forgotten(self) -> tuple[str, ...]:
@@ -481,7 +481,7 @@ class Propagation:
         """What a node's rules use that exists before it, and states read through overlays."""
         known = {
             change(name): self.relations[name]
-            for name in node.choice.predicates
+            for name in (node.choice.predicates if node.is_maintained else ())
             for change in (names.deleted, names.returned)
         }
         for name in _read_by(rules) | {rule.head.predicate for rule in rules}:
