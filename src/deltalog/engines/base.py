@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from deltalog.language.ast import Row
 from deltalog.plan.nodes import RankedDeletion, RulePlan
@@ -23,8 +23,7 @@ class Part(Protocol):
         """Forget what has been read: the next round starts from the beginning."""
 
 
-@dataclass(frozen=True)
-class Ended:
+class Ended(NamedTuple):
     """How far a sequence got: to its end, to a limit, or (neither) to a pause.
 
     `fruitful` are the rounds that derived something, those before the run included.

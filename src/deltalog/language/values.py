@@ -53,9 +53,7 @@ def is_canonical(rows: Sequence[Sequence[Any]], types: Sequence[str | None]) -> 
     Quick, and allowed to say no: what it does not know is looked at value by value.
     """
     classes = [_PLAIN.get(type_ or "") for type_ in types]
-    if None in classes or any(type(row) is not tuple for row in rows):
-        return False
-    if any(len(row) != len(types) for row in rows):
+    if None in classes or set(map(type, rows)) - {tuple} or set(map(len, rows)) - {len(types)}:
         return False
     for position, expected in enumerate(classes):
         column = [row[position] for row in rows]

@@ -37,11 +37,6 @@ class Statistics:
     rounds: int = 0
     generated: Counter[str] = field(default_factory=Counter)
 
-    def add(self, other: Statistics) -> None:
-        self.rounds += other.rounds
-        for name, count in other.generated.items():
-            self.generated[name] += count
-
     @property
     def total(self) -> int:
         return sum(self.generated.values())
@@ -134,12 +129,16 @@ def run(
     mode: Mode = "semi_naive",
     watch: Watch | None = None,
     meter: Meter | None = None,
+    statistics: Statistics | None = None,
 ) -> Statistics:
-    """Apply the soft consequence operator until no part yields anything new."""
+    """Apply the soft consequence operator until no part yields anything new.
+
+    What was done is added to the `statistics` given.
+    """
     meter = meter or Meter.start(limits)
+    statistics = statistics or Statistics()
     if installed.whole is not None and mode == "semi_naive":
-        return _run_whole(installed.whole, meter, watch)
-    statistics = Statistics()
+        return _run_whole(installed.whole, meter, watch, statistics)
     number = 0
     while number < len(installed.parts):
         part = installed.parts[number]
@@ -163,9 +162,10 @@ def run(
     return statistics
 
 
-def _run_whole(sequence: Sequence, meter: Meter, watch: Watch | None) -> Statistics:
+def _run_whole(
+    sequence: Sequence, meter: Meter, watch: Watch | None, statistics: Statistics
+) -> Statistics:
     """Let the engine do it, and look at the limits when it comes back."""
-    statistics = Statistics()
     limits, until = meter.limits, meter.until
     while True:
         ended = sequence.run(meter.rounds, limits.rounds_max, meter.facts, limits.facts_max, until)

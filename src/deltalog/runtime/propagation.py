@@ -512,11 +512,10 @@ class Propagation:
             self.ran.append(node)
             self._flowed.append((node, flows))
             try:
-                done = run(self.engine, node.installed, limits, watch=watch, meter=meter)
+                run(self.engine, node.installed, limits, "semi_naive", watch, meter, total)
             finally:
                 self.engine.clear_all(node.forgotten)
                 node.installed.rewind()
-            total.add(done)
             for name in node.choice.predicates:
                 if any(self._sizes(name)):
                     for reader in self._readers.get(name, ()):

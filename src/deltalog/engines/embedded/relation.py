@@ -90,6 +90,8 @@ class EmbeddedRelation:
         return kernel.find(self.address, words.buffer_info()[0]) >= 0  # type: ignore[no-any-return]
 
     def present(self, rows: Collection[Row]) -> list[bool]:
+        if not self.line[kernel.LIVE]:
+            return [False] * len(rows)
         words = self.engine.codec.encoded(rows, self.types)
         out = array("q", bytes(8 * len(rows)))
         kernel.find_rows(self.address, words.buffer_info()[0], len(rows), out.buffer_info()[0])
