@@ -301,6 +301,35 @@ MUTANTS = (
         "renaming = {name: Variable(name) for name in names",
         _sequences("flat"),
     ),
+    # --- split joins
+    Mutant(
+        "a split join forgets what the rest of the body needs",
+        "rewrites/split_joins.py",
+        "needed = variable_names(rule.head, *rest)",
+        "needed = variable_names(rule.head)",
+        _sequences("split"),
+    ),
+    Mutant(
+        "a split join is not computed anew after a change of rules",
+        "runtime/rule_changes.py",
+        "view in reached or ",
+        "",
+        (PAIRS, "-k", "pair and auto-stored and not embedded"),
+    ),
+    Mutant(
+        "a split join keeps its facts when its name stands for another",
+        "runtime/rule_changes.py",
+        " or before.get(view) != after[view]",
+        "",
+        (PAIRS, "-k", "pair and auto-stored and not embedded"),
+    ),
+    Mutant(
+        "a split join is younger than what was derived from it",
+        "runtime/rule_changes.py",
+        "choice.members & helpers or not any(",
+        "not any(",
+        (PAIRS, "-k", "pair and auto-stored and not embedded"),
+    ),
     # --- aggregates
     Mutant(
         "a group is touched by insertions only",
