@@ -433,8 +433,16 @@ class Propagation:
         return Node(choice, tuple(sorted(_read_by(choice.rules) - choice.members)), self)
 
     def _last_readers(self) -> dict[int, tuple[str, ...]]:
-        """Per node, the changes of virtual helpers that nobody reads after it."""
-        last = {name: i for i, node in enumerate(self.nodes) for name in node.influents}
+        """Per node, the changes of virtual helpers that nobody reads after it.
+
+        Who asks for the state of a virtual view reads the changes of what that is made of.
+        """
+        last: dict[str, int] = {}
+        for position, node in reversed(tuple(enumerate(self.nodes))):
+            virtual = (name for name in node.choice.predicates if name not in self.stored)
+            used = max([position, *(last.get(name, 0) for name in virtual)])
+            for name in node.influents:
+                last[name] = max(used, last.get(name, 0))
         readers: dict[int, tuple[str, ...]] = {}
         for name, position in last.items():
             if names.is_generated(name) and name not in self.stored:
