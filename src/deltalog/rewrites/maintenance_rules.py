@@ -21,7 +21,8 @@ strongly connected graph costs what it adds. And `p__new` is not computed but re
 and `__ins`. For a predicate that is not stored `new_state_rules` gives (N1) to (N3) as rules.
 
 A component that does not use itself needs no state in between: (I) and (E1) are one rule,
-`p__plus(X) :- Δ, not p(X).`, and in (E2) what (R) finds includes what was inserted.
+`p__plus(X) :- Δ, not p(X).`, and in (E2) what (R) finds includes what was inserted. Where a fact
+has one derivation at most, the propagation rules are exact without any test.
 
 For a recursive component the estimate (D) can be far too large; `plan/ranked_deletion.py` stops it
 early where the predicates are stored. It then needs only `suspect_rules`, the part of (D) that
@@ -36,6 +37,7 @@ from dataclasses import replace
 
 from deltalog.language.ast import Atom, Literal, Negation, Rule
 from deltalog.rewrites import names
+from deltalog.rewrites.propagation_rules import is_injective, propagation_rules
 from deltalog.rewrites.states import Rename, becomes, changing, in_state, unchanged
 from deltalog.source import Origin
 
@@ -59,6 +61,9 @@ def maintenance_rules(
 
 def _direct_rules(rules: tuple[Rule, ...], component: Set[str]) -> Iterator[Rule]:
     """A component that does not use itself: nothing reads what comes before the change is exact."""
+    if len(rules) == 1 and is_injective(rules[0]):
+        yield from propagation_rules(rules)  # a fact has one derivation, which came or went
+        return
     for rule in rules:
         yield from deletion_rules(rule, component)
         yield from rederivation_rules(rule, component)

@@ -22,6 +22,7 @@ from deltalog.engines.embedded.memory import (
     compiled,
     load32,
     load64,
+    prefetch,
     reallocated,
     release,
     store32,
@@ -475,6 +476,22 @@ def rank(relation, key):
     return load64(load64(relation, STAMPS), find(relation, key))
 
 
+AHEAD = 12
+"""How many rows ahead of a loop over many of them memory is asked for."""
+
+
+@compiled
+def expect(relation, words):
+    """A row will be looked for, or added, soon."""
+    state = words_hash(words, load64(relation, ARITY))
+    prefetch(load64(relation, HASH) + 4 * (state & load64(relation, MASK)))
+    index = load64(relation, INDEX)
+    for _ in range(load64(relation, INDEXES)):
+        bucket = index_hash(words, load64(index, COLUMNS)) & load64(index, HEADS_MASK)
+        prefetch(load64(index, HEADS) + 4 * bucket)
+        index += INDEX_BYTES
+
+
 @compiled
 def move(machine, pairs, count):
     """Take `gone` away from each stored relation, then append what came, in the order of stamps.
@@ -484,7 +501,10 @@ def move(machine, pairs, count):
     for i in range(count):
         pair = pairs + 32 * i
         stored, gone = load64(pair, 0), load64(pair, 1)
-        for row in range(load64(gone, END)):
+        end = load64(gone, END)
+        for row in range(end):
+            if row + AHEAD < end:
+                expect(stored, row_address(gone, row + AHEAD))
             found = find(stored, row_address(gone, row))
             if found >= 0:
                 remove(stored, found)
@@ -503,6 +523,8 @@ def move(machine, pairs, count):
             break
         pair = pairs + 32 * best
         stored, come, row = load64(pair, 0), load64(pair, 2), load64(pair, 3)
+        if row + AHEAD < load64(come, END):
+            expect(stored, row_address(come, row + AHEAD))
         add(machine, stored, row_address(come, row))
         store64(pair, 3, row + 1)
     for i in range(count):

@@ -163,6 +163,22 @@ def compared_bytes(typing: Any, left: Any, right: Any, size: Any) -> Any:
 
 
 @intrinsic
+def prefetch(typing: Any, address: Any) -> Any:
+    """Begin to load the line of memory at an address, so that it is there when it is wanted."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(ir.VoidType(), [_BYTES, _INT, _INT, _INT])
+        module = builder.module
+        name = "llvm.prefetch.p0"
+        function = cgutils.get_or_insert_function(module, kind, name)  # type: ignore[no-untyped-call]
+        hints = [ir.Constant(_INT, number) for number in (1, 2, 1)]
+        builder.call(function, [_bytes(builder, arguments[0]), *hints])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
+@intrinsic
 def nanoseconds(typing: Any) -> Any:
     """The monotonic clock, the one `time.monotonic_ns` reads."""
 

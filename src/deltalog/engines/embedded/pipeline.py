@@ -218,12 +218,19 @@ def advance(machine, step, frame, keys, slots, rank):
 
 
 @compiled
+def has_plus(step):
+    """Whether a step has a second phase with something in it."""
+    plus = load64(step, PLUS)
+    return plus != 0 and load64(plus, LIVE) != 0
+
+
+@compiled
 def has_match(machine, step, frame, keys, slots, marks):
     """Whether some row has the values of an absent step."""
     open_phase(step, frame, keys, slots, marks, ZERO)
     if advance(machine, step, frame, keys, slots, ZERO):
         return True
-    if load64(step, PLUS) == 0:
+    if not has_plus(step):
         return False
     open_phase(step, frame, keys, slots, marks, ONE)
     return advance(machine, step, frame, keys, slots, ZERO)
@@ -273,7 +280,7 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
             if is_entering:
                 open_phase(step, frame, keys, slots, marks, ZERO)
             goes_on = advance(machine, step, frame, keys, slots, rank)
-            if not goes_on and load64(frame, F_PHASE) == 0 and load64(step, PLUS) != 0:
+            if not goes_on and load64(frame, F_PHASE) == 0 and has_plus(step):
                 open_phase(step, frame, keys, slots, marks, ONE)
                 goes_on = advance(machine, step, frame, keys, slots, rank)
             ticks += 1
