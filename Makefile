@@ -39,7 +39,7 @@ unit: setup
 check: lint types imports unit
 
 test: lint types imports
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 fuzz: setup
 	DELTALOG_FUZZ=1 $(BIN)/pytest tests/properties -n 2 --durations=5
