@@ -225,8 +225,29 @@ def has_plus(step):
 
 
 @compiled
+def has_row(step, keys, slots):
+    """Whether the very row of an absent step is there."""
+    at = step + 8 * HEADER
+    for i in range(load64(step, KEYS)):
+        store64(keys, i, value_at(at + 8, slots))
+        at += 24
+    stored, minus = load64(step, STORED), load64(step, MINUS)
+    row = find(stored, keys)
+    if 0 <= row < load64(stored, VISIBLE) and (
+        minus == 0 or load64(minus, LIVE) == 0 or find(minus, keys) < 0
+    ):
+        return True
+    if not has_plus(step):
+        return False
+    plus = load64(step, PLUS)
+    return 0 <= find(plus, keys) < load64(plus, VISIBLE)
+
+
+@compiled
 def has_match(machine, step, frame, keys, slots, marks):
     """Whether some row has the values of an absent step."""
+    if load64(step, MODE) == BY_ROW:
+        return has_row(step, keys, slots)
     open_phase(step, frame, keys, slots, marks, ZERO)
     if advance(machine, step, frame, keys, slots, ZERO):
         return True
