@@ -139,7 +139,7 @@ MUTANTS = (
     Mutant(
         "nothing is rederived",
         "rewrites/maintenance_rules.py",
-        "        *(made for rule in rules for made in rederivation_rules(rule, component)),\n",
+        "        *(made for rule in rules for made in rederive(rule, component)),\n",
         "",
         _sequences("algebra or non_linear"),
     ),
@@ -217,10 +217,31 @@ MUTANTS = (
     ),
     Mutant(
         "derived facts are appended in the wrong order",
-        "runtime/propagation.py",
-        "for made, row in list(self.engine.history(list(owner))):",
-        "for made, row in reversed(list(self.engine.history(list(owner)))):",
+        "engines/reference/engine.py",
+        "for come, row in list(self.history(list(owner))):",
+        "for come, row in reversed(list(self.history(list(owner)))):",
         _sequences("(closure or non_linear) and rederive"),
+    ),
+    Mutant(
+        "kernels do not look at ranks",
+        "engines/embedded/pipeline.py",
+        "if is_ranked and (stamp & ~SEEN) >= rank:",
+        "if is_ranked and stamp < 0:",
+        (SEQUENCES, "-k", "(closure or non_linear) and rederive and embedded"),
+    ),
+    Mutant(
+        "for kernels nothing is doubtful",
+        "engines/embedded/pipeline.py",
+        "if load64(machine, PASSED_OVER) == 1:",
+        "if load64(machine, PASSED_OVER) == 2:",
+        (SEQUENCES, "-k", "(closure or non_linear) and rederive and embedded"),
+    ),
+    Mutant(
+        "kernels go on where nothing has been decided",
+        "engines/embedded/program.py",
+        "        if bound & wanted:\n            count = number",
+        "        if bound & wanted and not count:\n            count = number",
+        (PROGRAMS, "-k", "embedded"),
     ),
     # --- delta rules
     Mutant(
@@ -326,8 +347,8 @@ MUTANTS = (
     Mutant(
         "a split join is younger than what was derived from it",
         "runtime/rule_changes.py",
-        "choice.members & helpers or not any(",
-        "not any(",
+        "choice.members & helpers\n            or not",
+        "not",
         (PAIRS, "-k", "pair and auto-stored and not embedded"),
     ),
     # --- aggregates
@@ -428,8 +449,8 @@ MUTANTS = (
     Mutant(
         "what changes nothing counts as a change",
         "runtime/transaction.py",
-        "if holds != self._contains(relation, row):",
-        "if True:",
+        "if holds != is_there",
+        "if True",
         ("tests/unit/test_transactions.py",),
     ),
     Mutant(
@@ -442,8 +463,8 @@ MUTANTS = (
     Mutant(
         "the rules that come are not guarded",
         "runtime/rule_changes.py",
-        "*(_guarded(rule, NEW) for rule in after if rule not in set(before)),",
-        "*(rule for rule in after if rule not in set(before)),",
+        "*(_guarded(rule, NEW) for rule in after if rule not in old_rules),",
+        "*(rule for rule in after if rule not in old_rules),",
         (PAIRS, "-k", "pair and auto-stored and not embedded"),
     ),
     Mutant(
