@@ -62,7 +62,8 @@ def maintenance_rules(
 def _direct_rules(rules: tuple[Rule, ...], component: Set[str]) -> Iterator[Rule]:
     """A component that does not use itself: nothing reads what comes before the change is exact."""
     if len(rules) == 1 and is_injective(rules[0]):
-        yield from propagation_rules(rules)  # a fact has one derivation, which came or went
+        for made in propagation_rules(rules):  # a fact has one derivation, which came or went
+            yield replace(made, origin=Origin.made_by("maintenance_rules", rules[0].origin))
         return
     for rule in rules:
         yield from deletion_rules(rule, component)
