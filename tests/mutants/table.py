@@ -234,7 +234,7 @@ MUTANTS = (
         "engines/embedded/pipeline.py",
         "if load64(machine, PASSED_OVER) == 1:",
         "if load64(machine, PASSED_OVER) == 2:",
-        (SEQUENCES, "-k", "(closure or non_linear) and rederive and embedded"),
+        ("tests/unit/test_deletion_order.py",),
     ),
     Mutant(
         "kernels go on where nothing has been decided",

@@ -44,3 +44,24 @@ def test_both_ways_to_write_a_closure(strategy: str, monkeypatch: pytest.MonkeyP
     left, right = (looked_at(rule, strategy, monkeypatch) for rule in (LEFT, RIGHT))
     assert left < 1.5 * right
     assert right < 1.5 * left
+
+
+@pytest.mark.parametrize("engine", ["reference", "embedded"])
+def test_what_only_younger_facts_derive_comes_back(engine: str) -> None:
+    """path(1, 3) goes because path(1, 4) is younger than itself, is doubtful, and is rederived."""
+    program = """
+    base edge(a: int, b: int).
+    path(X, Y) :- edge(X, Y).
+    path(X, Z) :- path(X, Y), edge(Y, Z).
+    """
+    db = deltalog.connect(
+        program=program,
+        engine=engine,
+        strategy="rederive",
+        facts={"edge": [(1, 2), (2, 3), (4, 3)]},
+    )
+    db.apply(insert={"edge": [(1, 4)]})
+    change = db.apply(delete={"edge": [(2, 3)]})
+    assert change.deleted["path"] == {(2, 3)}
+    assert db.statistics.generated["path__doubtful"] == 1
+    assert db.audit() == ()
