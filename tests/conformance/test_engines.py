@@ -23,6 +23,7 @@ SHAPES: dict[str, tuple[str, ...]] = {
     "pair": ("int", "int"),
     "mixed": ("str", "date", "float"),
     "rest": ("bool", "decimal", "timestamp", "int"),
+    "wide": ("int", "str") * 35,
 }
 VALUES: dict[str, list[Any]] = {
     "int": [0, 1, -1, 7, 2**63 - 1, -(2**63) + 1, None],

@@ -142,6 +142,27 @@ def test_a_fact_of_two_ints_needs_less_than_a_hundred_bytes() -> None:
     assert per_row * line[kernel.CAPACITY] / line[kernel.LIVE] < 100
 
 
+@pytest.mark.parametrize("width", [62, 63, 64, 65, 100])
+def test_columns_that_have_no_bit_in_an_index(width: int) -> None:
+    columns = ", ".join(f"c{i}: int" for i in range(width))
+    names = ", ".join(f"X{i}" for i in range(width))
+    last = f"X{width - 1}"
+    program = f"""
+    base wide({columns}).
+    base wanted(x: int).
+    hit(X0) :- wanted({last}), wide({names}).
+    pair(X0) :- wanted({last}), wanted(X{width - 2}), wide({names}).
+    whole({names}) :- wide({names}), wanted(X0).
+    """
+    db = deltalog.connect(program=program, engine="embedded")
+    rows = [tuple(range(start, start + width)) for start in range(20)]
+    db.apply(insert={"wide": rows, "wanted": [(width + 3,), (width + 4,)]})
+    assert db.facts("hit") == {(4,), (5,)}
+    assert db.facts("pair") == {(5,)}
+    db.apply(delete={"wide": rows[5:6]}, insert={"wanted": [(7,)]})
+    assert db.audit() == ()
+
+
 # --- limits and threads -------------------------------------------------------------------------
 
 

@@ -408,7 +408,6 @@ class Propagation:
         self._flowed: list[tuple[Node, list[tuple[int, int]]]] = []
         self._bound: tuple[str, ...] = ()
         self._views = frozenset(model.views)
-        self._changes: set[str] = set()
         self._made: set[str] = set()
         self._readable = {name: self.relations[name] for name in self.stored}
         self._create_changes(self.relations, (names.plus, names.minus))
@@ -454,7 +453,6 @@ class Propagation:
         """Relations that outlive a node: changes, and what a maintained view is brought up with."""
         made = {change(name): self.relations[name] for name in predicates for change in changes}
         self._readable.update(made)
-        self._changes.update(made)
         self.create(made)
 
     def create(self, relations: Relations) -> None:

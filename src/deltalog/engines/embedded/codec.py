@@ -138,7 +138,7 @@ class Codec:
             try:
                 return array("q", flat)  # type: ignore[arg-type]
             except TypeError:
-                return array("q", [NULL_WORD if v is None else v for v in flat])  # type: ignore
+                return array("q", [NULL_WORD if v is None else v for v in flat])  # type: ignore[misc]
         encoders = [self.encoders[type_] for type_ in types]
         return array(
             "q",

@@ -44,13 +44,15 @@ PASSED_OVER = 16
 MACHINE = 24
 
 CAPACITY_MIN, CAPACITY_MAX = 16, 2**30
+INDEXED_COLUMNS = 63
+"""Columns from here on have no bit in an index; they are compared, and not looked up by."""
 KEPT_MAX = 4096
 """A relation that is emptied keeps memory for so many rows, and more if it used much of it."""
 
 # Expressions, in postfix order.
 STOP, PUSH_SLOT, PUSH_WORD, APPLY = range(4)
 ADD, SUBTRACT, MULTIPLY, DIVIDE, MODULO, NEGATE, ABSOLUTE, TO_FLOAT = range(8)
-LEAST, GREATEST, HIGH, LOW, WHOLE, RATIO, SAME, TO_INT = range(8, 16)
+LEAST, GREATEST, HIGH, LOW, WHOLE, RATIO, SAME = range(8, 15)
 INT, FLOAT, WORD, TEXT, DATE = range(5)
 
 NULL = np.int64(-(2**63))
@@ -449,7 +451,8 @@ def matching_rows(relation, number, keys, count, start, end, out, room):
     if number >= 0:
         state = np.int64(0)
         for i in range(count):
-            state = mixed(state, load64(keys, 2 * i + 1))
+            if load64(keys, 2 * i) < INDEXED_COLUMNS:
+                state = mixed(state, load64(keys, 2 * i + 1))
         row = load32(load64(index, HEADS), state & load64(index, HEADS_MASK)) - 1
     found = np.int64(0)
     while row >= start:

@@ -132,16 +132,6 @@ def release(typing: Any, address: Any) -> Any:
 
 
 @intrinsic
-def copy_bytes(typing: Any, target: Any, source: Any, size: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        blocks = [_bytes(builder, arguments[0]), _bytes(builder, arguments[1]), arguments[2]]
-        _called(builder, "memmove", _BYTES, blocks)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.int64), generate
-
-
-@intrinsic
 def zero_bytes(typing: Any, target: Any, size: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         block = [_bytes(builder, arguments[0]), ir.Constant(_INT, 0), arguments[1]]

@@ -19,6 +19,7 @@ from deltalog.engines.embedded.kernel import (
     HEADS_MASK,
     INDEX,
     INDEX_BYTES,
+    INDEXED_COLUMNS,
     LAST,
     LIVE,
     MADE,
@@ -85,7 +86,7 @@ TICKS = np.int64(0xFFFF)
 
 # The scratch block, in words: a frame per step, then slots, keys, the emitted row, a stack, totals.
 FRAMES_MAX, FRAME = 256, 8
-F_ROW, F_PHASE, F_RELATION, F_START, F_END, F_INDEX, F_KEYS = range(7)
+F_ROW, F_PHASE, F_RELATION, F_START, F_END, F_INDEX = range(6)
 KEYS_MAX = 64
 SLOTS_AT = FRAMES_MAX * FRAME
 SLOTS_MAX = 1024
@@ -147,7 +148,8 @@ def open_phase(step, frame, keys, slots, marks, phase):
     for i in range(count):
         word = value_at(at + 8, slots)
         store64(keys, i, word)
-        state = mixed(state, word)
+        if load64(at, 0) < INDEXED_COLUMNS:
+            state = mixed(state, word)
         at += 24
     number = load64(step, INDEX_NUMBER if phase == 0 else PLUS_INDEX)
     index = load64(relation, INDEX) + number * INDEX_BYTES

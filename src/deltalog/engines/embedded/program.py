@@ -221,7 +221,7 @@ class Translation:
         overlay = step.relation if isinstance(step.relation, Overlay) else None
         stored = self.relations[overlay.stored if overlay else str(step.relation)]
         plus = self.relations[overlay.plus] if overlay and overlay.plus is not None else None
-        columns = sum(1 << column for column, _ in step.key)
+        columns = [column for column, _ in step.key]
         if len(step.key) > OUTPUTS_MAX:
             raise UntranslatableError
         if len(step.key) == stored.arity:

@@ -46,11 +46,12 @@ class EmbeddedRelation:
     def __len__(self) -> int:
         return self.line[kernel.LIVE]
 
-    def index(self, columns: int) -> int:
+    def index(self, columns: Iterable[int]) -> int:
         """The number of the index on a set of columns, made when it is first wanted."""
-        found = self.indexes.get(columns)
+        bits = sum(1 << column for column in columns if column < kernel.INDEXED_COLUMNS)
+        found = self.indexes.get(bits)
         if found is None:
-            found = self.indexes[columns] = int(kernel.add_index(self.address, columns))
+            found = self.indexes[bits] = int(kernel.add_index(self.address, bits))
         return found
 
     def clear(self) -> None:
@@ -126,7 +127,7 @@ class EmbeddedRelation:
         for column, value in zip(columns, key, strict=True):
             keys.append(column)
             keys.append(encoders.word(value, self.types[column]))
-        number = self.index(sum(1 << column for column in columns)) if columns else -1
+        number = self.index(columns) if columns else -1
         room = 64
         while True:
             out = array("q", bytes(8 * max(self.arity, 1) * room))
