@@ -9,10 +9,13 @@ db.query("path(1, Y)")
 
 from deltalog.diagnostics.report import DataError, DeltalogError, LimitError, ProgramError
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.database import Database, connect
+from deltalog.runtime.database import Database
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction
+from deltalog.store.connect import connect
+from deltalog.store.file_database import FileDatabase
+from deltalog.store.readers import Retention, RetentionWarning
 
 __version__ = "0.1.0"
 
@@ -21,9 +24,12 @@ __all__ = [
     "DataError",
     "Database",
     "DeltalogError",
+    "FileDatabase",
     "LimitError",
     "Limits",
     "ProgramError",
+    "Retention",
+    "RetentionWarning",
     "Rows",
     "Transaction",
     "connect",

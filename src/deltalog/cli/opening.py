@@ -27,10 +27,11 @@ from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Atom, Constant, Program, Row, Value
 from deltalog.language.parser import parse
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.database import DEFAULT_ENGINE, Database, connect, read_program
+from deltalog.runtime.database import DEFAULT_ENGINE, Database, read_program
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.transaction import Transaction, base_relation
 from deltalog.source import Source
+from deltalog.store.connect import connect
 from deltalog.store.files import read_rows
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")

@@ -204,6 +204,31 @@ SECONDS_LIMIT = Entry(
     "E0803", "stopped after {limit} seconds", "the limit is `seconds_max`; nothing has changed"
 )
 
+# Database files
+CANNOT_OPEN = Entry("E0901", "cannot open the database `{name}`: {reason}")
+NOT_A_DATABASE = Entry("E0902", "`{name}` is not a Deltalog database")
+FILE_DAMAGED = Entry(
+    "E0903", "`{name}` is damaged: {reason}", "what a damaged file says is not taken for true"
+)
+FORMAT_TOO_NEW = Entry(
+    "E0904",
+    "`{name}` has format {found}, and this version of Deltalog knows formats up to {known}",
+    "a newer version of Deltalog has written it",
+)
+FILE_IN_USE = Entry("E0905", "another process is writing to `{name}`", "a file has one writer")
+COMMIT_FAILED = Entry("E0906", "cannot write to `{name}`: {reason}", "nothing has changed")
+OPENED_READ_ONLY = Entry("E0907", "`{name}` was opened to be read only")
+PROGRAM_DIFFERS = Entry(
+    "E0908", "the program in `{name}` is another one", "a database file has its own program"
+)
+NO_SUCH_VERSION = Entry(
+    "E0909", "there is no version {version} in `{name}`, whose log goes from {first} to {last}"
+)
+NO_SUCH_READER = Entry("E0910", "no reader `{name}` is registered")
+DATABASE_CLOSED = Entry("E0911", "the database `{name}` has been closed")
+FILE_EXISTS = Entry("E0912", "`{name}` exists already")
+GROUP_OPEN = Entry("E0913", "not possible inside a group of transactions")
+
 ENTRIES: dict[str, Entry] = {
     entry.code: entry for entry in list(globals().values()) if isinstance(entry, Entry)
 }

@@ -94,6 +94,19 @@ class Engine(Protocol):
     def history(self, relations: Collection[str]) -> Iterator[tuple[str, Row]]:
         """The rows of several relations together, in the order in which they were added."""
 
+    @property
+    def clock(self) -> int:
+        """The rank that the next row will get, whichever relation it is added to."""
+
+    def ranks(self, relation: str, rows: Collection[Row]) -> list[int]:
+        """The ranks of rows that are there."""
+
+    def ranked(self, relation: str) -> Iterator[tuple[int, Row]]:
+        """Every row with its rank, lowest first."""
+
+    def load(self, relation: str, ranks: Collection[int], rows: Collection[Row]) -> int:
+        """Append rows that have their ranks already, lowest first; answers how many were new."""
+
     def move(self, changes: tuple[tuple[str, str, str], ...]) -> None:
         """For each (stored, gone, come): take away, then append all that came, in that history."""
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -36,7 +36,7 @@ from deltalog.runtime.evaluation import Difference, create, evaluate, rebuild, r
 from deltalog.runtime.fixpoint import Statistics, Watch
 from deltalog.runtime.limits import UNLIMITED, Limits
 from deltalog.runtime.model import Model, Options, make_model
-from deltalog.runtime.propagation import Propagation, propagated
+from deltalog.runtime.propagation import Outcome, Propagation, propagated
 from deltalog.runtime.queries import answer
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.rule_changes import (
@@ -75,35 +75,26 @@ DEFAULT_ENGINE = "embedded"
 Facts = Mapping[str, Iterable[Sequence[Any]]]
 
 
-def connect(
-    *,
-    program: str | Path | Program,
-    engine: str = DEFAULT_ENGINE,
-    strategy: str | Mapping[str, str] = "auto",
-    materialize: bool = True,
-    network: str = "bushy",
-    nervous: bool = False,
-    facts: Facts | None = None,
-    limits: Limits | None = None,
-    watch: Watch | None = None,
-) -> Database:
-    """Open a database in memory for a program: a path to a `.dl` file, or its text.
+def known_engine(name: str) -> Callable[[], Engine]:
+    """How to start the engine of that name."""
+    if name in ENGINES:
+        return ENGINES[name]
+    hint = f"the engines are {', '.join(sorted(ENGINES))}"
+    raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="engine", name=name, hint=hint)])
 
-    `engine` holds the facts and runs the rules: `embedded`, compiled and fast, or `reference`,
-    plain Python that defines the meaning of the language and starts at once.
-    `strategy` says how changes of views are computed: one of `runtime.strategies.STRATEGIES`, or a
-    mapping from views to them (`"*"` stands for all others); `network` and `nervous` belong to
-    `differencing`. `materialize=False` keeps views virtual unless they are declared `materialized`.
-    `facts` are loaded before views are computed for the first time. `watch` is called with the
-    rounds and facts so far while something is being computed.
-    """
-    if engine not in ENGINES:
-        hint = f"the engines are {', '.join(sorted(ENGINES))}"
-        raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="engine", name=engine, hint=hint)])
-    options = Options.of(strategy, materialize, network, nervous)
+
+def open_in_memory(
+    program: str | Path | Program,
+    engine: Callable[[], Engine],
+    options: Options,
+    limits: Limits,
+    watch: Watch | None,
+    facts: Facts,
+) -> Database:
+    """A database in memory, as `deltalog.connect` opens it without a path (`store/connect.py`)."""
     parsed = program if isinstance(program, Program) else parse(read_program(program))
     model = make_model(check_program(parsed), options)
-    return Database(model, ENGINES[engine](), limits or Limits(), watch, facts or {})
+    return Database(model, engine(), limits, watch, facts)
 
 
 def read_program(program: str | Path) -> Source:
@@ -140,8 +131,7 @@ class Database:
         self.version = 0
         self._lock = threading.RLock()
         create(engine, {name: model.relations[name] for name in model.stored})
-        self._load(facts)
-        self.statistics = evaluate(engine, model, limits, watch)
+        self.statistics = self._fill(facts)
         self.propagation = Propagation(engine, model)
 
     # --- reading
@@ -204,9 +194,13 @@ class Database:
             self.statistics = outcome.statistics
             change = outcome.changes()
             if is_committed:
+                self._keep(outcome, change)
                 outcome.apply()
                 self.version += 1
         return change
+
+    def _keep(self, outcome: Outcome, change: ChangeSet) -> None:
+        """Called before a change is made; a database in a file writes it there, or raises."""
 
     # --- changing rules
 
@@ -250,7 +244,8 @@ class Database:
                 self.statistics = outcome.statistics
                 if is_committed:
                     outcome.apply()
-                    self._settle(new, migration)
+                    touched = self._settle(new, migration)
+                    self._keep_program(touched.union(base.relations), change)
                     self.version += 1
         finally:
             migration.drop()
@@ -259,15 +254,20 @@ class Database:
             self.propagation = Propagation(self.engine, self.model)
         return change
 
-    def _settle(self, new: Model, migration: Propagation) -> None:
-        """Take over the new model, and compute anew what the migration did not keep."""
+    def _settle(self, new: Model, migration: Propagation) -> frozenset[str]:
+        """Take over the new model, and compute anew what the migration did not keep.
+
+        Answers the stored relations whose rows, or the order of whose rows, may be others now.
+        """
         reached = {name for node in migration.ran for name in node.choice.predicates}
         stale = to_rebuild(self.model, new, reached)
         for name in stale:  # its columns may be others now
             self.engine.drop(name)
         create(self.engine, {name: new.relations[name] for name in new.stored})
+        made = new.stored - self.model.stored
         self.model = new
         rebuild(self.engine, new, stale, UNLIMITED, self.watch)
+        return (stale | made | reached) & new.stored
 
     def _replace(self, new: Model, base: ChangeSet, is_committed: bool) -> ChangeSet:
         """Evaluate the new program from scratch, and compare."""
@@ -289,8 +289,12 @@ class Database:
         if is_committed:
             self.model, self.engine, self.propagation = new, made.engine, made.propagation
             self.statistics = made.statistics
+            self._keep_program(new.stored, change)
             self.version += 1
         return change
+
+    def _keep_program(self, touched: Set[str], change: ChangeSet) -> None:
+        """Called when a new program is in place, with the stored relations that it touched."""
 
     def _base_facts(self) -> dict[str, set[Row]]:
         return {
@@ -314,6 +318,11 @@ class Database:
             if (found := self.facts(name)) != rows
         )
         return tuple(differences)
+
+    def _fill(self, facts: Facts) -> Statistics:
+        """Bring the stored relations to their first state."""
+        self._load(facts)
+        return evaluate(self.engine, self.model, self.limits, self.watch)
 
     def _load(self, facts: Facts) -> None:
         """The facts of the program, and those given."""

@@ -10,7 +10,7 @@ changes of the base relations: `edge__plus` and `edge__minus` are filled, the pa
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,7 +19,7 @@ from types import MappingProxyType
 from deltalog.analysis.columns import Relation, Relations, generated_relations, undeclared_view
 from deltalog.analysis.stratification import Stratification, stratification
 from deltalog.engines.base import Engine
-from deltalog.language.ast import Atom, Negation, Rule
+from deltalog.language.ast import Atom, Negation, Row, Rule
 from deltalog.language.walk import atoms
 from deltalog.plan.lower import Overlays
 from deltalog.plan.nodes import Overlay
@@ -581,6 +581,29 @@ class Propagation:
                         deleted[view] = self.engine.copied(names.minus(view))
         return ChangeSet.exact(inserted, deleted)
 
+    def written(self, clock: int) -> Iterator[Written]:
+        """What `apply` will do to stored views, if the engine's clock stands there.
+
+        Every row that is added gets the next rank, in the order of `Engine.move`.
+        """
+        for node in self.ran:
+            owner = {come: stored for stored, _, come in node.moves}
+            come: dict[str, list[tuple[int, Row]]] = {stored: [] for stored in owner.values()}
+            for rank, (name, row) in enumerate(self._arriving(tuple(owner)), clock):
+                come[owner[name]].append((rank, row))
+            for stored, gone, _ in node.moves:
+                clock += len(come[stored])
+                if node.recomputed:
+                    yield Written(stored, None, come[stored])
+                elif come[stored] or self.engine.size(gone):
+                    ranks = self.engine.ranks(stored, tuple(self.engine.rows(gone)))
+                    yield Written(stored, ranks, come[stored])
+
+    def _arriving(self, names: tuple[str, ...]) -> Iterator[tuple[str, Row]]:
+        if len(names) != 1:
+            return self.engine.history(names)
+        return ((names[0], row) for row in self.engine.rows(names[0]))
+
     def apply(self) -> None:
         """Bring the stored views to their new state.
 
@@ -605,14 +628,48 @@ class Propagation:
             self.engine.drop(name)
 
 
+@dataclass(frozen=True)
+class Written:
+    """What a commit does to one stored relation.
+
+    The ranks of rows that go (None if all of them do), and the rows that come with their ranks.
+    """
+
+    relation: str
+    gone: Sequence[int] | None
+    come: Sequence[tuple[int, Row]]
+
+
 @dataclass
 class Outcome:
-    """A run that is complete and not yet applied."""
+    """A run that is complete and not yet applied.
+
+    `gone` are the ranks of base facts that have already gone, where changes are made in place.
+    """
 
     propagation: Propagation
     base: ChangeSet
     statistics: Statistics
+    gone: Mapping[str, list[int]]
     is_applied: bool = False
+
+    def written(self) -> Iterator[Written]:
+        """What `apply` will do to every stored relation, for whoever keeps a copy of them."""
+        engine, clock = self.propagation.engine, self.propagation.engine.clock
+        for each in self.propagation.written(clock):
+            clock += len(each.come)
+            yield each
+        deleted, inserted = self.base.deleted, self.base.inserted
+        gone = self.gone if self.propagation.model.is_in_place else _ranks(engine, self.base)
+        for name in deleted.keys() - inserted.keys():
+            yield Written(name, gone[name], ())
+        for name, rows in inserted.items():
+            ranks: Iterable[int] = range(clock, clock + len(rows))
+            if self.propagation.model.is_in_place:
+                ranks = engine.ranks(name, rows)
+            else:
+                clock += len(rows)
+            yield Written(name, gone.get(name, ()), tuple(zip(ranks, rows, strict=True)))
 
     def changes(self) -> ChangeSet:
         """The exact change of base relations and views."""
@@ -632,7 +689,8 @@ def propagated(
 ) -> Iterator[Outcome]:
     """Propagate a change of base relations; what is not applied inside has never happened."""
     engine, is_in_place = propagation.engine, propagation.model.is_in_place
-    outcome = Outcome(propagation, base, Statistics())
+    gone = _ranks(engine, base) if is_in_place else {}
+    outcome = Outcome(propagation, base, Statistics(), gone)
     if is_in_place:
         _write(engine, base)
     try:
@@ -643,6 +701,10 @@ def propagated(
         if is_in_place and not outcome.is_applied:
             _write(engine, -base)
         engine.settle()
+
+
+def _ranks(engine: Engine, base: ChangeSet) -> dict[str, list[int]]:
+    return {name: engine.ranks(name, rows) for name, rows in base.deleted.items()}
 
 
 def _write(engine: Engine, change: ChangeSet) -> None:

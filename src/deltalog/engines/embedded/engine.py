@@ -201,6 +201,21 @@ class EmbeddedEngine:
         ]
         return ((name, row) for _, name, row in sorted(stamped, key=lambda entry: entry[0]))
 
+    @property
+    def clock(self) -> int:
+        return self.machine[kernel.CLOCK]
+
+    def ranks(self, relation: str, rows: Collection[Row]) -> list[int]:
+        return self.relations[relation].ranks(rows)
+
+    def ranked(self, relation: str) -> Iterator[tuple[int, Row]]:
+        return self.relations[relation].stamped()
+
+    def load(self, relation: str, ranks: Collection[int], rows: Collection[Row]) -> int:
+        count = self.relations[relation].load(ranks, rows)
+        self.machine[kernel.CLOCK] = max(self.machine[kernel.CLOCK], 1 + max(ranks, default=-1))
+        return count
+
     def move(self, changes: tuple[tuple[str, str, str], ...]) -> None:
         cursor = (changes[0][0],)  # any name: its place holds how far `come` is read
         listed = tuple(name for change in changes for name in (*change, *cursor))

@@ -5,6 +5,7 @@ The line of words is Python's and never moves, so its address is the relation's 
 
 from __future__ import annotations
 
+import ctypes
 from array import array
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -101,6 +102,21 @@ class EmbeddedRelation:
     def rank(self, row: Row) -> int:
         words = self.engine.codec.encoded((row,), self.types)
         return int(kernel.rank(self.address, words.buffer_info()[0]))
+
+    def ranks(self, rows: Collection[Row]) -> list[int]:
+        words = self.engine.codec.encoded(rows, self.types)
+        first, width = words.buffer_info()[0], 8 * self.arity
+        return [int(kernel.rank(self.address, first + n * width)) for n in range(len(rows))]
+
+    def load(self, ranks: Collection[int], rows: Collection[Row]) -> int:
+        """Append rows, and put their ranks in the place of those they got by being appended."""
+        start = self.line[kernel.END]
+        count = self.insert(rows)
+        if count == len(rows):
+            stamps = array("q", ranks)
+            target = self.line[kernel.STAMPS] + 8 * start
+            ctypes.memmove(target, stamps.buffer_info()[0], 8 * count)
+        return count
 
     def add(self, row: Row) -> bool:
         return self.insert((row,)) == 1

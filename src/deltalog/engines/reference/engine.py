@@ -5,12 +5,11 @@ Every other engine and every strategy must give what this one gives.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from deltalog.engines.base import Part
 from deltalog.engines.interpreter import DeletionPart, Interpreter, RulesPart
-from deltalog.engines.reference.relation import Relation
+from deltalog.engines.reference.relation import Clock, Relation
 from deltalog.language.ast import Row
 from deltalog.plan.nodes import RankedDeletion, RulePlan
 
@@ -20,13 +19,13 @@ class ReferenceEngine:
 
     def __init__(self) -> None:
         self.relations: dict[str, Relation] = {}
-        self.clock = itertools.count()
+        self._clock = Clock()
         self.interpreter = Interpreter(self.relations)
 
     # --- relations
 
     def create(self, relation: str, types: tuple[str, ...]) -> None:
-        self.relations.setdefault(relation, Relation(self.clock))
+        self.relations.setdefault(relation, Relation(self._clock))
 
     def drop(self, relation: str) -> None:
         self.relations.pop(relation, None)
@@ -74,6 +73,24 @@ class ReferenceEngine:
             for row in self.rows(name)
         ]
         return ((name, row) for _, name, row in sorted(stamped, key=lambda entry: entry[0]))
+
+    @property
+    def clock(self) -> int:
+        return self._clock.now
+
+    def ranks(self, relation: str, rows: Collection[Row]) -> list[int]:
+        store = self.relations[relation]
+        return [store.rank(row) for row in rows]
+
+    def ranked(self, relation: str) -> Iterator[tuple[int, Row]]:
+        store = self.relations[relation]
+        return ((store.rank(row), row) for row in store)
+
+    def load(self, relation: str, ranks: Collection[int], rows: Collection[Row]) -> int:
+        store, ahead = self.relations[relation], self._clock.now
+        count = sum(store.load(rank, row) for rank, row in zip(ranks, rows, strict=True))
+        self._clock.now = max(self._clock.now, ahead)
+        return count
 
     def move(self, changes: tuple[tuple[str, str, str], ...]) -> None:
         for stored, gone, _ in changes:

@@ -14,8 +14,19 @@ from deltalog.language.ast import Row, Value
 Key = tuple[Value, ...]
 
 
+class Clock:
+    """Counts the rows that are added."""
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    def __next__(self) -> int:
+        self.now += 1
+        return self.now - 1
+
+
 class Relation:
-    def __init__(self, clock: Iterator[int]) -> None:
+    def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.log: list[Row | None] = []
         self.stamps: list[int] = []
@@ -49,6 +60,13 @@ class Relation:
     def rank(self, row: Row) -> int:
         """When the row was added, comparable between relations of one engine."""
         return self.stamps[self.position[row]]
+
+    def load(self, rank: int, row: Row) -> bool:
+        """Append a row that has a rank already."""
+        self.clock.now = rank
+        is_new = self.add(row)
+        self.clock.now = rank + 1
+        return is_new
 
     def remove(self, row: Row) -> bool:
         position = self.position.pop(row, None)

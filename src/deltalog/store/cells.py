@@ -1,0 +1,66 @@
+"""Values as SQLite holds them, and back, exactly.
+
+    int float str      themselves                     bool         0 and 1
+    date               2026-01-31                     timestamp    2026-01-31 12:30:00.000001
+    decimal            its digits as text: 2.50       exact        1/3, a sum before rounding
+
+Dates and timestamps are what SQLite's own functions understand. Decimals are text, because a
+number in SQLite is a 64-bit float. The change log writes the same cells as JSON, but for bools,
+which are `true` and `false` there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from operator import methodcaller
+from typing import Any
+
+from deltalog.language.ast import Row
+
+AFFINITIES = {"int": "INTEGER", "bool": "INTEGER", "float": "REAL"}
+"""Everything else is TEXT."""
+
+_TO_CELL: dict[str, Callable[[Any], Any]] = {
+    "date": date.isoformat,
+    "timestamp": methodcaller("isoformat", " "),
+    "decimal": "{:f}".format,
+    "exact": str,
+}
+_FROM_CELL: dict[str, Callable[[Any], Any]] = {
+    "bool": bool,
+    "date": date.fromisoformat,
+    "timestamp": datetime.fromisoformat,
+    "decimal": Decimal,
+    "exact": Fraction,
+    "float": float,  # in JSON, 1e22 written by another tool may come without its point
+}
+
+Types = Sequence[str | None]
+
+
+def to_cells(rows: Iterable[Row], types: Types) -> list[Sequence[Any]]:
+    """The rows as SQLite and JSON take them."""
+    return _converted(rows, types, _TO_CELL)
+
+
+def from_cells(rows: Iterable[Sequence[Any]], types: Types) -> list[Row]:
+    """The rows as they were; lists, as JSON has them, become tuples."""
+    return [tuple(row) for row in _converted(rows, types, _FROM_CELL)]
+
+
+def _converted(
+    rows: Iterable[Sequence[Any]], types: Types, converters: dict[str, Callable[[Any], Any]]
+) -> list[Sequence[Any]]:
+    wanted = [converters.get(type_ or "") for type_ in types]
+    if not any(wanted):
+        return rows if isinstance(rows, list) else list(rows)
+    return [
+        tuple(
+            cell if convert is None or cell is None else convert(cell)
+            for convert, cell in zip(wanted, row, strict=True)
+        )
+        for row in rows
+    ]

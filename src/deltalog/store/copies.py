@@ -1,0 +1,100 @@
+"""Copies of database files: backups, what they bring back, and upgrades, which begin with one.
+
+A copy is written beside its place and renamed when it is whole and on the disk, so that whatever
+happens there is a whole copy or none. A backup is one state, taken while others go on writing.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import apsw
+
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError
+from deltalog.store.schema import FORMAT
+from deltalog.store.sqlite import reported
+
+UPGRADES: dict[int, Callable[[apsw.Connection], None]] = {}
+"""From a format to the next one; runs inside a transaction."""
+BESIDE = ("-wal", "-shm")
+
+
+def backup(connection: apsw.Connection, path: Path, target: Path) -> None:
+    """Copy the state that a connection sees, in the smallest form, to a new file."""
+    if target.exists():
+        raise DataError([catalogue.FILE_EXISTS.at(None, name=target)])
+    with _renamed(target) as beside, reported(path):
+        connection.execute("VACUUM INTO ?", (str(beside),))
+
+
+def restore(source: Path, target: Path) -> Path | None:
+    """Put a copy of a backup in the place of a database; answers where that was moved to.
+
+    Nobody may have the target open. It is moved aside with its write-ahead log, never overwritten.
+    """
+    with _renamed(target) as beside:
+        try:
+            shutil.copyfile(source, beside)
+        except OSError as error:
+            raise _failed(target, error) from None
+        return _move_aside(target) if target.exists() else None
+
+
+def _move_aside(target: Path) -> Path:
+    for number in range(1, 1_000):
+        aside = target.with_name(f"{target.name}.replaced{number}")
+        if not aside.exists():
+            break
+    for suffix in (*BESIDE, ""):  # the file last: a log without its file harms nobody
+        with suppress(FileNotFoundError):
+            target.with_name(target.name + suffix).rename(aside.with_name(aside.name + suffix))
+    return aside
+
+
+def upgrade(path: Path, connection: apsw.Connection, found: int) -> None:
+    """Bring a file to the format of today, after a backup beside it."""
+    kept = path.with_name(f"{path.name}.format{found}")
+    if not kept.exists():
+        backup(connection, path, kept)
+    with reported(path, is_commit=True), connection:
+        for number in range(found, FORMAT):
+            UPGRADES[number](connection)
+        connection.pragma("user_version", FORMAT)
+
+
+@contextmanager
+def _renamed(target: Path) -> Iterator[Path]:
+    """A name to write to, which becomes the target when all went well."""
+    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        yield beside
+        with beside.open("rb") as file:
+            os.fsync(file.fileno())
+        beside.rename(target)
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise _failed(target, error) from None
+    finally:
+        for suffix in ("", "-journal", *BESIDE):
+            with suppress(OSError):
+                beside.with_name(beside.name + suffix).unlink()
+
+
+def _sync_folder(folder: Path) -> None:
+    with suppress(OSError):  # not everywhere a folder can be opened
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _failed(target: Path, error: OSError) -> DataError:
+    reason = (error.strerror or str(error)).lower()
+    return DataError([catalogue.CANNOT_WRITE.at(None, name=target, reason=reason)])

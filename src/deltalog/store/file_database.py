@@ -1,0 +1,541 @@
+"""A database that is a file: every commit is in it before anybody sees its effect.
+
+    commit:  propagate ─▶ BEGIN ─▶ tables, log ─▶ COMMIT ─▶ relations in memory
+    open:    tables ─▶ relations in memory, in the order of their ranks
+
+If SQLite cannot commit, nothing has changed in memory either. What lies between a group's first
+transaction and its end is in memory only; if that end fails, memory is read from the file again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Any
+
+import apsw
+
+from deltalog.analysis.columns import Relation
+from deltalog.checks.program import check_program
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError
+from deltalog.diagnostics.similar import did_you_mean
+from deltalog.engines.base import Engine
+from deltalog.language.ast import Program, Row
+from deltalog.language.parser import parse
+from deltalog.language.printer import print_program
+from deltalog.rewrites.names import is_generated
+from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.database import Database, Facts, read_program
+from deltalog.runtime.evaluation import create, rebuild
+from deltalog.runtime.fixpoint import Statistics, Watch
+from deltalog.runtime.limits import Limits
+from deltalog.runtime.model import Model, make_model
+from deltalog.runtime.propagation import Outcome, Propagation
+from deltalog.source import Source
+from deltalog.store import readers
+from deltalog.store.cells import from_cells, to_cells
+from deltalog.store.log import CREATED, PROGRAM, TRANSACTION, Columns, Commit, Log
+from deltalog.store.readers import Dropped, Retention
+from deltalog.store.schema import (
+    Table,
+    add_table,
+    drop_table,
+    read_tables,
+    relations_json,
+    table_for,
+)
+from deltalog.store.sqlite import opened, reported
+from deltalog.store.storage import Storage, lay_out
+
+ROWS_AT_ONCE = 50_000
+COMMITS_BETWEEN_COMPACTIONS = 1_000
+GROUP_MAX = 10_000
+
+
+class FileDatabase(Database):
+    """Made by `connect` with a path."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        model: Model,
+        engine: Engine,
+        limits: Limits,
+        watch: Watch | None = None,
+        facts: Facts = MappingProxyType({}),
+        text: str | None = None,
+    ) -> None:
+        """`text` is that of the program for a new file; None reads what the file holds."""
+        self.path = storage.path
+        self._storage = storage
+        self._connection = storage.connection
+        self._log = Log(storage.connection)
+        self._text = text
+        self._is_closed = False
+        self._grouped: int | None = None
+        self._group_max = GROUP_MAX
+        self._since_compaction = 0
+        self._tables: dict[str, Table] = {}
+        self._is_following = False
+        super().__init__(model, engine, limits, watch, facts)
+
+    # --- opening
+
+    def _fill(self, facts: Facts) -> Statistics:
+        if self._text is not None:
+            statistics = super()._fill(facts)
+            with self._written():
+                lay_out(self._connection)
+                self._write_program(0, CREATED, ChangeSet(), {}, self._text)
+                self._write_relations(self.model.stored)
+            return statistics
+        with reported(self.path):
+            try:  # in the transaction in which the program was read
+                statistics = self._restore()
+            finally:
+                self._roll_back()
+        absent = self.model.stored - self._usable()
+        if self._storage.is_writable and (absent or self._tables.keys() - self.model.stored):
+            with self._written():  # it was kept with other options
+                self._write_relations(absent)
+        return statistics
+
+    def _restore(self) -> Statistics:
+        """Load what the file holds, and compute what it does not hold or holds otherwise."""
+        self._tables = read_tables(self._connection)
+        kept = self._usable()
+        loaded = 0
+        for name in sorted(kept):
+            for ranks, rows in self._chunks(self._tables[name]):
+                if self.engine.load(name, ranks, rows) != len(rows):
+                    raise self._damaged(f"facts of `{name}` are in it twice")
+                loaded += len(rows)
+                if self.watch is not None:
+                    self.watch(0, loaded)
+        missing = self.model.stored - kept
+        lost = [name for name in missing if self.model.relations[name].kind == "base"]
+        if any(not is_generated(name) for name in lost):
+            raise self._damaged(f"the table of `{lost[0]}` is missing")
+        self.version = self._log.last
+        return rebuild(self.engine, self.model, missing, self.limits, self.watch)
+
+    def _usable(self) -> frozenset[str]:
+        """The stored relations that the file has, with their ranks in one order.
+
+        Of a recursive component all or nothing: ranks of facts that are derived now would say
+        nothing about those that were derived before.
+        """
+        same = {
+            name
+            for name in self.model.stored & self._tables.keys()
+            if self._tables[name].types == self.model.relations[name].types
+        }
+        for choice in self.model.choices:
+            if choice.is_recursive and not self.model.stored & choice.members <= same:
+                same -= choice.members
+        return frozenset(same)
+
+    def _chunks(self, table: Table) -> Iterator[tuple[list[int], list[Row]]]:
+        cursor = self._connection.execute(table.select)
+        while chunk := list(islice(cursor, ROWS_AT_ONCE)):
+            columns = list(zip(*chunk, strict=True))
+            ranks: list[Any] = list(columns.pop())
+            cells = list(zip(*columns, strict=True)) if columns else [()] * len(ranks)
+            yield ranks, from_cells(cells, table.types)
+
+    def _damaged(self, reason: str) -> DataError:
+        return DataError([catalogue.FILE_DAMAGED.at(None, name=self.path, reason=reason)])
+
+    def _reload(self) -> None:
+        """Memory as the file is: after a group could not be written, or others wrote."""
+        stored = make_model(check_program(stored_program(self._log.program)), self.model.options)
+        self.model, self.engine = stored, type(self.engine)()
+        create(self.engine, {name: stored.relations[name] for name in stored.stored})
+        self.statistics = self._restore()
+        self.propagation = Propagation(self.engine, stored)
+
+    # --- committing
+
+    def _keep(self, outcome: Outcome, change: ChangeSet) -> None:
+        if self._is_following:
+            return
+        columns = self._columns()
+        with self._written():
+            for each in outcome.written():
+                table = self._tables[each.relation]
+                if each.gone is None:
+                    self._connection.execute(table.delete_all)
+                elif each.gone:
+                    self._connection.executemany(table.delete, [(rank,) for rank in each.gone])
+                self._insert(table, each.come)
+            self._log.append(self.version + 1, TRANSACTION, change, columns, columns)
+
+    def _insert(self, table: Table, come: Any) -> None:
+        if not come:
+            return
+        ranks, rows = zip(*come, strict=True)
+        cells = to_cells(rows, table.types)
+        filled = [(*row, rank) for row, rank in zip(cells, ranks, strict=True)]
+        self._connection.executemany(table.insert, filled)
+
+    def _columns(self) -> Columns:
+        return {name: relation.columns for name, relation in self.relations.items()}
+
+    @contextmanager
+    def _written(self) -> Iterator[None]:
+        """A transaction of SQLite that is committed at the end, or when its group is."""
+        self._check_writable()
+        with reported(self.path, is_commit=True):
+            if self._grouped is not None:
+                with self._connection:  # a savepoint
+                    yield
+                self._grouped += 1
+                return
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                self._roll_back()
+                raise
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:  # SQLite may have done so by itself
+            self._connection.execute("ROLLBACK")
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        """One state of the file, whatever others write meanwhile."""
+        self._check_open()
+        with reported(self.path):
+            if self._connection.in_transaction:
+                yield
+                return
+            self._connection.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._roll_back()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise DataError([catalogue.DATABASE_CLOSED.at(None, name=self.path)])
+
+    def _check_writable(self) -> None:
+        self._check_open()
+        if not self._storage.is_writable:
+            raise DataError([catalogue.OPENED_READ_ONLY.at(None, name=self.path)])
+
+    def _propagate(self, base: ChangeSet, is_committed: bool) -> ChangeSet:
+        self._check_open()
+        if not is_committed or self._is_following or not base:
+            return super()._propagate(base, is_committed)
+        self._check_writable()
+        try:
+            change = super()._propagate(base, is_committed=True)
+        except BaseException:
+            if self._grouped is not None and not self._connection.in_transaction:
+                self._grouped = None  # SQLite has undone the whole group
+                with self._snapshot():
+                    self._reload()
+            raise
+        self._after_commit()
+        return change
+
+    def _after_commit(self) -> None:
+        self._since_compaction += 1
+        if self._grouped is not None:
+            if self._grouped >= self._group_max:
+                self._end_group()
+                self._begin_group()
+        elif self._since_compaction >= COMMITS_BETWEEN_COMPACTIONS:
+            self._since_compaction = 0
+            if self._storage.retention.is_limited:
+                self.compact()
+
+    @contextmanager
+    def group(self, transactions_max: int = GROUP_MAX) -> Iterator[None]:
+        """Transactions of the block reach the disk together when it ends.
+
+        Each has its version and its place in the log, and is seen at once in this process; other
+        processes see them, and a crash spares them, from the end of the block on, or when there
+        are `transactions_max` of them. If they cannot be written, all of them are undone.
+        """
+        self._check_writable()
+        if self._grouped is not None:
+            yield
+            return
+        with self._lock:
+            self._group_max = transactions_max
+            self._begin_group()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._end_group()
+
+    def _begin_group(self) -> None:
+        with reported(self.path, is_commit=True):
+            self._connection.execute("BEGIN IMMEDIATE")
+        self._grouped = 0
+
+    def _end_group(self) -> None:
+        count, self._grouped = self._grouped, None
+        if count is None:
+            return  # it was undone, and that was said
+        try:
+            with reported(self.path, is_commit=True):
+                self._connection.execute("COMMIT")
+        except BaseException:
+            self._roll_back()
+            if count:
+                with self._snapshot():
+                    self._reload()
+            raise
+
+    # --- changing rules
+
+    def change_program(
+        self, program: str | Path | Program, *, is_committed: bool = True
+    ) -> ChangeSet:
+        if not is_committed:
+            return super().change_program(program, is_committed=False)
+        self._check_writable()
+        with self._lock:
+            if self._grouped is not None:
+                raise DataError([catalogue.GROUP_OPEN.at(None)])
+            parsed, self._text = program_and_text(program)
+            before = self.model
+            try:
+                return super().change_program(parsed)
+            except BaseException:
+                if self.model is not before or self.version != self._log.last:
+                    with self._snapshot():
+                        self._reload()
+                raise
+
+    def _keep_program(self, touched: Set[str], change: ChangeSet) -> None:
+        before = self._log.columns_at(self.version)
+        text = self._text or print_program(self.model.checked.program)
+        with self._written():
+            self._write_program(self.version + 1, PROGRAM, change, before, text)
+            self._write_relations(touched)
+
+    def _write_program(
+        self, version: int, kind: str, change: ChangeSet, before: Columns, text: str
+    ) -> None:
+        self._log.append_program(version, text, relations_json(self.relations))
+        self._log.append(version, kind, change, before, self._columns())
+
+    def _write_relations(self, touched: Set[str]) -> None:
+        """Bring tables to what memory holds: those that are touched, or are other ones now."""
+        for name, table in list(self._tables.items()):
+            relation = self.model.relations.get(name)
+            is_same = relation is not None and table == self._table(relation, table.name)
+            if name not in self.model.stored or name in touched or not is_same:
+                drop_table(self._connection, table)
+                del self._tables[name]
+        for name in sorted(self.model.stored - self._tables.keys()):
+            taken = [table.name for table in self._tables.values()]
+            table = table_for(self.model.relations[name], self._kind(name), taken)
+            add_table(self._connection, table)
+            self._tables[name] = table
+            self._insert_all(table)
+
+    def _table(self, relation: Relation, name: str) -> Table:
+        return Table(relation.name, self._kind(relation.name), name, relation.columns)
+
+    def _kind(self, name: str) -> str:
+        return "helper" if is_generated(name) else self.model.relations[name].kind
+
+    def _insert_all(self, table: Table) -> None:
+        rows = self.engine.ranked(table.relation)
+        while chunk := list(islice(rows, ROWS_AT_ONCE)):
+            self._insert(table, chunk)
+
+    # --- time travel
+
+    @property
+    def first_version(self) -> int:
+        """The oldest version whose state the log still leads back to."""
+        with self._lock, self._snapshot():
+            return self._log.first
+
+    def facts(self, relation: str, version: int | None = None) -> set[Row]:
+        """All facts of a relation or view, now or as of an earlier version."""
+        self._check_open()
+        if version is None or version == self.version:
+            return super().facts(relation)
+        with self._lock, self._snapshot():
+            self._check_version(version)
+            known = self._log.columns_at(version)
+            if relation not in known:
+                hint = did_you_mean(str(relation), known)
+                raise DataError([catalogue.NO_SUCH_RELATION.at(None, name=relation, hint=hint)])
+            change = self._log.net(version, self.version, relation)
+            facts = self._facts(relation) if relation in self.relations else set()
+            return (facts - change.inserted[relation]) | change.deleted[relation]
+
+    def delta(self, first: int, last: int | None = None) -> ChangeSet:
+        """The net change from one version to another, which may also be an earlier one."""
+        last = self.version if last is None else last
+        with self._lock, self._snapshot():
+            self._check_version(first)
+            self._check_version(last)
+            if first <= last:
+                return self._log.net(first, last)
+            return -self._log.net(last, first)
+
+    def commits(self, after: int | None = None, until: int | None = None) -> list[Commit]:
+        """The commits after a version, up to another one, as they are in the log."""
+        with self._lock, self._snapshot():
+            after = self._log.first if after is None else after
+            until = self.version if until is None else until
+            self._check_version(after)
+            return list(self._log.commits(after, until))
+
+    def programs(self) -> list[tuple[int, str, str]]:
+        """Every program there was: the version from which on it counted, the time, the text."""
+        with self._lock, self._snapshot():
+            return self._log.programs()
+
+    def _check_version(self, version: int) -> None:
+        first, last = self._log.first, self.version
+        if not first <= version <= last:
+            raise DataError(
+                [
+                    catalogue.NO_SUCH_VERSION.at(
+                        None, version=version, name=self.path, first=first, last=last
+                    )
+                ]
+            )
+
+    # --- readers of the log, and its size
+
+    @property
+    def readers(self) -> Mapping[str, int]:
+        """The registered readers, each with the version it has acknowledged."""
+        with self._lock, self._snapshot():
+            return readers.read_up_to(self._connection)
+
+    def register(self, reader: str) -> int:
+        """Hold the log for a reader from now on; answers the version it has read up to."""
+        with self._lock, self._beside() as connection:
+            return readers.register(connection, reader, self.version)
+
+    def acknowledge(self, reader: str, version: int) -> None:
+        """The reader needs nothing any more of what lies up to a version."""
+        with self._lock, self._beside() as connection:
+            self._check_version(version)
+            readers.acknowledge(connection, reader, version)
+
+    def unregister(self, reader: str) -> None:
+        """Let go of what the log holds for a reader."""
+        with self._lock, self._beside() as connection:
+            readers.unregister(connection, reader)
+
+    @contextmanager
+    def _beside(self) -> Iterator[apsw.Connection]:
+        """A connection that may write about readers; also of a database that is only read."""
+        self._check_open()
+        with reported(self.path, is_commit=True):
+            if self._storage.is_writable:
+                with self._connection:
+                    yield self._connection
+                return
+            connection = opened(self.path, is_writable=True)
+            try:
+                with connection:
+                    yield connection
+            finally:
+                connection.close()
+
+    def compact(self, retention: Retention | None = None) -> Dropped:
+        """Drop what the log need not keep any more, as `retention` says or the one of `connect`."""
+        self._check_writable()
+        with self._lock, reported(self.path, is_commit=True):
+            if self._grouped is not None:
+                raise DataError([catalogue.GROUP_OPEN.at(None)])
+            self._since_compaction = 0
+            chosen = self._storage.retention if retention is None else retention
+            return readers.compact(self._connection, self.path, chosen)
+
+    # --- others
+
+    def refresh(self) -> ChangeSet:
+        """Catch up with what another process has committed; answers what has changed by it."""
+        with self._lock, self._snapshot():
+            self._log.forget_programs()
+            last = self._log.last
+            if last == self.version:
+                return ChangeSet()
+            if self._log.first > self.version:
+                return self._compared()
+            change = self._log.net(self.version, last)
+            if self._log.program_version > self.version:
+                self._reload()
+            else:
+                self._follow(change)
+                self.version = last
+            return change
+
+    def _compared(self) -> ChangeSet:
+        """Read the file again where the log no longer leads from here to there."""
+        before = {name: super(FileDatabase, self).facts(name) for name in self.relations}
+        self._reload()
+        after = {name: super(FileDatabase, self).facts(name) for name in self.relations}
+        return ChangeSet(after, before)
+
+    def _follow(self, change: ChangeSet) -> None:
+        """Make the base changes of others in memory; views follow as they did there."""
+        base = (name for name in change.relations if self.relations[name].kind == "base")
+        self._is_following = True
+        try:
+            self._propagate(change.only(*base), is_committed=True)
+        finally:
+            self._is_following = False
+
+    def close(self) -> None:
+        """Give the file back; a closed database cannot be used any more."""
+        with self._lock:
+            if not self._is_closed:
+                if self._grouped is not None:
+                    self._end_group()
+                self._is_closed = True
+                self._storage.close()
+
+    def __enter__(self) -> FileDatabase:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def program_and_text(program: str | Path | Program) -> tuple[Program, str]:
+    """A program, and a text that is read as the same program without any other file."""
+    if isinstance(program, Program):
+        return program, print_program(program)
+    source = read_program(program)
+    parsed = parse(source)
+    try:
+        alone = parse(Source("<text>", source.text), _no_file)
+    except Exception:  # it includes others
+        return parsed, print_program(parsed)
+    return parsed, source.text if alone == parsed else print_program(parsed)
+
+
+def _no_file(name: str, including: Source) -> Source:
+    raise OSError(f"{including.name} includes {name}")
+
+
+def stored_program(text: str) -> Program:
+    return parse(Source("<text>", text), _no_file)

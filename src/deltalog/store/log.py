@@ -1,0 +1,194 @@
+"""The change log: for every commit its version, its time, and what came and went.
+
+    number    version  time                        kind         changes
+    17 << 20  17       2026-01-31 12:30:00.000001  transaction  {"+edge":[[1,2]],"+path":[[1,2]]}
+
+Base changes and induced changes stand together, of virtual views, too. A commit of many facts has
+several rows; only the first has a time. The oldest state that can be had is the one before the
+oldest row; the newest row is never dropped, since it tells the version of the file.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+import apsw
+
+from deltalog.language.ast import Column, Row
+from deltalog.runtime.changes import ChangeSet
+from deltalog.store.cells import from_cells, to_cells
+from deltalog.store.schema import PARTS, columns_of
+
+ROWS_EACH = 10_000
+"""Facts in one row of the log."""
+CREATED, TRANSACTION, PROGRAM = "created", "transaction", "program"
+
+Columns = Mapping[str, tuple[Column, ...]]
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit as the log has it; `kind` is `created`, `transaction` or `program`."""
+
+    version: int
+    time: datetime
+    kind: str
+    change: ChangeSet
+
+
+def now() -> str:
+    return datetime.now(UTC).replace(tzinfo=None).isoformat(" ")
+
+
+class Log:
+    """The log of one connection. What it reads belongs to the transaction that is open on it."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    # --- writing
+
+    def append(
+        self, version: int, kind: str, change: ChangeSet, before: Columns, after: Columns
+    ) -> None:
+        """Write a commit; facts that go have the columns of before, those that come of after."""
+        time: str | None = now()
+        for part, sides in enumerate(_parts(change, before, after)):
+            text = json.dumps(sides, ensure_ascii=False, separators=(",", ":"))
+            self._connection.execute(
+                "INSERT INTO deltalog__log (number, time, kind, changes) VALUES (?, ?, ?, ?)",
+                ((version << PARTS) + part, time, kind, text),
+            )
+            time = None
+
+    def append_program(self, version: int, text: str, relations: str) -> None:
+        self._connection.execute(
+            "INSERT INTO deltalog__programs VALUES (?, ?, ?, ?)", (version, now(), text, relations)
+        )
+        self.forget_programs()
+
+    def forget_programs(self) -> None:
+        """Read the programs again when they are next needed."""
+        self.__dict__.pop("_programs", None)
+
+    # --- reading
+
+    @property
+    def last(self) -> int:
+        """The version of the file."""
+        return self._one("SELECT max(number) FROM deltalog__log") >> PARTS
+
+    @property
+    def first(self) -> int:
+        """The oldest version whose state can be had."""
+        oldest = self._one("SELECT min(number) FROM deltalog__log")
+        is_whole = oldest & ((1 << PARTS) - 1) == 0  # else the rest of it was being dropped
+        return max((oldest >> PARTS) - is_whole, 0)
+
+    @property
+    def program_version(self) -> int:
+        """The version from which on the program counts."""
+        return self._one("SELECT max(version) FROM deltalog__programs")
+
+    @property
+    def program(self) -> str:
+        """The text of the program that counts now."""
+        return str(self.programs()[-1][2])
+
+    def programs(self) -> list[tuple[int, str, str]]:
+        """Version, time and text of every program there was."""
+        found = self._connection.execute(
+            "SELECT version, time, text FROM deltalog__programs ORDER BY version"
+        )
+        return [(int(version), str(time), str(text)) for version, time, text in found]
+
+    def commits(self, after: int, until: int) -> Iterator[Commit]:
+        """The commits after a version, up to another one."""
+        version, time, kind, change = -1, "", "", ChangeSet()
+        for number, said, its_kind, text in self._rows(after, until, "changes"):
+            if number >> PARTS != version and version >= 0:
+                yield Commit(version, datetime.fromisoformat(time), kind, change)
+                change = ChangeSet()
+            if said is not None:
+                version, time, kind = number >> PARTS, said, its_kind
+            change += self._change(version, json.loads(text))
+        if version >= 0:
+            yield Commit(version, datetime.fromisoformat(time), kind, change)
+
+    def net(self, after: int, until: int, relation: str | None = None) -> ChangeSet:
+        """All changes after a version, up to another one, as one; of one relation if it is told."""
+        column = "changes"
+        if relation is not None:  # names have no quotes
+            sides = ", ".join(f"'{s}{relation}', changes -> '$.\"{s}{relation}\"'" for s in "+-")
+            column = f"json_object({sides})"
+        inserted: dict[str, set[Row]] = {}
+        deleted: dict[str, set[Row]] = {}
+        for number, _, _, text in self._rows(after, until, column):
+            change = json.loads(text)
+            for key in sorted(change, reverse=True):  # what goes, goes first
+                rows = self._decoded(number >> PARTS, key, change[key] or ())
+                into, other = (inserted, deleted) if key[0] == "+" else (deleted, inserted)
+                cancelled = other.setdefault(key[1:], set())
+                into.setdefault(key[1:], set()).update(row for row in rows if row not in cancelled)
+                cancelled.difference_update(rows)
+        return ChangeSet(inserted, deleted)
+
+    def columns_at(self, version: int) -> Columns:
+        """The columns of every relation that the program had at that version."""
+        versions = [each for each, _ in self._programs]
+        return self._programs[max(bisect_right(versions, version) - 1, 0)][1]
+
+    @cached_property
+    def _programs(self) -> list[tuple[int, Columns]]:
+        found = self._connection.execute(
+            "SELECT version, relations FROM deltalog__programs ORDER BY version"
+        )
+        return [
+            (int(version), {name: columns_of(each) for name, each in json.loads(text).items()})
+            for version, text in found
+        ]
+
+    def _rows(
+        self, after: int, until: int, column: str
+    ) -> Iterator[tuple[int, str | None, str, str]]:
+        return self._connection.execute(
+            f"SELECT number, time, kind, {column} FROM deltalog__log "
+            "WHERE number >= ? AND number < ? ORDER BY number",
+            ((after + 1) << PARTS, (until + 1) << PARTS),
+        )
+
+    def _change(self, version: int, sides: Mapping[str, Any]) -> ChangeSet:
+        found: dict[str, dict[str, frozenset[Row]]] = {"+": {}, "-": {}}
+        for key, rows in sides.items():
+            found[key[0]][key[1:]] = frozenset(self._decoded(version, key, rows))
+        return ChangeSet.exact(found["+"], found["-"])
+
+    def _decoded(self, version: int, key: str, rows: Any) -> list[Row]:
+        columns = self.columns_at(version if key[0] == "+" else version - 1)[key[1:]]
+        return from_cells(rows, [column.type for column in columns])
+
+    def _one(self, statement: str) -> int:
+        return int(self._connection.execute(statement).get)
+
+
+def _parts(change: ChangeSet, before: Columns, after: Columns) -> Iterator[dict[str, list[Any]]]:
+    """The sides of a change, cut into pieces that are not too large; one at least."""
+    sides: dict[str, list[Any]] = {}
+    held = 0
+    for sign, facts, columns in (("-", change.deleted, before), ("+", change.inserted, after)):
+        for name, rows in facts.items():
+            cells = to_cells(rows, [column.type for column in columns[name]])
+            for start in range(0, len(cells), ROWS_EACH):
+                piece = cells[start : start + ROWS_EACH]
+                if held and held + len(piece) > ROWS_EACH:
+                    yield sides
+                    sides, held = {}, 0
+                sides[f"{sign}{name}"] = piece
+                held += len(piece)
+    yield sides

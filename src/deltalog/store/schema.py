@@ -1,0 +1,177 @@
+"""What a database file looks like: a table for each stored relation, and five of our own.
+
+    base edge(src: int, note: str?).
+
+    CREATE TABLE "edge" ("src" INTEGER NOT NULL, "note" TEXT, "rank__" INTEGER PRIMARY KEY) STRICT
+
+`rank__` is the rank of a fact (see the glossary): when it was derived, compared with others. It
+costs nothing, as SQLite numbers rows anyway, but it must be a column: `VACUUM` renumbers rows that
+have none. Names with a double underscore cannot be a user's.
+
+    deltalog__log         a row for each commit: version, time, kind, and its changes as JSON
+    deltalog__changes     the same with a row for each fact, as an SQL view
+    deltalog__programs    every program there was, and the version from which on it counted
+    deltalog__relations   the stored relations with their tables and columns
+    deltalog__readers     who reads the log, and how far
+
+`PRAGMA application_id` says that a file is ours, `PRAGMA user_version` which format it has.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import apsw
+
+from deltalog.analysis.columns import Relation
+from deltalog.language.ast import Column
+from deltalog.store.cells import AFFINITIES
+
+APPLICATION = 0x44454C54  # "DELT"
+FORMAT = 1
+RANK = "rank__"
+PARTS = 20
+"""A commit has up to 2^20 rows in the log; the number of a row is its version and its part."""
+
+OWN_TABLES = f"""
+CREATE TABLE deltalog__log (
+    number INTEGER PRIMARY KEY,
+    version INTEGER AS (number >> {PARTS}),
+    time TEXT,
+    kind TEXT NOT NULL,
+    changes TEXT NOT NULL
+);
+CREATE VIEW deltalog__changes AS
+    SELECT log.version AS version, log.time AS time, substr(side.key, 1, 1) AS op,
+           substr(side.key, 2) AS relation, fact.value AS row
+    FROM deltalog__log AS log, json_each(log.changes) AS side, json_each(side.value) AS fact;
+CREATE TABLE deltalog__programs (
+    version INTEGER PRIMARY KEY,
+    time TEXT NOT NULL,
+    text TEXT NOT NULL,
+    relations TEXT NOT NULL
+) STRICT;
+CREATE TABLE deltalog__relations (
+    name TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    stored_in TEXT NOT NULL,
+    columns TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE deltalog__readers (
+    name TEXT PRIMARY KEY,
+    version INTEGER NOT NULL,
+    time TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Where a stored relation is kept."""
+
+    relation: str
+    kind: str
+    name: str
+    columns: tuple[Column, ...]
+
+    @property
+    def types(self) -> tuple[str | None, ...]:
+        return tuple(column.type for column in self.columns)
+
+    @property
+    def insert(self) -> str:
+        marks = ", ".join("?" * (len(self.columns) + 1))
+        return f"INSERT INTO {quoted(self.name)} VALUES ({marks})"
+
+    @property
+    def delete(self) -> str:
+        return f"DELETE FROM {quoted(self.name)} WHERE {RANK} = ?"
+
+    @property
+    def delete_all(self) -> str:
+        return f"DELETE FROM {quoted(self.name)}"
+
+    @property
+    def select(self) -> str:
+        return f"SELECT * FROM {quoted(self.name)} ORDER BY {RANK}"
+
+    @property
+    def create(self) -> str:
+        columns = [
+            f"{quoted(name)} {AFFINITIES.get(column.type or '', 'TEXT')}"
+            f"{'' if column.nullable else ' NOT NULL'}"
+            for name, column in zip(
+                _apart([column.name for column in self.columns], {RANK}),
+                self.columns,
+                strict=True,
+            )
+        ]
+        columns.append(f"{RANK} INTEGER PRIMARY KEY")
+        return f"CREATE TABLE {quoted(self.name)} ({', '.join(columns)}) STRICT"
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _apart(names: Iterable[str], taken: set[str]) -> list[str]:
+    """The names, with a number behind those that SQLite, which ignores case, would confuse."""
+    taken = set(taken)
+    found = []
+    for name in names:
+        wanted = f"relation__{name}" if name.lower().startswith("sqlite_") else name
+        free = wanted
+        for number in itertools.count(2):
+            if free.lower() not in taken:
+                break
+            free = f"{wanted}__{number}"
+        taken.add(free.lower())
+        found.append(free)
+    return found
+
+
+def table_for(relation: Relation, kind: str, taken: Iterable[str]) -> Table:
+    """A table for a relation beside those whose names are taken."""
+    (name,) = _apart([relation.name], {each.lower() for each in taken})
+    return Table(relation.name, kind, name, relation.columns)
+
+
+# --- columns as JSON ----------------------------------------------------------------------------
+
+
+def columns_json(columns: Iterable[Column]) -> list[list[object]]:
+    return [[column.name, column.type, column.nullable, column.key] for column in columns]
+
+
+def columns_of(found: Iterable[Iterable[object]]) -> tuple[Column, ...]:
+    return tuple(Column(*each) for each in found)  # type: ignore[arg-type]
+
+
+def read_tables(connection: apsw.Connection) -> dict[str, Table]:
+    """The tables of the stored relations, as the file says."""
+    found = connection.execute("SELECT name, kind, stored_in, columns FROM deltalog__relations")
+    return {
+        str(name): Table(str(name), str(kind), str(place), columns_of(json.loads(str(columns))))
+        for name, kind, place, columns in found
+    }
+
+
+def add_table(connection: apsw.Connection, table: Table) -> None:
+    connection.execute(table.create)
+    connection.execute(
+        "INSERT INTO deltalog__relations VALUES (?, ?, ?, ?)",
+        (table.relation, table.kind, table.name, json.dumps(columns_json(table.columns))),
+    )
+
+
+def drop_table(connection: apsw.Connection, table: Table) -> None:
+    connection.execute(f"DROP TABLE {quoted(table.name)}")
+    connection.execute("DELETE FROM deltalog__relations WHERE name = ?", (table.relation,))
+
+
+def relations_json(relations: Mapping[str, Relation]) -> str:
+    """The columns of every relation, virtual ones too: what the log is read by."""
+    return json.dumps({name: columns_json(each.columns) for name, each in relations.items()})

@@ -1,0 +1,118 @@
+"""Connections to a database file: checksums on every page, and errors a person understands.
+
+Every page ends in a checksum (SQLite's own `cksumvfs`, which comes with `apsw`), written with the
+page and verified whenever it is read: a flipped byte is an error and never a wrong fact. Other
+SQLite tools read such a file like any other; what they write has no checksum, and is noticed here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+import apsw.sqlite_extra
+
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError, Diagnostic
+
+CHECKSUMS = "cksmvfs"
+CHECKSUM_BYTES = 8
+BUSY_MILLISECONDS = 10_000
+"""How long a statement waits for another process that is just writing."""
+CACHE_KIBIBYTES = 32_768
+
+_registering = threading.Lock()
+
+
+def opened(path: Path, *, is_writable: bool, is_created: bool = False) -> apsw.Connection:
+    """A connection to a database file whose pages have checksums."""
+    _register_checksums(path)
+    flags = apsw.SQLITE_OPEN_READWRITE if is_writable else apsw.SQLITE_OPEN_READONLY
+    flags |= apsw.SQLITE_OPEN_CREATE if is_created else 0
+    with reported(path):
+        connection = apsw.Connection(str(path), flags, vfs=CHECKSUMS)
+        try:
+            connection.set_busy_timeout(BUSY_MILLISECONDS)
+            connection.pragma("cache_size", -CACHE_KIBIBYTES)
+            if is_created and not connection.pragma("page_count"):
+                connection.reserve_bytes(reserve=CHECKSUM_BYTES)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _register_checksums(path: Path) -> None:
+    with _registering:
+        if CHECKSUMS in apsw.vfs_names():
+            return
+        before = apsw.vfs_names()[0]
+        connection = apsw.Connection(":memory:")
+        try:
+            apsw.sqlite_extra.load(connection, "cksumvfs")
+        except Exception as error:
+            reason = f"this build of apsw cannot load cksumvfs ({error})"
+            hint = "`pip install --only-binary apsw apsw` brings one that can"
+            raise DataError(
+                [catalogue.CANNOT_OPEN.at(None, name=path, reason=reason, hint=hint)]
+            ) from None
+        finally:
+            connection.close()
+        apsw.set_default_vfs(before)  # other users of apsw in this process keep theirs
+
+
+def has_checksums(connection: apsw.Connection) -> bool:
+    """Whether pages are verified; one flipped byte in the header would turn that off."""
+    return str(connection.pragma("checksum_verification")) == "1"
+
+
+# --- errors -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def reported(path: Path, is_commit: bool = False) -> Iterator[None]:
+    """Errors of SQLite in the words of the catalogue."""
+    try:
+        yield
+    except apsw.Error as error:
+        raise DataError([_diagnostic(path, error, is_commit)]) from error
+    except MemoryError:
+        raise
+    except UnicodeDecodeError as error:
+        reason = "a text in it is not UTF-8"
+        raise DataError([catalogue.FILE_DAMAGED.at(None, name=path, reason=reason)]) from error
+
+
+def _diagnostic(path: Path, error: apsw.Error, is_commit: bool) -> Diagnostic:
+    reason = _reason(error)
+    if _is_damage(error):
+        return catalogue.FILE_DAMAGED.at(None, name=path, reason=reason, hint=RESTORE_HINT)
+    if isinstance(error, apsw.NotADBError):
+        return catalogue.NOT_A_DATABASE.at(None, name=path)
+    if isinstance(error, apsw.BusyError | apsw.LockedError):
+        return catalogue.FILE_IN_USE.at(None, name=path, hint=WAIT_HINT)
+    entry = catalogue.COMMIT_FAILED if is_commit else catalogue.CANNOT_OPEN
+    return entry.at(None, name=path, reason=reason)
+
+
+RESTORE_HINT = "`deltalog restore BACKUP FILE` brings a backup back"
+WAIT_HINT = "`wait=SECONDS` waits for it; `read_only=True` reads beside it"
+
+
+def _is_damage(error: apsw.Error) -> bool:
+    found = getattr(error, "extendedresult", 0)
+    damages = (apsw.SQLITE_IOERR_DATA, apsw.SQLITE_IOERR_CORRUPTFS, apsw.SQLITE_IOERR_SHORT_READ)
+    return isinstance(error, apsw.CorruptError | apsw.MismatchError) or found in damages
+
+
+def _reason(error: apsw.Error) -> str:
+    if getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_DATA:
+        return "the checksum of a page does not match what the page holds"
+    if isinstance(error, apsw.FullError):
+        return "the disk is full"
+    if isinstance(error, apsw.ReadOnlyError):
+        return "it is read-only"
+    return str(error).partition("\n")[0].lower()

@@ -1,0 +1,133 @@
+"""An open database file: locked if it is written, known to be ours, of the right format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import apsw
+
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError
+from deltalog.store.copies import upgrade
+from deltalog.store.damage import is_log_damaged
+from deltalog.store.readers import Retention
+from deltalog.store.schema import APPLICATION, FORMAT, OWN_TABLES
+from deltalog.store.sqlite import RESTORE_HINT, WAIT_HINT, has_checksums, opened, reported
+from deltalog.store.writer_lock import WriterLock
+
+SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
+
+
+@dataclass
+class Storage:
+    """`lock` is there if the file is open for writing; `is_new` if it holds nothing yet."""
+
+    path: Path
+    connection: apsw.Connection
+    lock: WriterLock | None
+    retention: Retention = field(default_factory=Retention)
+    is_new: bool = False
+
+    @property
+    def is_writable(self) -> bool:
+        return self.lock is not None
+
+    def close(self) -> None:
+        self.connection.close()
+        if self.lock is not None:
+            self.lock.release()
+
+
+def open_to_read(path: Path) -> Storage:
+    """A file beside whoever writes to it."""
+    if not path.exists():
+        raise DataError([catalogue.CANNOT_OPEN.at(None, name=path, reason="there is no such file")])
+    lock = WriterLock(path)
+    if lock.is_free():
+        _check_log(path)
+    connection = opened(path, is_writable=False)
+    try:
+        found = _format(path, connection)
+        if found is None:
+            raise DataError([catalogue.NOT_A_DATABASE.at(None, name=path)])
+        if found < FORMAT:
+            reason = f"it has the old format {found}; open it once to write, and it is upgraded"
+            raise DataError([catalogue.CANNOT_OPEN.at(None, name=path, reason=reason)])
+    except BaseException:
+        connection.close()
+        raise
+    return Storage(path, connection, None)
+
+
+def open_to_write(path: Path, durability: str, wait: float, retention: Retention) -> Storage:
+    """A file that nobody else writes to, made if it is not there."""
+    lock = WriterLock(path)
+    try:
+        if not lock.acquire(wait):
+            raise DataError([catalogue.FILE_IN_USE.at(None, name=path, hint=WAIT_HINT)])
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise DataError([catalogue.CANNOT_OPEN.at(None, name=path, reason=reason)]) from None
+    try:
+        _check_log(path)
+        connection = opened(path, is_writable=True, is_created=True)
+        try:
+            return _prepared(path, connection, lock, durability, retention)
+        except BaseException:
+            connection.close()
+            raise
+    except BaseException:
+        lock.release()
+        raise
+
+
+def _prepared(
+    path: Path,
+    connection: apsw.Connection,
+    lock: WriterLock,
+    durability: str,
+    retention: Retention,
+) -> Storage:
+    found = _format(path, connection)
+    with reported(path):
+        if found is None:
+            connection.pragma("auto_vacuum", "incremental")
+        if connection.pragma("journal_mode", "wal") != "wal":
+            raise apsw.ReadOnlyError("it cannot have a write-ahead log")
+        connection.pragma("synchronous", SYNCHRONOUS[durability])
+    if found is not None and found < FORMAT:
+        upgrade(path, connection, found)
+    return Storage(path, connection, lock, retention, is_new=found is None)
+
+
+def _check_log(path: Path) -> None:
+    if is_log_damaged(path):
+        reason = "its write-ahead log was altered, and commits in it cannot be read"
+        hint = f"{RESTORE_HINT}; without `{path.name}-wal` it opens as it was before those commits"
+        raise DataError([catalogue.FILE_DAMAGED.at(None, name=path, reason=reason, hint=hint)])
+
+
+def _format(path: Path, connection: apsw.Connection) -> int | None:
+    """The format of the file, or None if it is empty; raises if it is none of ours."""
+    with reported(path):
+        application = connection.pragma("application_id")
+        found = int(connection.pragma("user_version"))
+        is_empty = not connection.execute("SELECT count(*) FROM sqlite_schema").get
+    if is_empty and application == 0:
+        return None
+    if application != APPLICATION:
+        raise DataError([catalogue.NOT_A_DATABASE.at(None, name=path)])
+    if not has_checksums(connection):
+        reason = "its pages have no checksums"
+        raise DataError([catalogue.FILE_DAMAGED.at(None, name=path, reason=reason)])
+    if found > FORMAT:
+        raise DataError([catalogue.FORMAT_TOO_NEW.at(None, name=path, found=found, known=FORMAT)])
+    return found
+
+
+def lay_out(connection: apsw.Connection) -> None:
+    """Make the tables that every database has, in the transaction that is open."""
+    connection.execute(OWN_TABLES)
+    connection.pragma("application_id", APPLICATION)
+    connection.pragma("user_version", FORMAT)
