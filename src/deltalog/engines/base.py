@@ -104,8 +104,8 @@ class Engine(Protocol):
     def ranked(self, relation: str) -> Iterator[tuple[int, Row]]:
         """Every row with its rank, lowest first."""
 
-    def load(self, relation: str, ranks: Collection[int], rows: Collection[Row]) -> int:
-        """Append rows that have their ranks already, lowest first; answers how many were new."""
+    def load(self, relation: str, ranked: Collection[Row]) -> int:
+        """Append rows that end in their rank, lowest first; answers how many were new."""
 
     def move(self, changes: tuple[tuple[str, str, str], ...]) -> None:
         """For each (stored, gone, come): take away, then append all that came, in that history."""

@@ -10,7 +10,7 @@ changes of the base relations: `edge__plus` and `edge__minus` are filled, the pa
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -587,22 +587,31 @@ class Propagation:
         Every row that is added gets the next rank, in the order of `Engine.move`.
         """
         for node in self.ran:
-            owner = {come: stored for stored, _, come in node.moves}
-            come: dict[str, list[tuple[int, Row]]] = {stored: [] for stored in owner.values()}
-            for rank, (name, row) in enumerate(self._arriving(tuple(owner)), clock):
-                come[owner[name]].append((rank, row))
+            arriving = self._arriving(node.moves, clock)
             for stored, gone, _ in node.moves:
-                clock += len(come[stored])
+                ranks, rows = arriving[stored]
+                clock += len(rows)
                 if node.recomputed:
-                    yield Written(stored, None, come[stored])
-                elif come[stored] or self.engine.size(gone):
-                    ranks = self.engine.ranks(stored, tuple(self.engine.rows(gone)))
-                    yield Written(stored, ranks, come[stored])
+                    yield Written(stored, None, ranks, rows)
+                elif rows or self.engine.size(gone):
+                    going = self.engine.ranks(stored, tuple(self.engine.rows(gone)))
+                    yield Written(stored, going, ranks, rows)
 
-    def _arriving(self, names: tuple[str, ...]) -> Iterator[tuple[str, Row]]:
-        if len(names) != 1:
-            return self.engine.history(names)
-        return ((names[0], row) for row in self.engine.rows(names[0]))
+    def _arriving(
+        self, moves: tuple[tuple[str, str, str], ...], clock: int
+    ) -> dict[str, tuple[Sequence[int], list[Row]]]:
+        """The rows that come to each stored relation, with their ranks."""
+        if len(moves) == 1:
+            ((stored, _, come),) = moves
+            rows = list(self.engine.rows(come))
+            return {stored: (range(clock, clock + len(rows)), rows)}
+        owner = {come: stored for stored, _, come in moves}
+        found: dict[str, tuple[list[int], list[Row]]] = {each: ([], []) for each in owner.values()}
+        for rank, (name, row) in enumerate(self.engine.history(tuple(owner)), clock):
+            ranks, rows = found[owner[name]]
+            ranks.append(rank)
+            rows.append(row)
+        return dict(found)
 
     def apply(self) -> None:
         """Bring the stored views to their new state.
@@ -637,7 +646,8 @@ class Written:
 
     relation: str
     gone: Sequence[int] | None
-    come: Sequence[tuple[int, Row]]
+    ranks: Sequence[int]
+    rows: Collection[Row]
 
 
 @dataclass
@@ -657,19 +667,22 @@ class Outcome:
         """What `apply` will do to every stored relation, for whoever keeps a copy of them."""
         engine, clock = self.propagation.engine, self.propagation.engine.clock
         for each in self.propagation.written(clock):
-            clock += len(each.come)
+            clock += len(each.rows)
             yield each
+        is_in_place = self.propagation.model.is_in_place
         deleted, inserted = self.base.deleted, self.base.inserted
-        gone = self.gone if self.propagation.model.is_in_place else _ranks(engine, self.base)
-        for name in deleted.keys() - inserted.keys():
-            yield Written(name, gone[name], ())
-        for name, rows in inserted.items():
-            ranks: Iterable[int] = range(clock, clock + len(rows))
-            if self.propagation.model.is_in_place:
+        gone = self.gone if is_in_place else _ranks(engine, self.base)
+        for name in deleted:
+            if name not in inserted:
+                yield Written(name, gone[name], (), ())
+        for name in inserted:
+            rows = inserted[name]
+            ranks: Sequence[int] = range(clock, clock + len(rows))
+            if is_in_place:
                 ranks = engine.ranks(name, rows)
             else:
                 clock += len(rows)
-            yield Written(name, gone.get(name, ()), tuple(zip(ranks, rows, strict=True)))
+            yield Written(name, gone.get(name, ()), ranks, rows)
 
     def changes(self) -> ChangeSet:
         """The exact change of base relations and views."""
@@ -704,7 +717,7 @@ def propagated(
 
 
 def _ranks(engine: Engine, base: ChangeSet) -> dict[str, list[int]]:
-    return {name: engine.ranks(name, rows) for name, rows in base.deleted.items()}
+    return {name: engine.ranks(name, base.deleted[name]) for name in base.deleted}
 
 
 def _write(engine: Engine, change: ChangeSet) -> None:

@@ -46,9 +46,9 @@ def to_cells(rows: Iterable[Row], types: Types) -> list[Sequence[Any]]:
     return _converted(rows, types, _TO_CELL)
 
 
-def from_cells(rows: Iterable[Sequence[Any]], types: Types) -> list[Row]:
-    """The rows as they were; lists, as JSON has them, become tuples."""
-    return [tuple(row) for row in _converted(rows, types, _FROM_CELL)]
+def from_cells(rows: Iterable[tuple[Any, ...]], types: Types) -> list[Row]:
+    """The rows as they were."""
+    return _converted(rows, types, _FROM_CELL)  # type: ignore[return-value]
 
 
 def _converted(

@@ -9,12 +9,12 @@ transaction and its end is in memory only; if that end fails, memory is read fro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+import gc
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any
 
 import apsw
 
@@ -48,12 +48,14 @@ from deltalog.store.schema import (
     relations_json,
     table_for,
 )
-from deltalog.store.sqlite import opened, reported
+from deltalog.store.sqlite import opened, reported, sqlite_problem
 from deltalog.store.storage import Storage, lay_out
 
 ROWS_AT_ONCE = 50_000
 COMMITS_BETWEEN_COMPACTIONS = 1_000
 GROUP_MAX = 10_000
+_ALONE = ("BEGIN IMMEDIATE", "COMMIT", "ROLLBACK")
+_GROUPED = ("SAVEPOINT one", "RELEASE one", "ROLLBACK TO one")
 
 
 class FileDatabase(Database):
@@ -81,6 +83,8 @@ class FileDatabase(Database):
         self._since_compaction = 0
         self._tables: dict[str, Table] = {}
         self._is_following = False
+        self._columns_of: Model | None = None
+        self._known_columns: Columns = {}
         super().__init__(model, engine, limits, watch, facts)
 
     # --- opening
@@ -93,7 +97,7 @@ class FileDatabase(Database):
                 self._write_program(0, CREATED, ChangeSet(), {}, self._text)
                 self._write_relations(self.model.stored)
             return statistics
-        with reported(self.path):
+        with reported(self.path), _no_collection():
             try:  # in the transaction in which the program was read
                 statistics = self._restore()
             finally:
@@ -110,8 +114,8 @@ class FileDatabase(Database):
         kept = self._usable()
         loaded = 0
         for name in sorted(kept):
-            for ranks, rows in self._chunks(self._tables[name]):
-                if self.engine.load(name, ranks, rows) != len(rows):
+            for rows in self._ranked(self._tables[name]):
+                if self.engine.load(name, rows) != len(rows):
                     raise self._damaged(f"facts of `{name}` are in it twice")
                 loaded += len(rows)
                 if self.watch is not None:
@@ -139,13 +143,12 @@ class FileDatabase(Database):
                 same -= choice.members
         return frozenset(same)
 
-    def _chunks(self, table: Table) -> Iterator[tuple[list[int], list[Row]]]:
+    def _ranked(self, table: Table) -> Iterator[list[Row]]:
+        """The facts in a table, each with its rank, some at a time."""
         cursor = self._connection.execute(table.select)
+        types = (*table.types, "int")
         while chunk := list(islice(cursor, ROWS_AT_ONCE)):
-            columns = list(zip(*chunk, strict=True))
-            ranks: list[Any] = list(columns.pop())
-            cells = list(zip(*columns, strict=True)) if columns else [()] * len(ranks)
-            yield ranks, from_cells(cells, table.types)
+            yield from_cells(chunk, types)
 
     def _damaged(self, reason: str) -> DataError:
         return DataError([catalogue.FILE_DAMAGED.at(None, name=self.path, reason=reason)])
@@ -163,38 +166,58 @@ class FileDatabase(Database):
     def _keep(self, outcome: Outcome, change: ChangeSet) -> None:
         if self._is_following:
             return
-        columns = self._columns()
-        with self._written():
-            for each in outcome.written():
-                table = self._tables[each.relation]
-                if each.gone is None:
-                    self._connection.execute(table.delete_all)
-                elif each.gone:
-                    self._connection.executemany(table.delete, [(rank,) for rank in each.gone])
-                self._insert(table, each.come)
-            self._log.append(self.version + 1, TRANSACTION, change, columns, columns)
+        self._check_writable()
+        connection = self._connection
+        opening, ending, undoing = _GROUPED if self._grouped is not None else _ALONE
+        try:
+            connection.execute(opening)
+            try:
+                self._write(outcome, change)
+                connection.execute(ending)
+            except BaseException:
+                if connection.in_transaction:  # SQLite may have undone it by itself
+                    connection.execute(undoing)
+                raise
+        except apsw.Error as error:
+            raise sqlite_problem(self.path, error, is_commit=True) from error
+        if self._grouped is not None:
+            self._grouped += 1
 
-    def _insert(self, table: Table, come: Any) -> None:
-        if not come:
-            return
-        ranks, rows = zip(*come, strict=True)
+    def _write(self, outcome: Outcome, change: ChangeSet) -> None:
+        for each in outcome.written():
+            table = self._tables[each.relation]
+            if each.gone is None:
+                self._connection.execute(table.delete_all)
+            elif each.gone:
+                self._connection.executemany(table.delete, [(rank,) for rank in each.gone])
+            if each.rows:
+                self._insert(table, each.ranks, each.rows)
+        columns = self._columns
+        self._log.append(self.version + 1, TRANSACTION, change, columns, columns)
+
+    def _insert(self, table: Table, ranks: Sequence[int], rows: Collection[Row]) -> None:
         cells = to_cells(rows, table.types)
-        filled = [(*row, rank) for row, rank in zip(cells, ranks, strict=True)]
-        self._connection.executemany(table.insert, filled)
+        if isinstance(ranks, range):  # all above those that are there, and one after the other
+            self._connection.execute(table.insert, (*cells[0], ranks[0]))
+            if len(cells) > 1:
+                self._connection.executemany(table.append, cells[1:])
+            return
+        ranked = [(*row, rank) for row, rank in zip(cells, ranks, strict=True)]
+        self._connection.executemany(table.insert, ranked)
 
+    @property
     def _columns(self) -> Columns:
-        return {name: relation.columns for name, relation in self.relations.items()}
+        """The columns of every relation of the program that counts."""
+        if self._columns_of is not self.model:
+            self._columns_of = self.model
+            self._known_columns = {name: each.columns for name, each in self.relations.items()}
+        return self._known_columns
 
     @contextmanager
     def _written(self) -> Iterator[None]:
-        """A transaction of SQLite that is committed at the end, or when its group is."""
+        """A transaction of its own."""
         self._check_writable()
         with reported(self.path, is_commit=True):
-            if self._grouped is not None:
-                with self._connection:  # a savepoint
-                    yield
-                self._grouped += 1
-                return
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -329,7 +352,7 @@ class FileDatabase(Database):
         self, version: int, kind: str, change: ChangeSet, before: Columns, text: str
     ) -> None:
         self._log.append_program(version, text, relations_json(self.relations))
-        self._log.append(version, kind, change, before, self._columns())
+        self._log.append(version, kind, change, before, self._columns)
 
     def _write_relations(self, touched: Set[str]) -> None:
         """Bring tables to what memory holds: those that are touched, or are other ones now."""
@@ -355,7 +378,7 @@ class FileDatabase(Database):
     def _insert_all(self, table: Table) -> None:
         rows = self.engine.ranked(table.relation)
         while chunk := list(islice(rows, ROWS_AT_ONCE)):
-            self._insert(table, chunk)
+            self._insert(table, [rank for rank, _ in chunk], [row for _, row in chunk])
 
     # --- time travel
 
@@ -518,6 +541,18 @@ class FileDatabase(Database):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Millions of rows make no garbage that must be looked for, and looking takes long."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def program_and_text(program: str | Path | Program) -> tuple[Program, str]:

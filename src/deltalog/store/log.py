@@ -27,6 +27,8 @@ from deltalog.store.schema import PARTS, columns_of
 
 ROWS_EACH = 10_000
 """Facts in one row of the log."""
+_APPEND = "INSERT INTO deltalog__log (number, time, kind, changes) VALUES (?, ?, ?, ?)"
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 CREATED, TRANSACTION, PROGRAM = "created", "transaction", "program"
 
 Columns = Mapping[str, tuple[Column, ...]]
@@ -60,11 +62,7 @@ class Log:
         """Write a commit; facts that go have the columns of before, those that come of after."""
         time: str | None = now()
         for part, sides in enumerate(_parts(change, before, after)):
-            text = json.dumps(sides, ensure_ascii=False, separators=(",", ":"))
-            self._connection.execute(
-                "INSERT INTO deltalog__log (number, time, kind, changes) VALUES (?, ?, ?, ?)",
-                ((version << PARTS) + part, time, kind, text),
-            )
+            self._connection.execute(_APPEND, ((version << PARTS) + part, time, kind, _json(sides)))
             time = None
 
     def append_program(self, version: int, text: str, relations: str) -> None:
@@ -171,7 +169,7 @@ class Log:
 
     def _decoded(self, version: int, key: str, rows: Any) -> list[Row]:
         columns = self.columns_at(version if key[0] == "+" else version - 1)[key[1:]]
-        return from_cells(rows, [column.type for column in columns])
+        return from_cells(map(tuple, rows), [column.type for column in columns])
 
     def _one(self, statement: str) -> int:
         return int(self._connection.execute(statement).get)
@@ -182,8 +180,8 @@ def _parts(change: ChangeSet, before: Columns, after: Columns) -> Iterator[dict[
     sides: dict[str, list[Any]] = {}
     held = 0
     for sign, facts, columns in (("-", change.deleted, before), ("+", change.inserted, after)):
-        for name, rows in facts.items():
-            cells = to_cells(rows, [column.type for column in columns[name]])
+        for name in facts:
+            cells = to_cells(facts[name], [column.type for column in columns[name]])
             for start in range(0, len(cells), ROWS_EACH):
                 piece = cells[start : start + ROWS_EACH]
                 if held and held + len(piece) > ROWS_EACH:

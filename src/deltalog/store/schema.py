@@ -23,6 +23,7 @@ import itertools
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import apsw
 
@@ -77,28 +78,34 @@ class Table:
     name: str
     columns: tuple[Column, ...]
 
-    @property
+    @cached_property
     def types(self) -> tuple[str | None, ...]:
         return tuple(column.type for column in self.columns)
 
-    @property
+    @cached_property
     def insert(self) -> str:
         marks = ", ".join("?" * (len(self.columns) + 1))
         return f"INSERT INTO {quoted(self.name)} VALUES ({marks})"
 
-    @property
+    @cached_property
+    def append(self) -> str:
+        """The next rank is SQLite's to give: one more than the largest."""
+        marks = ", ".join("?" * len(self.columns))
+        return f"INSERT INTO {quoted(self.name)} VALUES ({marks + ', ' if marks else ''}NULL)"
+
+    @cached_property
     def delete(self) -> str:
         return f"DELETE FROM {quoted(self.name)} WHERE {RANK} = ?"
 
-    @property
+    @cached_property
     def delete_all(self) -> str:
         return f"DELETE FROM {quoted(self.name)}"
 
-    @property
+    @cached_property
     def select(self) -> str:
         return f"SELECT * FROM {quoted(self.name)} ORDER BY {RANK}"
 
-    @property
+    @cached_property
     def create(self) -> str:
         columns = [
             f"{quoted(name)} {AFFINITIES.get(column.type or '', 'TEXT')}"

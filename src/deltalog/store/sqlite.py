@@ -78,12 +78,14 @@ def reported(path: Path, is_commit: bool = False) -> Iterator[None]:
     try:
         yield
     except apsw.Error as error:
-        raise DataError([_diagnostic(path, error, is_commit)]) from error
-    except MemoryError:
-        raise
+        raise sqlite_problem(path, error, is_commit) from error
     except UnicodeDecodeError as error:
         reason = "a text in it is not UTF-8"
         raise DataError([catalogue.FILE_DAMAGED.at(None, name=path, reason=reason)]) from error
+
+
+def sqlite_problem(path: Path, error: apsw.Error, is_commit: bool) -> DataError:
+    return DataError([_diagnostic(path, error, is_commit)])
 
 
 def _diagnostic(path: Path, error: apsw.Error, is_commit: bool) -> Diagnostic:

@@ -211,9 +211,9 @@ class EmbeddedEngine:
     def ranked(self, relation: str) -> Iterator[tuple[int, Row]]:
         return self.relations[relation].stamped()
 
-    def load(self, relation: str, ranks: Collection[int], rows: Collection[Row]) -> int:
-        count = self.relations[relation].load(ranks, rows)
-        self.machine[kernel.CLOCK] = max(self.machine[kernel.CLOCK], 1 + max(ranks, default=-1))
+    def load(self, relation: str, ranked: Collection[Row]) -> int:
+        count, last = self.relations[relation].load(ranked)
+        self.machine[kernel.CLOCK] = max(self.machine[kernel.CLOCK], last + 1)
         return count
 
     def move(self, changes: tuple[tuple[str, str, str], ...]) -> None:

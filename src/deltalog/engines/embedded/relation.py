@@ -108,15 +108,23 @@ class EmbeddedRelation:
         first, width = words.buffer_info()[0], 8 * self.arity
         return [int(kernel.rank(self.address, first + n * width)) for n in range(len(rows))]
 
-    def load(self, ranks: Collection[int], rows: Collection[Row]) -> int:
-        """Append rows, and put their ranks in the place of those they got by being appended."""
-        start = self.line[kernel.END]
-        count = self.insert(rows)
-        if count == len(rows):
-            stamps = array("q", ranks)
+    def load(self, ranked: Collection[Row]) -> tuple[int, int]:
+        """Append rows, and put their ranks in the place of those they get by being appended.
+
+        Answers how many rows were new, and the last rank.
+        """
+        start, width, number = self.line[kernel.END], self.arity, len(ranked)
+        given = self.engine.codec.encoded(ranked, (*self.types, "int"))
+        stamps = given[width :: width + 1]
+        words = array("q", bytes(8 * width * number))
+        for column in range(width):
+            words[column::width] = given[column :: width + 1]
+        machine, address = self.engine.machine_address, words.buffer_info()[0]
+        count = int(kernel.insert_rows(machine, self.address, address, number))
+        if count == number:
             target = self.line[kernel.STAMPS] + 8 * start
             ctypes.memmove(target, stamps.buffer_info()[0], 8 * count)
-        return count
+        return count, stamps[-1] if stamps else -1
 
     def add(self, row: Row) -> bool:
         return self.insert((row,)) == 1

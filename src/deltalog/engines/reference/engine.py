@@ -86,9 +86,9 @@ class ReferenceEngine:
         store = self.relations[relation]
         return ((store.rank(row), row) for row in store)
 
-    def load(self, relation: str, ranks: Collection[int], rows: Collection[Row]) -> int:
+    def load(self, relation: str, ranked: Collection[Row]) -> int:
         store, ahead = self.relations[relation], self._clock.now
-        count = sum(store.load(rank, row) for rank, row in zip(ranks, rows, strict=True))
+        count = sum(store.load(int(rank), tuple(row)) for *row, rank in ranked)  # type: ignore[arg-type]
         self._clock.now = max(self._clock.now, ahead)
         return count
 
