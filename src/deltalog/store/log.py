@@ -130,7 +130,9 @@ class Log:
         for number, _, _, text in self._rows(after, until, column):
             change = json.loads(text)
             for key in sorted(change, reverse=True):  # what goes, goes first
-                rows = self._decoded(number >> PARTS, key, change[key] or ())
+                if not change[key]:
+                    continue
+                rows = self._decoded(number >> PARTS, key, change[key])
                 into, other = (inserted, deleted) if key[0] == "+" else (deleted, inserted)
                 cancelled = other.setdefault(key[1:], set())
                 into.setdefault(key[1:], set()).update(row for row in rows if row not in cancelled)
