@@ -24,7 +24,7 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.base import Engine
-from deltalog.language.ast import Program, Row
+from deltalog.language.ast import Program, Query, Row
 from deltalog.language.parser import parse
 from deltalog.language.printer import print_program
 from deltalog.rewrites.names import is_generated
@@ -35,9 +35,11 @@ from deltalog.runtime.fixpoint import Statistics, Watch
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model, make_model
 from deltalog.runtime.propagation import Outcome, Propagation
+from deltalog.runtime.rows import Rows
 from deltalog.source import Source
 from deltalog.store import readers
 from deltalog.store.cells import from_cells, to_cells
+from deltalog.store.copies import backup
 from deltalog.store.log import CREATED, PROGRAM, TRANSACTION, Columns, Commit, Log
 from deltalog.store.readers import Dropped, Retention
 from deltalog.store.schema import (
@@ -489,6 +491,18 @@ class FileDatabase(Database):
 
     # --- others
 
+    def query(self, text: str | Query) -> Rows:
+        self._check_open()
+        return super().query(text)
+
+    def backup(self, target: str | Path) -> None:
+        """Copy the database, as it is now, to a new file; others may go on meanwhile."""
+        with self._lock:
+            self._check_open()
+            if self._grouped is not None:
+                raise DataError([catalogue.GROUP_OPEN.at(None)])
+            backup(self._connection, self.path, Path(target))
+
     def refresh(self) -> ChangeSet:
         """Catch up with what another process has committed; answers what has changed by it."""
         with self._lock, self._snapshot():
@@ -521,6 +535,12 @@ class FileDatabase(Database):
             self._propagate(change.only(*base), is_committed=True)
         finally:
             self._is_following = False
+
+    def check_pages(self) -> tuple[str, ...]:
+        """What SQLite's integrity check finds; every page is read, and its checksum verified."""
+        with self._lock, self._snapshot():
+            found = [str(line) for (line,) in self._connection.execute("PRAGMA integrity_check")]
+        return () if found == ["ok"] else tuple(found)
 
     def close(self) -> None:
         """Give the file back; a closed database cannot be used any more."""

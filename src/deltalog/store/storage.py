@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,12 +11,14 @@ import apsw
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.store.copies import upgrade
-from deltalog.store.damage import is_log_damaged
+from deltalog.store.damage import frames_known, is_log_damaged
 from deltalog.store.readers import Retention
 from deltalog.store.schema import APPLICATION, FORMAT, OWN_TABLES
 from deltalog.store.sqlite import RESTORE_HINT, WAIT_HINT, has_checksums, opened, reported
 from deltalog.store.writer_lock import WriterLock
 
+_open_here: Counter[Path] = Counter()
+"""How often this process has each file open."""
 SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
 
 
@@ -33,8 +36,12 @@ class Storage:
     def is_writable(self) -> bool:
         return self.lock is not None
 
+    def __post_init__(self) -> None:
+        _open_here[self.path.resolve()] += 1
+
     def close(self) -> None:
         self.connection.close()
+        _open_here[self.path.resolve()] -= 1
         if self.lock is not None:
             self.lock.release()
 
@@ -43,11 +50,12 @@ def open_to_read(path: Path) -> Storage:
     """A file beside whoever writes to it."""
     if not path.exists():
         raise DataError([catalogue.CANNOT_OPEN.at(None, name=path, reason="there is no such file")])
-    lock = WriterLock(path)
-    if lock.is_free():
-        _check_log(path)
+    is_alone = WriterLock(path).is_free()
+    known = _frames_known(path) if is_alone else None
     connection = opened(path, is_writable=False)
     try:
+        if is_alone:
+            _check_log(path, connection, known)
         found = _format(path, connection)
         if found is None:
             raise DataError([catalogue.NOT_A_DATABASE.at(None, name=path)])
@@ -60,8 +68,18 @@ def open_to_read(path: Path) -> Storage:
     return Storage(path, connection, None)
 
 
-def open_to_write(path: Path, durability: str, wait: float, retention: Retention) -> Storage:
-    """A file that nobody else writes to, made if it is not there."""
+def open_to_write(
+    path: Path,
+    durability: str,
+    wait: float,
+    retention: Retention,
+    *,
+    is_loss_accepted: bool = False,
+) -> Storage:
+    """A file that nobody else writes to, made if it is not there.
+
+    With `is_loss_accepted` it is opened also when commits are known to be missing in it.
+    """
     lock = WriterLock(path)
     try:
         if not lock.acquire(wait):
@@ -70,9 +88,11 @@ def open_to_write(path: Path, durability: str, wait: float, retention: Retention
         reason = (error.strerror or str(error)).lower()
         raise DataError([catalogue.CANNOT_OPEN.at(None, name=path, reason=reason)]) from None
     try:
-        _check_log(path)
+        known = _frames_known(path)
         connection = opened(path, is_writable=True, is_created=True)
         try:
+            if not is_loss_accepted:
+                _check_log(path, connection, known)
             return _prepared(path, connection, lock, durability, retention)
         except BaseException:
             connection.close()
@@ -101,10 +121,19 @@ def _prepared(
     return Storage(path, connection, lock, retention, is_new=found is None)
 
 
-def _check_log(path: Path) -> None:
-    if is_log_damaged(path):
-        reason = "its write-ahead log was altered, and commits in it cannot be read"
-        hint = f"{RESTORE_HINT}; without `{path.name}-wal` it opens as it was before those commits"
+def _frames_known(path: Path) -> tuple[bytes, int] | None:
+    """Not asked while this process has the file open."""
+    return None if _open_here[path.resolve()] else frames_known(path)
+
+
+def _check_log(path: Path, connection: apsw.Connection, known: tuple[bytes, int] | None) -> None:
+    with reported(path):
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # reads the log
+        is_damaged = is_log_damaged(path, connection, known)
+    if is_damaged:
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # closing keeps the log
+        reason = f"commits in `{path.name}-wal` cannot be read"
+        hint = f"{RESTORE_HINT}; `deltalog recover FILE` goes on without those commits"
         raise DataError([catalogue.FILE_DAMAGED.at(None, name=path, reason=reason, hint=hint)])
 
 

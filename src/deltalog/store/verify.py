@@ -1,0 +1,65 @@
+"""Whether a database file is what it should be: its pages, its views, and its change log.
+
+- *Pages*: SQLite's integrity check, which reads every page and so verifies every checksum.
+- *Views*: what `audit` says, which recomputes them from the base facts.
+- *Log*: taken back commit by commit from the state of today, every fact that came is there, and
+  none that went. So log and tables tell the same story.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from deltalog.language.ast import Row
+from deltalog.runtime.evaluation import Difference
+from deltalog.store.file_database import FileDatabase
+from deltalog.store.log import Commit
+from deltalog.store.sqlite import reported
+
+PROBLEMS_MAX = 100
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was found wrong: nothing, normally."""
+
+    pages: tuple[str, ...]
+    differences: tuple[Difference, ...]
+    log: tuple[str, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        return not (self.pages or self.differences or self.log)
+
+
+def verify(database: FileDatabase) -> Verification:
+    """Look at everything; raises if a page cannot be read at all."""
+    with reported(database.path):
+        pages = database.check_pages()
+    return Verification(pages, database.audit(), tuple(_misfits(database)))
+
+
+def _misfits(database: FileDatabase) -> Iterator[str]:
+    """Where the log does not lead back from the state of today."""
+    state = {name: database.facts(name) for name in database.relations}
+    for version in range(database.version, database.first_version, -1):
+        found = database.commits(version - 1, version)
+        if len(found) != 1:
+            yield f"version {version} is in the log {len(found)} times"
+            return
+        problems = list(_taken_back(state, found[0]))
+        if problems:
+            yield from problems[:PROBLEMS_MAX]
+            return
+
+
+def _taken_back(state: dict[str, set[Row]], commit: Commit) -> Iterator[str]:
+    for name in commit.change.relations:
+        facts = state.setdefault(name, set())
+        came, went = commit.change.inserted[name], commit.change.deleted[name]
+        if not came <= facts:
+            yield f"version {commit.version} inserts facts of `{name}` that are not there"
+        if not went.isdisjoint(facts - came):
+            yield f"version {commit.version} deletes facts of `{name}` that are there"
+        state[name] = (facts - came) | went

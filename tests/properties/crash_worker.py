@@ -1,0 +1,131 @@
+"""A process that is there to be killed: it changes a database file and says what it does.
+
+    try {"kind": "transaction", …}      written before anything is done
+    ack 17                              written when the commit has been acknowledged
+
+Started once, it has everything imported; for each line on standard input (the path of a file and a
+seed) it makes a child of itself that works until it is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+from pathlib import Path
+
+import deltalog
+
+EDGES = 12
+PROGRAMS = (
+    """
+    base edge(src: int, dst: int).
+    base label(node: int key, text: str).
+    path(X, Y) :- edge(X, Y).
+    path(X, Y) :- edge(X, Z), path(Z, Y).
+    reach(X, count()) :- path(X, Y).
+    named(X, T) :- path(1, X), label(X, T).
+    """,
+    """
+    base edge(src: int, dst: int).
+    base label(node: int key, text: str).
+    path(X, Y) :- edge(X, Y).
+    path(X, Y) :- path(X, Z), edge(Z, Y), X != Y.
+    total(sum(Y)) :- path(X, Y).
+    """,
+)
+KINDS = (*("transaction",) * 6, "group", "migrate", "compact", "backup", "reopen")
+
+
+def say(text: str) -> None:
+    os.write(1, f"{text}\n".encode())
+
+
+class Worker:
+    def __init__(self, path: Path, seed: int) -> None:
+        self.path = path
+        self.random = random.Random(seed)
+        self.durability = self.random.choice(("full", "normal"))
+        self.database = self.open()
+
+    def open(self) -> deltalog.FileDatabase:
+        program = None if self.path.exists() and self.path.stat().st_size else PROGRAMS[0]
+        return deltalog.connect(
+            self.path, program=program, engine="reference", durability=self.durability
+        )
+
+    def run(self) -> None:
+        say("ready")
+        while True:
+            kind = self.random.choice(KINDS)
+            getattr(self, kind)()
+
+    def step(self) -> dict[str, object]:
+        known = self.database.facts("edge")
+        gone = self.random.sample(sorted(known), min(len(known), self.random.randrange(3)))
+        come = [self.edge() for _ in range(self.random.randrange(1, 4))]
+        label = [self.random.randrange(EDGES), self.random.choice("abcdef") * 3]
+        return {"insert": come, "delete": gone, "set": label}
+
+    def edge(self) -> list[int]:
+        return [self.random.randrange(EDGES), self.random.randrange(EDGES)]
+
+    def apply(self, step: dict[str, object]) -> None:
+        with self.database.transaction() as tx:
+            tx.delete("edge", [tuple(row) for row in step["delete"]])  # type: ignore[union-attr]
+            tx.insert("edge", [tuple(row) for row in step["insert"]])  # type: ignore[union-attr]
+            tx.set("label", step["set"])  # type: ignore[arg-type]
+
+    def transaction(self) -> None:
+        step = self.step()
+        say("try " + json.dumps({"kind": "steps", "steps": [step]}))
+        self.apply(step)
+        say(f"ack {self.database.version}")
+
+    def group(self) -> None:
+        """Steps are made up beforehand, on the state at the beginning."""
+        steps = [self.step() for _ in range(5)]
+        say("try " + json.dumps({"kind": "steps", "steps": steps}))
+        with self.database.group():
+            for step in steps:
+                self.apply(step)
+        say(f"ack {self.database.version}")
+
+    def migrate(self) -> None:
+        text = self.random.choice(PROGRAMS)
+        say("try " + json.dumps({"kind": "migrate", "program": PROGRAMS.index(text)}))
+        self.database.change_program(text)
+        say(f"ack {self.database.version}")
+
+    def compact(self) -> None:
+        say("now compact")
+        self.database.compact(deltalog.Retention(versions=self.random.randrange(1, 20)))
+        say("now done")
+
+    def backup(self) -> None:
+        target = self.path.with_name(f"copy{self.random.randrange(10**9)}.db")
+        say("now backup")
+        self.database.backup(target)
+        say("now done")
+
+    def reopen(self) -> None:
+        say("now reopen")
+        self.database.close()
+        self.database = self.open()
+        say("now done")
+
+
+def main() -> None:
+    for line in sys.stdin:
+        path, seed = line.split("\t")
+        child = os.fork()
+        if child == 0:
+            Worker(Path(path), int(seed)).run()
+        say(f"child {child}")
+        os.waitpid(child, 0)
+        say("dead")
+
+
+if __name__ == "__main__":
+    main()
