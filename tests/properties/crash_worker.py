@@ -3,8 +3,8 @@
     try {"kind": "transaction", …}      written before anything is done
     ack 17                              written when the commit has been acknowledged
 
-Started once, it has everything imported; for each line on standard input (the path of a file and a
-seed) it makes a child of itself that works until it is killed.
+Started once, it has everything imported; for each line on standard input (the path of a file,
+what to do most, and a seed) it makes a child of itself that works until it is killed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 
 import deltalog
+from deltalog.store import readers
 
 EDGES = 12
 PROGRAMS = (
@@ -35,7 +36,16 @@ PROGRAMS = (
     total(sum(Y)) :- path(X, Y).
     """,
 )
-KINDS = (*("transaction",) * 6, "group", "migrate", "compact", "backup", "reopen")
+OFTEN = {
+    "everything": (*("transaction",) * 6, "group", "migrate", "compact", "backup", "reopen"),
+    "transactions": ("transaction",),
+    "groups": ("group",),
+    "migrations": ("transaction", "migrate", "migrate"),
+    "compactions": ("group", "group", "compact"),
+    "backups": ("transaction", "backup", "backup"),
+}
+"""What a worker does most of the time."""
+readers.ROWS_AT_ONCE = 2  # so that a compaction takes many transactions
 
 
 def say(text: str) -> None:
@@ -43,8 +53,9 @@ def say(text: str) -> None:
 
 
 class Worker:
-    def __init__(self, path: Path, seed: int) -> None:
+    def __init__(self, path: Path, focus: str, seed: int) -> None:
         self.path = path
+        self.kinds = OFTEN[focus]
         self.random = random.Random(seed)
         self.durability = self.random.choice(("full", "normal"))
         self.database = self.open()
@@ -58,7 +69,7 @@ class Worker:
     def run(self) -> None:
         say("ready")
         while True:
-            kind = self.random.choice(KINDS)
+            kind = self.random.choice(self.kinds)
             getattr(self, kind)()
 
     def step(self) -> dict[str, object]:
@@ -100,7 +111,7 @@ class Worker:
 
     def compact(self) -> None:
         say("now compact")
-        self.database.compact(deltalog.Retention(versions=self.random.randrange(1, 20)))
+        self.database.compact(deltalog.Retention(versions=self.random.randrange(1, 5)))
         say("now done")
 
     def backup(self) -> None:
@@ -118,10 +129,10 @@ class Worker:
 
 def main() -> None:
     for line in sys.stdin:
-        path, seed = line.split("\t")
+        path, focus, seed = line.split("\t")
         child = os.fork()
         if child == 0:
-            Worker(Path(path), int(seed)).run()
+            Worker(Path(path), focus, int(seed)).run()
         say(f"child {child}")
         os.waitpid(child, 0)
         say("dead")

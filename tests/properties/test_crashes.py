@@ -18,7 +18,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crash_worker import PROGRAMS
+from crash_worker import OFTEN, PROGRAMS
 from effort import IS_FUZZ
 
 import deltalog
@@ -81,11 +81,11 @@ class Workers:
         self.process.stdin.close()
         self.process.wait(timeout=10)
 
-    def killed(self, path: Path, seed: int, seconds: float) -> list[str]:
+    def killed(self, path: Path, focus: str, seed: int, seconds: float) -> list[str]:
         """What a child said before it was killed, so long after it was ready."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(f"{path}\t{seed}\n".encode())
+        self.process.stdin.write(f"{path}\t{focus}\t{seed}\n".encode())
         self.process.stdin.flush()
         said, child = [], None
         while child is None or "ready" not in said:
@@ -146,14 +146,15 @@ def test_kills(tmp_path: Path) -> None:
                 expected = Expected()
             path = folder / "crash.db"
             seconds = chance.random() * MILLISECONDS_MAX / 1000
-            said = workers.killed(path, chance.randrange(2**32), seconds)
+            focus = tuple(OFTEN)[number % len(OFTEN)]
+            said = workers.killed(path, focus, chance.randrange(2**32), seconds)
             for line in said:
                 expected.hear(line)
             caught[_interrupted(said)] += 1
             check(path, expected)
             check_copies(folder)
     print(dict(caught))
-    assert caught["steps"] > KILLS / 10
+    assert all(caught[kind] for kind in ("steps", "migrate", "compact", "backup"))
 
 
 def _interrupted(said: list[str]) -> str:

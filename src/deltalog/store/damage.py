@@ -27,6 +27,16 @@ import apsw
 HEADER, FRAME, SHARED = 32, 24, 48
 
 
+def is_cut_off(path: Path, connection: apsw.Connection) -> bool:
+    """Whether the file ends too early, and the log does not make up for it.
+
+    SQLite takes what is missing of the last page for zeros, and its checksum is not looked at.
+    """
+    size = int(connection.pragma("page_size"))
+    accepted = int(connection.execute("PRAGMA wal_checkpoint = NOOP").get[1])
+    return accepted <= 0 and path.stat().st_size != size * int(connection.pragma("page_count"))
+
+
 def frames_known(path: Path) -> tuple[bytes, int] | None:
     """Salts and frames of the log as the last process knew them, if the system still runs.
 

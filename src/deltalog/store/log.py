@@ -115,7 +115,7 @@ class Log:
                 change = ChangeSet()
             if said is not None:
                 version, time, kind = number >> PARTS, said, its_kind
-            change += self._change(version, json.loads(text))
+            change += self._change(version, _loaded(text))
         if version >= 0:
             yield Commit(version, datetime.fromisoformat(time), kind, change)
 
@@ -128,7 +128,7 @@ class Log:
         inserted: dict[str, set[Row]] = {}
         deleted: dict[str, set[Row]] = {}
         for number, _, _, text in self._rows(after, until, column):
-            change = json.loads(text)
+            change = _loaded(text)
             for key in sorted(change, reverse=True):  # what goes, goes first
                 if not change[key]:
                     continue
@@ -150,7 +150,7 @@ class Log:
             "SELECT version, relations FROM deltalog__programs ORDER BY version"
         )
         return [
-            (int(version), {name: columns_of(each) for name, each in json.loads(text).items()})
+            (int(version), {name: columns_of(each) for name, each in _loaded(text).items()})
             for version, text in found
         ]
 
@@ -175,6 +175,13 @@ class Log:
 
     def _one(self, statement: str) -> int:
         return int(self._connection.execute(statement).get)
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise apsw.CorruptError("a row of its change log is not JSON") from None
 
 
 def _parts(change: ChangeSet, before: Columns, after: Columns) -> Iterator[dict[str, list[Any]]]:

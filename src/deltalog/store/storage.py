@@ -11,7 +11,7 @@ import apsw
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.store.copies import upgrade
-from deltalog.store.damage import frames_known, is_log_damaged
+from deltalog.store.damage import frames_known, is_cut_off, is_log_damaged
 from deltalog.store.readers import Retention
 from deltalog.store.schema import APPLICATION, FORMAT, OWN_TABLES
 from deltalog.store.sqlite import RESTORE_HINT, WAIT_HINT, has_checksums, opened, reported
@@ -130,6 +130,12 @@ def _check_log(path: Path, connection: apsw.Connection, known: tuple[bytes, int]
     with reported(path):
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # reads the log
         is_damaged = is_log_damaged(path, connection, known)
+        is_cut = is_cut_off(path, connection)
+    if is_cut:
+        reason = "its end is missing"
+        raise DataError(
+            [catalogue.FILE_DAMAGED.at(None, name=path, reason=reason, hint=RESTORE_HINT)]
+        )
     if is_damaged:
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # closing keeps the log
         reason = f"commits in `{path.name}-wal` cannot be read"
