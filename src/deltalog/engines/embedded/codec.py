@@ -32,7 +32,7 @@ class Numbering:
         self.values: list[Any] = []
         self.free: list[int] = []
         self.pinned: set[int] = set()
-        self.kept = 0
+        self.room = SWEEP_MIN
         self.texts: Texts | None = None
 
     def word(self, value: Hashable) -> int:
@@ -53,7 +53,7 @@ class Numbering:
 
     @property
     def is_due(self) -> bool:
-        return len(self.number) > 2 * self.kept + SWEEP_MIN
+        return len(self.number) > self.room
 
     def sweep(self, marks: array[int]) -> None:
         """Free every number that is not marked."""
@@ -64,7 +64,7 @@ class Numbering:
             del self.number[value]
             self.values[number] = None
             self.free.append(number)
-        self.kept = len(self.number)
+        self.room = 2 * len(self.number) + SWEEP_MIN
         if self.texts is not None:
             self.texts = Texts(self.number)
 

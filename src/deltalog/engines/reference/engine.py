@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from deltalog.engines.base import Part
 from deltalog.engines.interpreter import DeletionPart, Interpreter, RulesPart
 from deltalog.engines.reference.relation import Relation
+from deltalog.engines.stepped_wave import SteppedWave
 from deltalog.language.ast import Row
 from deltalog.plan.nodes import RankedDeletion, RulePlan
 
@@ -86,6 +87,9 @@ class ReferenceEngine:
         """Nothing is kept that must be given back."""
 
     # --- rounds
+
+    def wave(self, stations: int) -> SteppedWave:
+        return SteppedWave(self, stations)
 
     def sequence(self, parts: Collection[Part], is_soft: bool) -> None:
         return None
