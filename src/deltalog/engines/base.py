@@ -95,8 +95,11 @@ class Wave(Protocol):
     def flows(self, number: int) -> tuple[int, ...]:
         """How many rows each flow brought when the station was last come to."""
 
+    def bind(self, number: int) -> None:
+        """The caller has filled what this station makes: who reads it is due."""
+
     def enter(self, number: int) -> None:
-        """The caller runs this station, or fills what belongs to it."""
+        """The caller runs this station."""
 
     def leave(self, number: int) -> None:
         """The caller has run it: who reads what it made is due."""

@@ -32,6 +32,10 @@ class SteppedWave:
     def flows(self, number: int) -> tuple[int, ...]:
         return self._flows[number]
 
+    def bind(self, number: int) -> None:
+        self.enter(number)
+        self.leave(number)
+
     def enter(self, number: int) -> None:
         station = self._stations[number]
         self._flows[number] = tuple(self._engine.size(name) for name in station.flows)

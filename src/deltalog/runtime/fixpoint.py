@@ -176,10 +176,10 @@ def _run_whole(
 def tell(ended: Ended, meter: Meter, watch: Watch | None, statistics: Statistics) -> None:
     """Count what an engine did by itself; raises a `LimitError` if it had to stop."""
     statistics.rounds += ended.rounds
-    for name, count in ended.generated.items():
-        statistics.generated[name] += count
     meter.rounds = ended.fruitful
-    meter.facts += sum(ended.generated.values())
+    if ended.generated:
+        statistics.generated.update(ended.generated)
+        meter.facts += sum(ended.generated.values())
     if ended.is_stopped:
         meter.check(ended.growing)
         meter.look()

@@ -533,8 +533,7 @@ class Propagation:
         for name in base.deleted.held:
             self.engine.insert(names.minus(name), base.deleted[name])
         for name in base.relations:
-            self._wave.enter(self._sources[name])
-            self._wave.leave(self._sources[name])
+            self._wave.bind(self._sources[name])
 
     def _advance(self, meter: Meter, watch: Watch | None, total: Statistics) -> int:
         """Let the engine go on; answers the node that is left to us, or -1 in the end."""

@@ -51,6 +51,8 @@ def checked_row(relation: Relation, row: Sequence[Any]) -> Row:
 
 
 def _iterated(relation: Relation, rows: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
+    if type(rows) is list:
+        return rows.copy()
     if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
         hint = "facts are given as a list of tuples"
         raise DataError([_wrong_arity(relation, repr(rows)[:80], "is not a list", hint)])

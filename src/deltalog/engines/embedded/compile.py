@@ -24,7 +24,7 @@ from deltalog.engines.embedded import kernel, memory, pipeline, wave
 
 KERNELS: tuple[Any, ...] = (
     wave.run_wave,
-    wave.flowing,
+    wave.bind,
     wave.enter,
     wave.leave,
     wave.end_wave,

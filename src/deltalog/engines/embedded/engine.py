@@ -103,8 +103,8 @@ class EmbeddedSequence:
     def count(self, generated: dict[str, int]) -> None:
         """Add what was made since this was last asked."""
         for name, line in self.heads:
-            if line[kernel.MADE]:
-                generated[name] = generated.get(name, 0) + line[kernel.MADE]
+            if made := line[kernel.MADE]:
+                generated[name] = generated.get(name, 0) + made
                 line[kernel.MADE] = 0
 
     @property
@@ -156,9 +156,10 @@ class EmbeddedWave:
         before = self.code[wave.RAN]
         status, number = wave.run_wave(engine.machine_address, self.address)
         generated: dict[str, int] = {}
-        for ran in self._log(max(before - 1, 0)):  # the last one may have gone on after a pause
-            if ran in self.sequences:
-                self.sequences[ran].count(generated)
+        if engine.machine[kernel.FACTS] > facts:
+            for ran in self._log(max(before - 1, 0)):  # the last may have gone on after a pause
+                if ran in self.sequences:
+                    self.sequences[ran].count(generated)
         ended = engine.ended(status, generated, self.sequences.get(number))
         return Passed(ended, number if status == wave.ASKED else -1)
 
@@ -170,6 +171,9 @@ class EmbeddedWave:
         code = self.codes[number]
         start = code[wave.FLOWS_AT] // 8
         return tuple(code[start + 1 : start + 2 * code[wave.FLOWS] : 2])
+
+    def bind(self, number: int) -> None:
+        wave.bind(self.address, number)
 
     def enter(self, number: int) -> None:
         wave.enter(self.address, number)

@@ -64,6 +64,13 @@ def leave(wave, station):
 
 
 @compiled
+def bind(wave, number):
+    """What belongs to a station has been filled from outside."""
+    enter(wave, number)
+    leave(wave, load64(wave, WAVE_HEADER + load64(wave, STATIONS) + number))
+
+
+@compiled
 def clear_listed(station, which):
     listed = station + load64(station, which + 1)
     for i in range(load64(station, which)):
