@@ -36,7 +36,7 @@ from deltalog.engines.embedded.kernel import (
     SEEN_COUNT,
     SEEN_LOG,
     SEEN_SIZE,
-    STAMPS,
+    STAMP,
     VISIBLE,
     add,
     clear,
@@ -162,7 +162,6 @@ def advance(machine, step, frame, keys, slots, rank):
     end = load64(frame, F_END)
     mode = load64(step, MODE)
     index = load64(frame, F_INDEX)
-    stamps = load64(relation, STAMPS)
     is_stored = load64(frame, F_PHASE) == 0
     is_ranked = is_stored and load64(step, IS_RANKED) == 1
     minus = load64(step, MINUS) if is_stored else np.int64(0)
@@ -178,7 +177,8 @@ def advance(machine, step, frame, keys, slots, rank):
             row = candidate - 1
         if candidate >= end:
             continue
-        stamp = load64(stamps, candidate)
+        words = row_address(relation, candidate)
+        stamp = load64(words, STAMP)
         if stamp < 0:
             continue
         if is_ranked:
@@ -187,7 +187,6 @@ def advance(machine, step, frame, keys, slots, rank):
             if stamp & RANK >= rank:
                 store64(machine, PASSED_OVER, 1)
                 continue
-        words = row_address(relation, candidate)
         fits = True
         if mode == BY_INDEX:
             for i in range(key_count):
@@ -243,7 +242,7 @@ def is_row_there(machine, step, keys, slots, marks, rank):
     row = find(stored, keys)
     if 0 <= row < load64(stored, VISIBLE) and is_in_window(step, marks, row, False):
         if load64(step, IS_RANKED) == 1:
-            stamp = load64(load64(stored, STAMPS), row)
+            stamp = load64(row_address(stored, row), STAMP)
             if stamp & GONE != 0:
                 return False
             if stamp & RANK < rank:
@@ -556,10 +555,10 @@ def suspect(machine, predicate, words, rank):
     row = find(relation, words)
     if row < 0:
         return
-    stamps = load64(relation, STAMPS)
-    stamp = load64(stamps, row)
+    found = row_address(relation, row)
+    stamp = load64(found, STAMP)
     if stamp & SEEN == 0 and stamp > rank:
-        store64(stamps, row, stamp | SEEN)
+        store64(found, STAMP, stamp | SEEN)
         push(machine, stamp, load64(predicate, PREDICATE), row)
 
 
@@ -605,9 +604,7 @@ def run_deletion(machine, code):
         if is_supported:
             continue
         add(machine, load64(predicate, DELETED), words)
-        stamps = load64(relation, STAMPS)
-        row = entry & np.int64(0xFFFFFFFF)
-        store64(stamps, row, load64(stamps, row) | GONE)
+        store64(words, STAMP, load64(words, STAMP) | GONE)
         if load64(machine, PASSED_OVER) == 1:
             add(machine, load64(predicate, DOUBTFUL), words)
         for i in range(lost):
@@ -619,9 +616,8 @@ def run_deletion(machine, code):
     for i in range(load64(machine, SEEN_COUNT)):
         entry = load64(load64(machine, SEEN_LOG), i)
         relation = load64(code + 8 * load64(predicates, entry >> 32), RELATION)
-        stamps = load64(relation, STAMPS)
-        row = entry & np.int64(0xFFFFFFFF)
-        store64(stamps, row, load64(stamps, row) & RANK)
+        words = row_address(relation, entry & np.int64(0xFFFFFFFF))
+        store64(words, STAMP, load64(words, STAMP) & RANK)
     return status
 
 
