@@ -72,8 +72,8 @@ def check_ranks(database: deltalog.FileDatabase) -> None:
     tables = read_tables(connection)
     assert tables.keys() == database.model.stored
     for name, table in tables.items():
-        found = from_cells(connection.execute(table.select).fetchall(), (*table.types, "int"))
-        held = [(*row, rank) for rank, row in database.engine.ranked(name)]
+        found = from_cells(connection.execute(table.select).fetchall(), ("int", *table.types))
+        held = [(rank, *row) for rank, row in database.engine.ranked(name)]
         assert found == held, name
 
 

@@ -49,12 +49,66 @@ class Sequence(Protocol):
     def rewind(self) -> None: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Copied:
     """Rows as they were when they were copied; made into tuples when somebody reads them."""
 
     size: int
     read: Callable[[], Iterable[Row]]
+
+
+@dataclass(frozen=True)
+class Station:
+    """A place in a network: what flows in, what runs there, what it makes, what becomes of that.
+
+    `flows` are the changes it reads; when so `many` rows are in them the caller is asked. What is
+    `made` is read by the stations numbered beside it; what is `forgotten` goes when it has run. In
+    the end, what is `replaced` is emptied, `moves` are made (see `Engine.move`), and all that was
+    `outlasting` the run is emptied.
+    """
+
+    sequence: Sequence | None = None
+    many: int = 0
+    flows: tuple[str, ...] = ()
+    forgotten: tuple[str, ...] = ()
+    made: tuple[tuple[str, int], ...] = ()
+    replaced: tuple[str, ...] = ()
+    moves: tuple[tuple[str, str, str], ...] = ()
+    outlasting: tuple[str, ...] = ()
+
+
+class Passed(NamedTuple):
+    """How far a wave got; `asked` is the station that the caller has to run, or -1."""
+
+    ended: Ended
+    asked: int
+
+
+class Wave(Protocol):
+    """One change at a time on its way through the stations of a network, in their order."""
+
+    def place(self, number: int, station: Station) -> None: ...
+
+    def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Passed:
+        """Run what is due as far as the engine can do it by itself; else as `Sequence.run`."""
+
+    def flows(self, number: int) -> tuple[int, ...]:
+        """How many rows each flow brought when the station was last come to."""
+
+    def bind(self, number: int) -> None:
+        """The caller has filled what this station makes: who reads it is due."""
+
+    def enter(self, number: int) -> None:
+        """The caller runs this station."""
+
+    def leave(self, number: int) -> None:
+        """The caller has run it: who reads what it made is due."""
+
+    def ran(self) -> tuple[int, ...]:
+        """The stations that ran or were entered since the last end."""
+
+    def end(self, is_applied: bool) -> None:
+        """All that ran is brought to its end; stored relations change only if it is applied."""
 
 
 class Engine(Protocol):
@@ -105,7 +159,7 @@ class Engine(Protocol):
         """Every row with its rank, lowest first."""
 
     def load(self, relation: str, ranked: Collection[Row]) -> int:
-        """Append rows that end in their rank, lowest first; answers how many were new."""
+        """Append rows that begin with their rank, lowest first; answers how many were new."""
 
     def move(self, changes: tuple[tuple[str, str, str], ...]) -> None:
         """For each (stored, gone, come): take away, then append all that came, in that history."""
@@ -120,6 +174,9 @@ class Engine(Protocol):
 
     def watch(self, checkpoint: Callable[[], None] | None) -> None:
         """Call this now and then inside a long round; it raises when a limit is reached."""
+
+    def wave(self, stations: int) -> Wave:
+        """A network of so many stations, none of them placed yet."""
 
     def sequence(self, parts: Collection[Part], is_soft: bool) -> Sequence | None:
         """The parts as one program that the engine runs by itself; None if it cannot."""

@@ -26,8 +26,13 @@ has one derivation at most, the propagation rules are exact without any test.
 
 For a recursive component the estimate (D) can be far too large; `plan/ranked_deletion.py` stops it
 early where the predicates are stored. It then needs only `suspect_rules`, the part of (D) that
-starts below the component, and tells which deletions (R) must look at: see
-`ranked_rederivation_rules`.
+starts below the component, and tells which deletions (R) must look at: see `doubtful_rules`. Since
+(R) then follows what returned in the same way as (I) follows what came in, both are one relation:
+
+    path__add(X, Y) :- path__doubtful(X, Y), edge__new(X, Z), path__kept(Z, Y).
+    path__add(X, Y) :- path__add(Z, Y), edge__new(X, Z), not path__kept(X, Y).
+    path__plus(X, Y) :- path__add(X, Y), not path(X, Y).
+    path__minus(X, Y) :- path__del(X, Y), not path__add(X, Y).
 """
 
 from __future__ import annotations
@@ -49,14 +54,30 @@ def maintenance_rules(
     rules = tuple(rules)
     if not uses_itself(rules, component):
         return tuple(_direct_rules(rules, component))
-    estimate = suspect_rules if is_ranked else deletion_rules
-    rederive = ranked_rederivation_rules if is_ranked else rederivation_rules
+    if is_ranked:
+        return tuple(_ranked_rules(rules, component))
     return (
-        *(made for rule in rules for made in estimate(rule, component)),
-        *(made for rule in rules for made in rederive(rule, component)),
+        *(made for rule in rules for made in deletion_rules(rule, component)),
+        *(made for rule in rules for made in rederivation_rules(rule, component)),
         *(made for rule in rules for made in insertion_rules(rule, component)),
         *net_rules(rules),
     )
+
+
+def _ranked_rules(rules: tuple[Rule, ...], component: Set[str]) -> Iterator[Rule]:
+    """After a ranked deletion: what returns and what comes is one relation."""
+    for rule in rules:
+        yield from suspect_rules(rule, component)
+    for rule in rules:
+        yield from doubtful_rules(rule, component)
+        yield from insertion_rules(rule, component, names.returned)
+    for predicate, arity in _heads(rules).items():
+        row = names.row(arity)
+        origin = Origin.made_by("maintenance_rules", *(r.origin for r in rules))
+        add, held = Atom(names.returned(predicate), row), Atom(predicate, row)
+        lost = Atom(names.deleted(predicate), row)
+        yield Rule(Atom(names.plus(predicate), row), (add, Negation(held)), origin, leads=True)
+        yield Rule(Atom(names.minus(predicate), row), (lost, Negation(add)), origin, leads=True)
 
 
 def _direct_rules(rules: tuple[Rule, ...], component: Set[str]) -> Iterator[Rule]:
@@ -116,24 +137,19 @@ def rederivation_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
     yield _made(rule, head, body)
 
 
-def ranked_rederivation_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
-    """(R) after a ranked deletion: from kept facts only what is doubtful, then from what returns.
+def doubtful_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
+    """(R) after a ranked deletion: what is doubtful may have a derivation from kept facts.
 
-    A deleted fact that has a derivation from kept facts was examined while these stood, so one of
-    them had too high a rank: the fact is doubtful. Any other derivation uses a fact that returned.
-    A rule without component literals derives nothing: it would have been support.
+    A deleted fact that has one was examined while these stood, so one of them had too high a rank:
+    the fact is doubtful. Any other derivation uses a fact that returned, which is what (I) does. A
+    rule without component literals derives nothing: it would have been support.
     """
-    inside = [i for i, x in enumerate(rule.body) if _is_inside(x, component)]
-    head = Atom(names.rederived(rule.head.predicate), rule.head.arguments)
-    below_first = sorted(rule.body, key=lambda literal: _is_inside(literal, component))
-    if inside:
+    if any(_is_inside(literal, component) for literal in rule.body):
+        head = Atom(names.returned(rule.head.predicate), rule.head.arguments)
         doubtful = Atom(names.doubtful(rule.head.predicate), rule.head.arguments)
+        below_first = sorted(rule.body, key=lambda literal: _is_inside(literal, component))
         state = _within(component, names.kept, names.new)
         yield _made(rule, head, (doubtful, *(in_state(x, state) for x in below_first)))
-    for position in inside:
-        returned = in_state(rule.body[position], names.returned)
-        estimate = Atom(names.deleted(rule.head.predicate), rule.head.arguments)
-        yield _made(rule, head, (returned, *_rest(rule, position, names.new), estimate))
 
 
 def uses_itself(rules: Iterable[Rule], component: Set[str]) -> bool:
@@ -145,11 +161,13 @@ def _is_inside(literal: Literal, component: Set[str]) -> bool:
     return isinstance(literal, Atom) and literal.predicate in component
 
 
-def insertion_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
+def insertion_rules(
+    rule: Rule, component: Set[str], comes: Rename = names.inserted
+) -> Iterator[Rule]:
     """(I): the head gained a derivation, because one literal now holds."""
-    head = Atom(names.inserted(rule.head.predicate), rule.head.arguments)
+    head = Atom(comes(rule.head.predicate), rule.head.arguments)
     kept = Negation(Atom(names.kept(rule.head.predicate), rule.head.arguments))
-    gained = _within(component, names.inserted, names.plus)
+    gained = _within(component, comes, names.plus)
     for position, _, _ in changing(rule):
         delta = becomes(rule, position, True, names.new, gained, names.minus)
         yield _made(rule, head, (*delta, *_rest(rule, position, names.new), kept))

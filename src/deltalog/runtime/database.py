@@ -36,7 +36,7 @@ from deltalog.runtime.evaluation import Difference, create, evaluate, rebuild, r
 from deltalog.runtime.fixpoint import Statistics, Watch
 from deltalog.runtime.limits import UNLIMITED, Limits
 from deltalog.runtime.model import Model, Options, make_model
-from deltalog.runtime.propagation import Outcome, Propagation, propagated
+from deltalog.runtime.propagation import Propagated, Propagation
 from deltalog.runtime.queries import answer
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.rule_changes import (
@@ -190,7 +190,7 @@ class Database:
         if not base:
             self.statistics = Statistics()
             return base
-        with propagated(self.propagation, base, self.limits, self.watch) as outcome:
+        with Propagated(self.propagation, base, self.limits, self.watch) as outcome:
             self.statistics = outcome.statistics
             change = outcome.changes()
             if is_committed:
@@ -199,7 +199,7 @@ class Database:
                 self.version += 1
         return change
 
-    def _keep(self, outcome: Outcome, change: ChangeSet) -> None:
+    def _keep(self, outcome: Propagated, change: ChangeSet) -> None:
         """Called before a change is made; a database in a file writes it there, or raises."""
 
     # --- changing rules
@@ -239,7 +239,7 @@ class Database:
         migration = Propagation(self.engine, both)
         guards = ChangeSet({NEW: {()}}, {OLD: {()}})
         try:
-            with propagated(migration, base + guards, self.limits, self.watch) as outcome:
+            with Propagated(migration, base + guards, self.limits, self.watch) as outcome:
                 change = outcome.changes().without(OLD, NEW)
                 self.statistics = outcome.statistics
                 if is_committed:

@@ -9,16 +9,15 @@ changes of the base relations: `edge__plus` and `edge__minus` are filled, the pa
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 
 from deltalog.analysis.columns import Relation, Relations, generated_relations, undeclared_view
 from deltalog.analysis.stratification import Stratification, stratification
-from deltalog.engines.base import Engine
+from deltalog.engines.base import Engine, Station
 from deltalog.language.ast import Atom, Negation, Row, Rule
 from deltalog.language.walk import atoms
 from deltalog.plan.lower import Overlays
@@ -39,8 +38,8 @@ from deltalog.rewrites.rederive_on_demand import (
     rederive_on_demand,
 )
 from deltalog.rewrites.states import Rename, renamed, rule_in_state, unchanged
-from deltalog.runtime.changes import Changed, ChangeSet
-from deltalog.runtime.fixpoint import Installed, Stage, Statistics, Watch, install, run
+from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.fixpoint import Installed, Stage, Statistics, Watch, install, run, tell
 from deltalog.runtime.limits import Limits, Meter
 from deltalog.runtime.model import Model
 from deltalog.runtime.strategies import Choice
@@ -220,6 +219,7 @@ class Building:
 
 
 _STATES: tuple[Rename, ...] = (unchanged, names.new, names.kept)
+_SIDES: tuple[Rename, ...] = (names.plus, names.minus)
 
 
 def _read_by(rules: Iterable[Rule]) -> set[str]:
@@ -381,6 +381,12 @@ class Node:
         return (*made, *self.recomputed)
 
     @cached_property
+    def changed(self) -> tuple[tuple[str, str, str], ...]:
+        """The views it shows to others, with their changes: (view, what comes, what goes)."""
+        shown = (name for name in self.choice.predicates if name in self.network.views)
+        return tuple((name, names.plus(name), names.minus(name)) for name in shown)
+
+    @cached_property
     def moves(self) -> tuple[tuple[str, str, str], ...]:
         """How stored predicates are brought up: (stored, gone, come); nothing of a fresh one."""
         gone, come = names.minus, names.plus
@@ -404,10 +410,7 @@ class Propagation:
         self.model = model
         self.relations = model.relations
         self.stored = model.stored
-        self.ran: list[Node] = []
-        self._flowed: list[tuple[Node, list[tuple[int, int]]]] = []
-        self._bound: tuple[str, ...] = ()
-        self._views = frozenset(model.views)
+        self.views = frozenset(model.views)
         self._made: set[str] = set()
         self._readable = {name: self.relations[name] for name in self.stored}
         self._create_changes(self.relations, (names.plus, names.minus))
@@ -421,12 +424,32 @@ class Propagation:
         for choice in model.choices:
             self.building.add(choice)
         self.nodes = tuple(map(self._node, model.choices))
-        self._fresh: dict[Node, Node] = {}
+        self._fresh: dict[int, Node] = {}
         self._last_read = self._last_readers()
         self._readers: dict[str, list[int]] = {}
         for position, node in enumerate(self.nodes):
             for name in node.influents:
                 self._readers.setdefault(name, []).append(position)
+        self._sources = self._place_sources()
+
+    def _place_sources(self) -> dict[str, int]:
+        """Base relations as stations behind the nodes: there a transaction binds its changes."""
+        base = [name for name in self.relations if self.relations[name].kind == "base"]
+        numbers = {name: 2 * len(self.nodes) + i for i, name in enumerate(base)}
+        self._wave = self.engine.wave(2 * len(self.nodes) + len(base))
+        self._placed: dict[int, Node] = {}
+        self._ran: tuple[int, ...] = ()
+        for name, number in numbers.items():
+            sides = names.plus(name), names.minus(name)
+            readers = self._readers.get(name, ())
+            made = tuple((side, reader) for side in sides for reader in readers)
+            moves = self._source_moves(name)
+            self._wave.place(number, Station(made=made, moves=moves, outlasting=sides))
+        return numbers
+
+    def _source_moves(self, name: str) -> tuple[tuple[str, str, str], ...]:
+        """How a base relation is brought up, if it is not changed in place."""
+        return () if self.model.is_in_place else ((name, names.minus(name), names.plus(name)),)
 
     def _node(self, choice: Choice) -> Node:
         return Node(choice, tuple(sorted(_read_by(choice.rules) - choice.members)), self)
@@ -499,64 +522,106 @@ class Propagation:
 
     def run(self, base: ChangeSet, limits: Limits, watch: Watch | None = None) -> Statistics:
         """Bind the changes of base relations and derive those of views."""
-        self._flowed = []
-        self._bound = base.relations
-        self.ran = []
-        for name, rows in base.inserted.items():
-            self.engine.insert(names.plus(name), rows)
-        for name, rows in base.deleted.items():
-            self.engine.insert(names.minus(name), rows)
-        total = Statistics()
-        meter = Meter.start(limits)
-        waiting = sorted({i for name in self._bound for i in self._readers.get(name, ())})
-        while waiting:
-            position = heapq.heappop(waiting)
-            node = self.nodes[position]
-            flows = [self._sizes(name) for name in node.influents]
-            if node.choice.is_auto and self._is_much(node, flows):
-                node = self._recomputing(node)
-            self.ran.append(node)
-            self._flowed.append((node, flows))
-            try:
-                run(self.engine, node.installed, limits, "semi_naive", watch, meter, total)
-            finally:
-                self.engine.clear_all(node.forgotten)
-                node.installed.rewind()
-            for name in node.choice.predicates:
-                if any(self._sizes(name)):
-                    for reader in self._readers.get(name, ()):
-                        if reader != position and reader not in waiting:
-                            heapq.heappush(waiting, reader)
-            if position in self._last_read:
-                self.engine.clear_all(self._last_read[position])
+        total, meter = Statistics(), Meter.start(limits)
+        try:
+            self._bind(base)
+            while (position := self._advance(meter, watch, total)) >= 0:
+                self._run_node(position, meter, watch, total)
+        finally:
+            self._ran = self._wave.ran()
         return total
+
+    def _bind(self, base: ChangeSet) -> None:
+        for name in base.inserted.held:
+            self.engine.insert(names.plus(name), base.inserted[name])
+        for name in base.deleted.held:
+            self.engine.insert(names.minus(name), base.deleted[name])
+        for name in base.relations:
+            self._wave.bind(self._sources[name])
+
+    def _advance(self, meter: Meter, watch: Watch | None, total: Statistics) -> int:
+        """Let the engine go on; answers the node that is left to us, or -1 in the end."""
+        while True:
+            passed = self._wave.run(*meter.rest)
+            tell(passed.ended, meter, watch, total)
+            if passed.ended.is_done or passed.asked >= 0:
+                return passed.asked
+
+    def _run_node(
+        self, position: int, meter: Meter, watch: Watch | None, total: Statistics
+    ) -> None:
+        """Run a node that the engine does not run by itself, or not before we had a look."""
+        node, number = self.nodes[position], position
+        if node.choice.is_auto and self._is_much(node):
+            fresh = self._recomputing(position)
+            if fresh is not None:
+                node, number = fresh, position + len(self.nodes)
+        if number not in self._placed:
+            self._place(number, node)
+        self._wave.enter(number)
+        try:
+            run(self.engine, node.installed, meter.limits, "semi_naive", watch, meter, total)
+        except BaseException:
+            self.engine.clear_all(node.forgotten)
+            raise
+        finally:
+            node.installed.rewind()
+        self._wave.leave(number)
+
+    def _place(self, number: int, node: Node) -> None:
+        """Tell the engine about a node that is reached for the first time."""
+        position = number % len(self.nodes)
+        sides = [side(name) for name in node.influents for side in _SIDES]
+        made = [
+            (side(name), reader)
+            for name in node.choice.predicates
+            for reader in self._readers.get(name, ())
+            if reader != position
+            for side in _SIDES
+        ]
+        station = Station(
+            node.installed.whole,
+            min(MUCH_MIN, LOST_MIN) if node.choice.is_auto else sys.maxsize,
+            tuple(sides),
+            (*node.forgotten, *self._last_read.get(position, ())),
+            tuple(made),
+            node.choice.predicates if node.recomputed else (),
+            node.moves,
+            node.outlasting,
+        )
+        self._wave.place(number, station)
+        self._placed[number] = node
+
+    @property
+    def ran(self) -> list[Node]:
+        """The nodes of the last run."""
+        return [self._placed[number] for number in self._ran if number in self._placed]
 
     @property
     def flows(self) -> dict[tuple[str, str], tuple[int, int]]:
         """How many facts came and went along every arc in the last run."""
-        return {
-            (name, view): sizes
-            for node, flows in self._flowed
-            for name, sizes in zip(node.influents, flows, strict=True)
-            for view in node.choice.predicates
-        }
+        found = {}
+        for number in self._ran:
+            if node := self._placed.get(number):
+                sizes = iter(self._wave.flows(number))
+                for name, flow in zip(node.influents, zip(sizes, sizes, strict=True), strict=True):
+                    found.update({(name, view): flow for view in node.choice.predicates})
+        return found
 
-    def _sizes(self, name: str) -> tuple[int, int]:
-        return self.engine.size(names.plus(name)), self.engine.size(names.minus(name))
-
-    def _recomputing(self, node: Node) -> Node:
+    def _recomputing(self, position: int) -> Node | None:
         """The same component recomputed, installed when it is first needed."""
-        choice = node.choice
+        choice = self.nodes[position].choice
         if choice.is_aggregate or any(name not in self.stored for name in choice.predicates):
-            return node
-        if node not in self._fresh:
+            return None
+        if position not in self._fresh:
             fresh = replace(choice, strategy="recompute", reason="much has changed")
-            self._fresh[node] = self._node(fresh)
-        return self._fresh[node]
+            self._fresh[position] = self._node(fresh)
+        return self._fresh[position]
 
-    def _is_much(self, node: Node, flows: Iterable[tuple[int, int]]) -> bool:
+    def _is_much(self, node: Node) -> bool:
         """Whether so much of what a component reads has changed that starting afresh is cheaper."""
-        changed = sum(map(sum, flows))
+        sides = (side(name) for name in node.influents for side in _SIDES)
+        changed = sum(map(self.engine.size, sides))
         if changed < min(MUCH_MIN, LOST_MIN):
             return False
         held = sum(self.engine.size(name) for name in node.influents if name in self.stored)
@@ -569,29 +634,31 @@ class Propagation:
 
     def changes(self, base: ChangeSet) -> ChangeSet:
         """What the last run found, with the change it began from."""
-        inserted: dict[str, Changed] = dict(base.inserted.items())
-        deleted: dict[str, Changed] = dict(base.deleted.items())
+        inserted, deleted = base.inserted.held.copy(), base.deleted.held.copy()
+        size, copied = self.engine.size, self.engine.copied
         for node in self.ran:
-            for view in node.choice.predicates:
-                if view in self._views:
-                    come, gone = self._sizes(view)
-                    if come:
-                        inserted[view] = self.engine.copied(names.plus(view))
-                    if gone:
-                        deleted[view] = self.engine.copied(names.minus(view))
+            for view, come, gone in node.changed:
+                if size(come):
+                    inserted[view] = copied(come)
+                if size(gone):
+                    deleted[view] = copied(gone)
         return ChangeSet.exact(inserted, deleted)
 
-    def written(self, clock: int) -> Iterator[Written]:
-        """What `apply` will do to stored views, if the engine's clock stands there.
+    def written(self) -> Iterator[Written]:
+        """What `end` will do to stored relations, if it is applied now.
 
         Every row that is added gets the next rank, in the order of `Engine.move`.
         """
-        for node in self.ran:
-            arriving = self._arriving(node.moves, clock)
-            for stored, gone, _ in node.moves:
+        clock = self.engine.clock
+        sources = {number: name for name, number in self._sources.items()}
+        for number in self._ran:
+            node = self._placed.get(number)
+            moves = self._source_moves(sources[number]) if node is None else node.moves
+            arriving = self._arriving(moves, clock)
+            for stored, gone, _ in moves:
                 ranks, rows = arriving[stored]
                 clock += len(rows)
-                if node.recomputed:
+                if node is not None and node.recomputed:
                     yield Written(stored, None, ranks, rows)
                 elif rows or self.engine.size(gone):
                     going = self.engine.ranks(stored, tuple(self.engine.rows(gone)))
@@ -613,23 +680,12 @@ class Propagation:
             rows.append(row)
         return dict(found)
 
-    def apply(self) -> None:
-        """Bring the stored views to their new state.
+    def end(self, is_applied: bool) -> None:
+        """Forget the last run; if it is applied, stored relations have their new state.
 
         What comes is appended in the order of derivation, which keeps ranks well-founded.
         """
-        for node in self.ran:
-            for name in node.choice.predicates if node.recomputed else ():
-                self.engine.clear(name)
-            if node.moves:
-                self.engine.move(node.moves)
-
-    def reset(self) -> None:
-        """Forget the last run."""
-        bound = (side(name) for name in self._bound for side in (names.plus, names.minus))
-        self.engine.clear_all(tuple(bound))
-        for node in self.ran:
-            self.engine.clear_all(node.outlasting)
+        self._wave.end(is_applied)
 
     def drop(self) -> None:
         """Take everything off the engine that was put there for propagation."""
@@ -647,77 +703,73 @@ class Written:
     relation: str
     gone: Sequence[int] | None
     ranks: Sequence[int]
-    rows: Collection[Row]
+    rows: Sequence[Row]
 
 
-@dataclass
-class Outcome:
-    """A run that is complete and not yet applied.
+class Propagated:
+    """A change of base relations, propagated while it is entered, and not yet applied.
 
-    `gone` are the ranks of base facts that have already gone, where changes are made in place.
+        with Propagated(propagation, base, limits, watch) as outcome:
+            change = outcome.changes()
+            outcome.apply()
+
+    What is not applied inside has never happened.
     """
 
-    propagation: Propagation
-    base: ChangeSet
-    statistics: Statistics
-    gone: Mapping[str, list[int]]
-    is_applied: bool = False
+    def __init__(
+        self, propagation: Propagation, base: ChangeSet, limits: Limits, watch: Watch | None
+    ) -> None:
+        self._propagation = propagation
+        self._base = base
+        self._limits = limits
+        self._watch = watch
+        self._is_open = True
+        self._gone: dict[str, list[int]] = {}
+        self.statistics = _NOTHING_DONE
+
+    def __enter__(self) -> Propagated:
+        if self._propagation.model.is_in_place:
+            engine, deleted = self._propagation.engine, self._base.deleted
+            self._gone = {name: engine.ranks(name, deleted[name]) for name in deleted}
+            _write(engine, self._base)
+        try:
+            self.statistics = self._propagation.run(self._base, self._limits, self._watch)
+        except BaseException:
+            self._end(is_applied=False)
+            raise
+        return self
 
     def written(self) -> Iterator[Written]:
         """What `apply` will do to every stored relation, for whoever keeps a copy of them."""
-        engine, clock = self.propagation.engine, self.propagation.engine.clock
-        for each in self.propagation.written(clock):
-            clock += len(each.rows)
-            yield each
-        is_in_place = self.propagation.model.is_in_place
-        deleted, inserted = self.base.deleted, self.base.inserted
-        gone = self.gone if is_in_place else _ranks(engine, self.base)
-        for name in deleted:
-            if name not in inserted:
-                yield Written(name, gone[name], (), ())
-        for name in inserted:
-            rows = inserted[name]
-            ranks: Sequence[int] = range(clock, clock + len(rows))
-            if is_in_place:
-                ranks = engine.ranks(name, rows)
-            else:
-                clock += len(rows)
-            yield Written(name, gone.get(name, ()), ranks, rows)
+        yield from self._propagation.written()
+        if self._propagation.model.is_in_place:  # base relations have changed already
+            deleted, inserted = self._base.deleted, self._base.inserted
+            for name in self._base.relations:
+                rows = tuple(inserted[name])
+                ranks = self._propagation.engine.ranks(name, rows)
+                yield Written(name, self._gone[name] if name in deleted else (), ranks, rows)
 
     def changes(self) -> ChangeSet:
         """The exact change of base relations and views."""
-        return self.propagation.changes(self.base)
+        return self._propagation.changes(self._base)
 
     def apply(self) -> None:
         """Make the new state the stored one."""
-        self.propagation.apply()
-        if not self.propagation.model.is_in_place:
-            _write(self.propagation.engine, self.base)
-        self.is_applied = True
+        self._end(is_applied=True)
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_open:
+            self._end(is_applied=False)
+
+    def _end(self, is_applied: bool) -> None:
+        self._is_open = False
+        self._propagation.end(is_applied)
+        if self._propagation.model.is_in_place and not is_applied:
+            _write(self._propagation.engine, -self._base)
+        self._propagation.engine.settle()
 
 
-@contextmanager
-def propagated(
-    propagation: Propagation, base: ChangeSet, limits: Limits, watch: Watch | None
-) -> Iterator[Outcome]:
-    """Propagate a change of base relations; what is not applied inside has never happened."""
-    engine, is_in_place = propagation.engine, propagation.model.is_in_place
-    gone = _ranks(engine, base) if is_in_place else {}
-    outcome = Outcome(propagation, base, Statistics(), gone)
-    if is_in_place:
-        _write(engine, base)
-    try:
-        outcome.statistics = propagation.run(base, limits, watch)
-        yield outcome
-    finally:
-        propagation.reset()
-        if is_in_place and not outcome.is_applied:
-            _write(engine, -base)
-        engine.settle()
-
-
-def _ranks(engine: Engine, base: ChangeSet) -> dict[str, list[int]]:
-    return {name: engine.ranks(name, base.deleted[name]) for name in base.deleted}
+_NOTHING_DONE = Statistics()
 
 
 def _write(engine: Engine, change: ChangeSet) -> None:

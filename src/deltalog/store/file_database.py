@@ -34,7 +34,7 @@ from deltalog.runtime.evaluation import create, rebuild
 from deltalog.runtime.fixpoint import Statistics, Watch
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model, make_model
-from deltalog.runtime.propagation import Outcome, Propagation
+from deltalog.runtime.propagation import Propagated, Propagation
 from deltalog.runtime.rows import Rows
 from deltalog.source import Source
 from deltalog.store import readers
@@ -148,7 +148,7 @@ class FileDatabase(Database):
     def _ranked(self, table: Table) -> Iterator[list[Row]]:
         """The facts in a table, each with its rank, some at a time."""
         cursor = self._connection.execute(table.select)
-        types = (*table.types, "int")
+        types = ("int", *table.types)
         while chunk := list(islice(cursor, ROWS_AT_ONCE)):
             yield from_cells(chunk, types)
 
@@ -165,7 +165,7 @@ class FileDatabase(Database):
 
     # --- committing
 
-    def _keep(self, outcome: Outcome, change: ChangeSet) -> None:
+    def _keep(self, outcome: Propagated, change: ChangeSet) -> None:
         if self._is_following:
             return
         self._check_writable()
@@ -185,7 +185,7 @@ class FileDatabase(Database):
         if self._grouped is not None:
             self._grouped += 1
 
-    def _write(self, outcome: Outcome, change: ChangeSet) -> None:
+    def _write(self, outcome: Propagated, change: ChangeSet) -> None:
         for each in outcome.written():
             table = self._tables[each.relation]
             if each.gone is None:

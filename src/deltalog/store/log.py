@@ -21,7 +21,7 @@ from typing import Any
 import apsw
 
 from deltalog.language.ast import Column, Row
-from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.changes import Changed, ChangeSet
 from deltalog.store.cells import from_cells, to_cells
 from deltalog.store.schema import PARTS, columns_of
 
@@ -164,7 +164,7 @@ class Log:
         )
 
     def _change(self, version: int, sides: Mapping[str, Any]) -> ChangeSet:
-        found: dict[str, dict[str, frozenset[Row]]] = {"+": {}, "-": {}}
+        found: dict[str, dict[str, Changed]] = {"+": {}, "-": {}}
         for key, rows in sides.items():
             found[key[0]][key[1:]] = frozenset(self._decoded(version, key, rows))
         return ChangeSet.exact(found["+"], found["-"])

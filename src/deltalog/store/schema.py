@@ -83,6 +83,11 @@ class Table:
         return tuple(column.type for column in self.columns)
 
     @cached_property
+    def names(self) -> list[str]:
+        """The names of its columns in SQLite."""
+        return _apart([column.name for column in self.columns], {RANK})
+
+    @cached_property
     def insert(self) -> str:
         marks = ", ".join("?" * (len(self.columns) + 1))
         return f"INSERT INTO {quoted(self.name)} VALUES ({marks})"
@@ -103,18 +108,16 @@ class Table:
 
     @cached_property
     def select(self) -> str:
-        return f"SELECT * FROM {quoted(self.name)} ORDER BY {RANK}"
+        """Every fact, its rank first, lowest first."""
+        wanted = ", ".join([RANK, *map(quoted, self.names)])
+        return f"SELECT {wanted} FROM {quoted(self.name)} ORDER BY {RANK}"
 
     @cached_property
     def create(self) -> str:
         columns = [
             f"{quoted(name)} {AFFINITIES.get(column.type or '', 'TEXT')}"
             f"{'' if column.nullable else ' NOT NULL'}"
-            for name, column in zip(
-                _apart([column.name for column in self.columns], {RANK}),
-                self.columns,
-                strict=True,
-            )
+            for name, column in zip(self.names, self.columns, strict=True)
         ]
         columns.append(f"{RANK} INTEGER PRIMARY KEY")
         return f"CREATE TABLE {quoted(self.name)} ({', '.join(columns)}) STRICT"

@@ -36,7 +36,7 @@ from deltalog.engines.embedded.kernel import (
     SEEN_COUNT,
     SEEN_LOG,
     SEEN_SIZE,
-    STAMPS,
+    STAMP,
     VISIBLE,
     add,
     clear,
@@ -81,7 +81,8 @@ SEQUENCE_HEADER = 3
 DONE, FOUND, STOPPED, PAUSED = 0, 1, 2, 3
 
 ZERO, ONE = np.int64(0), np.int64(1)  # not literals, for which numba would compile once more
-SEEN = np.int64(1 << 62)
+SEEN, GONE = np.int64(1 << 62), np.int64(1 << 61)  # marks on the stamps of suspects
+RANK = ~(SEEN | GONE)
 TICKS = np.int64(0xFFFF)
 
 # The scratch block, in words: a frame per step, then slots, keys, the emitted row, a stack, totals.
@@ -136,14 +137,6 @@ def open_phase(step, frame, keys, slots, marks, phase):
         return
     count = load64(step, KEYS)
     at = step + 8 * HEADER
-    if mode == BY_ROW:
-        for i in range(count):
-            store64(keys, i, value_at(at + 8, slots))
-            at += 24
-        row = find(relation, keys)
-        if start <= row < end:
-            store64(frame, F_ROW, row)
-        return
     state = np.int64(0)
     for i in range(count):
         word = value_at(at + 8, slots)
@@ -169,31 +162,31 @@ def advance(machine, step, frame, keys, slots, rank):
     end = load64(frame, F_END)
     mode = load64(step, MODE)
     index = load64(frame, F_INDEX)
-    stamps = load64(relation, STAMPS)
     is_stored = load64(frame, F_PHASE) == 0
     is_ranked = is_stored and load64(step, IS_RANKED) == 1
     minus = load64(step, MINUS) if is_stored else np.int64(0)
-    if minus != 0 and load64(minus, LIVE) == 0:
-        minus = np.int64(0)
+    if minus != 0 and (is_ranked or load64(minus, LIVE) == 0):
+        minus = np.int64(0)  # what a ranked deletion took is marked
     key_count = load64(step, KEYS)
     bound_at = step + 8 * (HEADER + 3 * key_count)
     while row >= start:
         candidate = row
         if mode == BY_INDEX:
             row = load32(load64(index, NEXT), candidate) - 1
-        elif mode == SCAN:
-            row = candidate - 1
         else:
-            row = np.int64(-1)
+            row = candidate - 1
         if candidate >= end:
             continue
-        stamp = load64(stamps, candidate)
+        words = row_address(relation, candidate)
+        stamp = load64(words, STAMP)
         if stamp < 0:
             continue
-        if is_ranked and (stamp & ~SEEN) >= rank:
-            store64(machine, PASSED_OVER, 1)
-            continue
-        words = row_address(relation, candidate)
+        if is_ranked:
+            if stamp & GONE != 0:
+                continue
+            if stamp & RANK >= rank:
+                store64(machine, PASSED_OVER, 1)
+                continue
         fits = True
         if mode == BY_INDEX:
             for i in range(key_count):
@@ -224,6 +217,46 @@ def has_plus(step):
     """Whether a step has a second phase with something in it."""
     plus = load64(step, PLUS)
     return plus != 0 and load64(plus, LIVE) != 0
+
+
+@compiled
+def is_in_window(step, marks, row, is_plus):
+    """Whether a row found is among those that a match reads."""
+    window = load64(step, WINDOW)
+    if window == ALL:
+        return True
+    if load64(step, IS_OVERLAY) == 1 and not is_plus:
+        return window == OLD
+    mark = load64(marks, VARIANT * load64(step, OCCURRENCE) + 1)
+    return row >= mark if window == NEW else row < mark
+
+
+@compiled
+def is_row_there(machine, step, keys, slots, marks, rank):
+    """A match whose columns all have values is a test."""
+    at = step + 8 * HEADER
+    for i in range(load64(step, KEYS)):
+        store64(keys, i, value_at(at + 8, slots))
+        at += 24
+    stored = load64(step, STORED)
+    row = find(stored, keys)
+    if 0 <= row < load64(stored, VISIBLE) and is_in_window(step, marks, row, False):
+        if load64(step, IS_RANKED) == 1:
+            stamp = load64(row_address(stored, row), STAMP)
+            if stamp & GONE != 0:
+                return False
+            if stamp & RANK < rank:
+                return True
+            store64(machine, PASSED_OVER, 1)
+            return False
+        minus = load64(step, MINUS)
+        if minus == 0 or load64(minus, LIVE) == 0 or find(minus, keys) < 0:
+            return True
+    if not has_plus(step):
+        return False
+    plus = load64(step, PLUS)
+    row = find(plus, keys)
+    return 0 <= row < load64(plus, VISIBLE) and is_in_window(step, marks, row, True)
 
 
 @compiled
@@ -297,7 +330,11 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
         step = code + 8 * load64(first, depth)
         operation = load64(step, 0)
         goes_on = False
-        if operation == MATCH:
+        if operation == MATCH and load64(step, MODE) == BY_ROW:
+            if is_entering:
+                keys = scratch + 8 * (KEYS_AT + KEYS_MAX * depth)
+                goes_on = is_row_there(machine, step, keys, slots, marks, rank)
+        elif operation == MATCH:
             frame = scratch + 8 * FRAME * depth
             keys = scratch + 8 * (KEYS_AT + KEYS_MAX * depth)
             if is_entering:
@@ -518,10 +555,10 @@ def suspect(machine, predicate, words, rank):
     row = find(relation, words)
     if row < 0:
         return
-    stamps = load64(relation, STAMPS)
-    stamp = load64(stamps, row)
-    if stamp > rank and stamp & SEEN == 0:
-        store64(stamps, row, stamp | SEEN)
+    found = row_address(relation, row)
+    stamp = load64(found, STAMP)
+    if stamp & SEEN == 0 and stamp > rank:
+        store64(found, STAMP, stamp | SEEN)
         push(machine, stamp, load64(predicate, PREDICATE), row)
 
 
@@ -567,6 +604,7 @@ def run_deletion(machine, code):
         if is_supported:
             continue
         add(machine, load64(predicate, DELETED), words)
+        store64(words, STAMP, load64(words, STAMP) | GONE)
         if load64(machine, PASSED_OVER) == 1:
             add(machine, load64(predicate, DOUBTFUL), words)
         for i in range(lost):
@@ -578,9 +616,8 @@ def run_deletion(machine, code):
     for i in range(load64(machine, SEEN_COUNT)):
         entry = load64(load64(machine, SEEN_LOG), i)
         relation = load64(code + 8 * load64(predicates, entry >> 32), RELATION)
-        stamps = load64(relation, STAMPS)
-        row = entry & np.int64(0xFFFFFFFF)
-        store64(stamps, row, load64(stamps, row) & ~SEEN)
+        words = row_address(relation, entry & np.int64(0xFFFFFFFF))
+        store64(words, STAMP, load64(words, STAMP) & RANK)
     return status
 
 

@@ -5,7 +5,6 @@ The line of words is Python's and never moves, so its address is the relation's 
 
 from __future__ import annotations
 
-import ctypes
 from array import array
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -94,6 +93,8 @@ class EmbeddedRelation:
     def present(self, rows: Collection[Row]) -> list[bool]:
         if not self.line[kernel.LIVE]:
             return [False] * len(rows)
+        if len(rows) == 1:
+            return [row in self for row in rows]
         words = self.engine.codec.encoded(rows, self.types)
         out = array("q", bytes(8 * len(rows)))
         kernel.find_rows(self.address, words.buffer_info()[0], len(rows), out.buffer_info()[0])
@@ -108,23 +109,11 @@ class EmbeddedRelation:
         first, width = words.buffer_info()[0], 8 * self.arity
         return [int(kernel.rank(self.address, first + n * width)) for n in range(len(rows))]
 
-    def load(self, ranked: Collection[Row]) -> tuple[int, int]:
-        """Append rows, and put their ranks in the place of those they get by being appended.
-
-        Answers how many rows were new, and the last rank.
-        """
-        start, width, number = self.line[kernel.END], self.arity, len(ranked)
-        given = self.engine.codec.encoded(ranked, (*self.types, "int"))
-        stamps = given[width :: width + 1]
-        words = array("q", bytes(8 * width * number))
-        for column in range(width):
-            words[column::width] = given[column :: width + 1]
+    def load(self, ranked: Collection[Row]) -> int:
+        """Append rows that begin with their rank; the clock goes along."""
+        words = self.engine.codec.encoded(ranked, ("int", *self.types))
         machine, address = self.engine.machine_address, words.buffer_info()[0]
-        count = int(kernel.insert_rows(machine, self.address, address, number))
-        if count == number:
-            target = self.line[kernel.STAMPS] + 8 * start
-            ctypes.memmove(target, stamps.buffer_info()[0], 8 * count)
-        return count, stamps[-1] if stamps else -1
+        return int(kernel.load_rows(machine, self.address, address, len(ranked)))
 
     def add(self, row: Row) -> bool:
         return self.insert((row,)) == 1

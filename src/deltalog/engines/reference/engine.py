@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from deltalog.engines.base import Part
 from deltalog.engines.interpreter import DeletionPart, Interpreter, RulesPart
 from deltalog.engines.reference.relation import Clock, Relation
+from deltalog.engines.stepped_wave import SteppedWave
 from deltalog.language.ast import Row
 from deltalog.plan.nodes import RankedDeletion, RulePlan
 
@@ -88,7 +89,7 @@ class ReferenceEngine:
 
     def load(self, relation: str, ranked: Collection[Row]) -> int:
         store, ahead = self.relations[relation], self._clock.now
-        count = sum(store.load(int(rank), tuple(row)) for *row, rank in ranked)  # type: ignore[arg-type]
+        count = sum(store.load(int(rank), tuple(row)) for rank, *row in ranked)  # type: ignore[arg-type]
         self._clock.now = max(self._clock.now, ahead)
         return count
 
@@ -103,6 +104,9 @@ class ReferenceEngine:
         """Nothing is kept that must be given back."""
 
     # --- rounds
+
+    def wave(self, stations: int) -> SteppedWave:
+        return SteppedWave(self, stations)
 
     def sequence(self, parts: Collection[Part], is_soft: bool) -> None:
         return None
