@@ -18,7 +18,7 @@ CHANGES = '{"insert": {"edge": [[3, 1]]}}\n{"delete": {"edge": [[1, 2]]}}\n'
 @pytest.fixture
 def _spoiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Databases whose stored views are not what they should be."""
-    opened = audit.open_files
+    opened = audit.open_given
 
     def spoiled(*arguments: Any) -> Database:
         database = opened(*arguments)
@@ -26,7 +26,7 @@ def _spoiled(monkeypatch: pytest.MonkeyPatch) -> None:
         database.engine.insert("path", [(number, 0) for number in range(30)])
         return database
 
-    monkeypatch.setattr(audit, "open_files", spoiled)
+    monkeypatch.setattr(audit, "open_given", spoiled)
 
 
 def test_all_is_well(invoke: Call) -> None:

@@ -10,25 +10,28 @@ import typer
 from deltalog.cli.applying import Applied, Applying
 from deltalog.cli.change_files import check_changes, read_changes
 from deltalog.cli.change_results import FILE_SUFFIXES, show_changes, write_changes
-from deltalog.cli.opening import Settings, open_files
+from deltalog.cli.opening import Settings, open_given
 from deltalog.cli.options import (
     FACTS_MAX,
     ROUNDS_MAX,
     SECONDS_MAX,
+    Durability,
+    DurabilityName,
     Engine,
     Facts,
     FactsDirectory,
     FactsMax,
     Format,
+    GivenFile,
     Network,
     NetworkForm,
-    ProgramFile,
     Relation,
     RoundsMax,
     SecondsMax,
     Stats,
     Strategies,
     Virtual,
+    Wait,
     strategy_of,
 )
 from deltalog.cli.progress import Progress
@@ -37,13 +40,14 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.runtime.database import DEFAULT_ENGINE
 from deltalog.runtime.limits import Limits
+from deltalog.store.file_database import FileDatabase
 
 EXAMPLE = "deltalog apply graph.dl changes.jsonl --strategy magic --format json"
 ROWS_SHOWN = 50
 
 
 def apply(
-    file: ProgramFile,
+    file: GivenFile,
     changes: Annotated[
         Path,
         typer.Argument(
@@ -94,17 +98,24 @@ def apply(
             "--limit", metavar="ROWS", min=0, help="Show so many rows in each table, 0 for all."
         ),
     ] = ROWS_SHOWN,
+    durability: Durability = DurabilityName.FULL,
+    wait: Wait = 0.0,
     rounds_max: RoundsMax = ROUNDS_MAX,
     facts_max: FactsMax = FACTS_MAX,
     seconds_max: SecondsMax = SECONDS_MAX,
 ) -> None:
-    """Apply transactions and show the exact change of every relation and view."""
+    """Apply transactions and show the exact change of every relation and view.
+
+    To a program they are applied in memory. In a database file they stay.
+    """
     check_changes(changes, file)
     _check_output(output)
     limits = Limits(rounds_max, facts_max, seconds_max)
-    settings = Settings(limits, strategy_of(strategy), engine, not virtual, network)
+    settings = Settings(
+        limits, strategy_of(strategy), engine, not virtual, network, durability, wait
+    )
     progress = Progress()
-    database = open_files(file, facts, facts_dir, settings, progress)
+    database = open_given(file, facts, facts_dir, settings, progress, read_only=what_if)
     applying = Applying(database, progress, what_if, keep_going)
     answers = applying.run(read_changes(changes, database.relations, relation))
     if stats:
@@ -113,6 +124,8 @@ def apply(
         show_changes(answers, format_, limit or None)
     else:
         write_changes(answers, output)
+    if isinstance(database, FileDatabase):
+        database.close()
     raise typer.Exit(applying.code)
 
 

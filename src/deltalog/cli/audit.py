@@ -21,7 +21,7 @@ from deltalog.cli.applying import each_applied
 from deltalog.cli.change_files import check_changes
 from deltalog.cli.change_lines import fact_text
 from deltalog.cli.exit_codes import ExitCode
-from deltalog.cli.opening import Settings, open_files
+from deltalog.cli.opening import Settings, is_database, open_given
 from deltalog.cli.options import (
     FACTS_MAX,
     ROUNDS_MAX,
@@ -31,9 +31,9 @@ from deltalog.cli.options import (
     Facts,
     FactsDirectory,
     FactsMax,
+    GivenFile,
     Network,
     NetworkForm,
-    ProgramFile,
     Relation,
     RoundsMax,
     SecondsMax,
@@ -54,7 +54,7 @@ FACTS_SHOWN = 20
 
 
 def audit(
-    file: ProgramFile,
+    file: GivenFile,
     facts: Facts = None,
     facts_dir: FactsDirectory = None,
     changes: ChangesOption = None,
@@ -87,8 +87,11 @@ def audit(
     settings = Settings(limits, strategy_of(strategy), engine, not virtual, network)
     progress = Progress()
     if changes is not None:
+        if is_database(file):
+            hint = "`deltalog apply` changes a database file"
+            raise typer.BadParameter(hint, param_hint="--changes")
         check_changes(changes, file)
-    database = open_files(file, facts, facts_dir, settings, progress)
+    database = open_given(file, facts, facts_dir, settings, progress)
     if changes is not None:
         number = sum(1 for _ in each_applied(database, changes, relation, progress))
         note(f"{counted(number, 'transaction')} applied")

@@ -34,7 +34,7 @@ MEANINGS = {
     "error; or an audit found a difference",
     ExitCode.USAGE: "the command was not called as it should be",
     ExitCode.LIMIT: "a limit was reached (rounds, facts, seconds, or memory)",
-    ExitCode.FILE: "a file cannot be read or written",
+    ExitCode.FILE: "a file cannot be read or written, or is damaged",
     ExitCode.INTERRUPTED: "interrupted from the keyboard",
 }
 
@@ -45,6 +45,13 @@ _FILE_CODES = {
         catalogue.CANNOT_WRITE,
         catalogue.PROGRAM_NOT_FOUND,
         catalogue.UNKNOWN_FORMAT,
+        catalogue.CANNOT_OPEN,
+        catalogue.NOT_A_DATABASE,
+        catalogue.FILE_DAMAGED,
+        catalogue.FORMAT_TOO_NEW,
+        catalogue.FILE_IN_USE,
+        catalogue.COMMIT_FAILED,
+        catalogue.FILE_EXISTS,
     )
 }
 

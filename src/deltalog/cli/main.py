@@ -12,7 +12,24 @@ import typer
 from typer.core import TyperGroup
 
 from deltalog import __version__
-from deltalog.cli import apply, audit, check, explain, query, repl, run
+from deltalog.cli import (
+    apply,
+    audit,
+    backup,
+    check,
+    compact,
+    create,
+    dump,
+    explain,
+    log,
+    migrate,
+    query,
+    recover,
+    repl,
+    restore,
+    run,
+    verify,
+)
 from deltalog.cli.exit_codes import MEANINGS, exit_codes
 from deltalog.cli.terminal import note
 
@@ -65,6 +82,15 @@ for _module, _command in (
     (audit, audit.audit),
     (explain, explain.explain),
     (repl, repl.repl),
+    (create, create.create),
+    (log, log.log),
+    (migrate, migrate.migrate),
+    (backup, backup.backup),
+    (restore, restore.restore),
+    (dump, dump.dump),
+    (verify, verify.verify),
+    (compact, compact.compact),
+    (recover, recover.recover),
 ):
     app.command(epilog=f"Example: {_module.EXAMPLE}")(_command)
 

@@ -32,6 +32,7 @@ from deltalog.runtime.limits import Limits
 from deltalog.runtime.transaction import Transaction, base_relation
 from deltalog.source import Source
 from deltalog.store.connect import connect
+from deltalog.store.file_database import FileDatabase
 from deltalog.store.files import read_rows
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
@@ -90,6 +91,8 @@ class Settings:
     engine: str = DEFAULT_ENGINE
     materialize: bool = True
     network: str = "bushy"
+    durability: str = "full"
+    wait_seconds: float = 0.0
 
 
 def open_program(
@@ -107,6 +110,81 @@ def open_program(
             limits=settings.limits,
             watch=progress.watch,
         )
+
+
+def is_database(file: Path) -> bool:
+    """Whether a file is a database rather than a program; what it is worth is seen later."""
+    try:
+        with file.open("rb") as opened:
+            return opened.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False
+
+
+_MAGIC = b"SQLite format 3\0"
+
+
+def open_database(
+    file: Path, settings: Settings, progress: Progress, read_only: bool
+) -> FileDatabase:
+    """A database file, as it is."""
+    with progress.phase(f"loading {file}"):
+        return connect(
+            file,
+            engine=settings.engine,
+            strategy=settings.strategy,
+            materialize=settings.materialize,
+            network=settings.network,
+            limits=settings.limits,
+            watch=progress.watch,
+            durability=settings.durability,
+            wait=settings.wait_seconds,
+            read_only=read_only,
+        )
+
+
+def create_database(
+    path: Path, program: Program, settings: Settings, progress: Progress, facts: FactRows
+) -> FileDatabase:
+    """A new database file."""
+    with progress.phase("evaluating"):
+        return connect(
+            path,
+            program=program,
+            engine=settings.engine,
+            strategy=settings.strategy,
+            materialize=settings.materialize,
+            network=settings.network,
+            facts=facts,
+            limits=settings.limits,
+            watch=progress.watch,
+            durability=settings.durability,
+        )
+
+
+def refuse_facts(facts: Iterable[str] | None, facts_dir: Path | None) -> None:
+    """A database file has its own."""
+    if facts or facts_dir:
+        raise typer.BadParameter(
+            "a database file has its own facts; `deltalog apply` changes them",
+            param_hint="--facts" if facts else "--facts-dir",
+        )
+
+
+def open_given(
+    file: Path,
+    facts: Iterable[str] | None,
+    facts_dir: Path | None,
+    settings: Settings,
+    progress: Progress,
+    *,
+    read_only: bool = True,
+) -> Database:
+    """A database file, or a program with files of facts, whichever is named."""
+    if not is_database(file):
+        return open_files(file, facts, facts_dir, settings, progress)
+    refuse_facts(facts, facts_dir)
+    return open_database(file, settings, progress, read_only)
 
 
 def open_files(

@@ -30,6 +30,13 @@ class NetworkForm(StrEnum):
     FLAT = "flat"
 
 
+class DurabilityName(StrEnum):
+    """Whether a commit waits for the disk."""
+
+    FULL = "full"
+    NORMAL = "normal"
+
+
 def one_of(name: str, known: Iterable[str], what: str) -> str:
     """The name if it is known; otherwise the command was not called as it should be."""
     known = tuple(known)
@@ -67,6 +74,33 @@ _EVALUATION = "Limits"
 ProgramFile: TypeAlias = Annotated[
     Path,
     typer.Argument(metavar="FILE", help="The program; `-` reads it from standard input."),
+]
+GivenFile: TypeAlias = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="The program, or a database file; `-` reads a program from standard input.",
+    ),
+]
+DatabaseFile: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="DATABASE", help="A database file.")
+]
+Wait: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        "--wait",
+        metavar="SECONDS",
+        min=0,
+        help="How long to wait for another process that writes to the database.",
+    ),
+]
+Durability: TypeAlias = Annotated[
+    DurabilityName,
+    typer.Option(
+        "--durability",
+        metavar="full|normal",
+        help="Of a database file: whether commits survive a power failure, or only a crash.",
+    ),
 ]
 Facts: TypeAlias = Annotated[
     list[str] | None,

@@ -53,7 +53,8 @@ class Progress:
     def watch(self, rounds: int, facts: int) -> None:
         """Called by the database after every round."""
         if self._is_due():
-            self._say(f"evaluating: {rounds:,} rounds, {facts:,} facts")
+            done = f"evaluating: {rounds:,} rounds," if rounds else "loading:"
+            self._say(f"{done} {facts:,} facts")
 
     def counted(self, rows: Iterable[Row], name: str) -> Iterator[Row]:
         """The same rows, counted while they pass."""

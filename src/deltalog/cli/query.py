@@ -17,9 +17,12 @@ from deltalog.cli.opening import (
     Settings,
     assignments,
     files_in,
+    is_database,
+    open_database,
     open_program,
     read_and_parse,
     read_facts,
+    refuse_facts,
 )
 from deltalog.cli.options import (
     FACTS_MAX,
@@ -31,7 +34,7 @@ from deltalog.cli.options import (
     FactsMax,
     Format,
     FormatOption,
-    ProgramFile,
+    GivenFile,
     RoundsMax,
     SecondsMax,
     Stats,
@@ -50,7 +53,7 @@ EXAMPLE = "deltalog query graph.dl 'path(1, Y)' --facts edge=edges.csv --stats"
 
 
 def query(
-    file: ProgramFile,
+    file: GivenFile,
     queries: Annotated[
         list[str],
         typer.Argument(
@@ -77,14 +80,20 @@ def query(
     """Answer queries, deriving only what they need."""
     progress = Progress()
     loaded = assignments(facts, "--facts")
+    limits = Limits(rounds_max, facts_max, seconds_max)
+    if is_database(file):
+        refuse_facts(facts, facts_dir)
+        settings = Settings(limits, engine=engine)
+        with open_database(file, settings, progress, read_only=True) as kept:
+            asked = _checked(queries, kept.relations)
+            show_results(_answers(kept, asked, stats, progress), format_, limit or None)
+        return
     program = read_and_parse(file, progress)
     relations = check_program(program).relations
     asked = _checked(queries, relations)
     files = (*files_in(facts_dir, relations), *loaded)
     rows = read_facts(program, relations, files, progress)
-    settings = Settings(
-        Limits(rounds_max, facts_max, seconds_max), engine=engine, materialize=False
-    )
+    settings = Settings(limits, engine=engine, materialize=False)
     database = open_program(program, settings, progress, rows)
     show_results(_answers(database, asked, stats, progress), format_, limit or None)
 

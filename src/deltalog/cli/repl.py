@@ -30,7 +30,16 @@ from deltalog.cli.commands import NAMES, CommandUsageError, SessionEnd, run_comm
 from deltalog.cli.exit_codes import ExitCode, exit_code_of
 from deltalog.cli.line_reader import LineReader, line_reader
 from deltalog.cli.messages import report
-from deltalog.cli.opening import Settings, assignments, files_in, read_and_parse, read_facts
+from deltalog.cli.opening import (
+    Settings,
+    assignments,
+    files_in,
+    is_database,
+    open_database,
+    read_and_parse,
+    read_facts,
+    refuse_facts,
+)
 from deltalog.cli.options import (
     FACTS_MAX,
     ROUNDS_MAX,
@@ -62,7 +71,8 @@ LINES_SHOWN = 50
 
 def repl(
     file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="The program to begin with.")
+        Path | None,
+        typer.Argument(metavar="FILE", help="The program to begin with, or a database file."),
     ] = None,
     facts: Facts = None,
     facts_dir: FactsDirectory = None,
@@ -82,15 +92,26 @@ def repl(
     facts_max: FactsMax = FACTS_MAX,
     seconds_max: SecondsMax = SECONDS_MAX,
 ) -> None:
-    """Ask, change and extend a program at a prompt or by a script."""
+    """Ask, change and extend a program at a prompt or by a script.
+
+    What is done to a database file stays.
+    """
     progress = Progress()
+    settings = Settings(Limits(rounds_max, facts_max, seconds_max), strategy_of(strategy), engine)
+    if file is not None and is_database(file):
+        refuse_facts(facts, facts_dir)
+        with open_database(file, settings, progress, read_only=False) as kept:
+            _converse(Session.of(kept, progress), limit)
+        return
     loaded = assignments(facts, "--facts")
     program = Program() if file is None else read_and_parse(file, progress)
     relations = check_program(program).relations
     files = (*files_in(facts_dir, relations), *loaded)
     rows = read_facts(program, relations, files, progress)
-    settings = Settings(Limits(rounds_max, facts_max, seconds_max), strategy_of(strategy), engine)
-    session = Session(program, settings, progress, rows)
+    _converse(Session.new(program, settings, progress, rows), limit)
+
+
+def _converse(session: Session, limit: int | None) -> None:
     reader = line_reader(lambda: session.database.relations)
     if limit is None:
         limit = LINES_SHOWN if reader.is_interactive else 0

@@ -31,6 +31,7 @@ from deltalog.language.printer import print_query
 from deltalog.language.values import plain
 from deltalog.runtime.database import Database
 from deltalog.runtime.rows import Rows
+from deltalog.store.file_database import FileDatabase
 
 GAP = "  "
 CELL_WIDTH_MIN = 8
@@ -54,8 +55,15 @@ def query_result(query: Query, rows: Rows) -> Result:
     return Result("query", text, text, rows.columns, rows)
 
 
-def relation_result(database: Database, name: str) -> Result:
-    rows = database.facts(name)  # an unknown name is reported here
+def facts_at(database: Database, name: str, version: int | None) -> set[Row]:
+    """The facts of a relation now, or at an earlier version of a database file."""
+    if version is None or not isinstance(database, FileDatabase):
+        return database.facts(name)
+    return database.facts(name, version)
+
+
+def relation_result(database: Database, name: str, version: int | None = None) -> Result:
+    rows = facts_at(database, name, version)  # an unknown name is reported here
     columns = database.relations[name].columns
     described = ", ".join(f"{column.name}: {_type(column)}" for column in columns)
     title = f"{name}({described})" if columns else name

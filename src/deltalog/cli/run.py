@@ -14,9 +14,12 @@ from deltalog.cli.opening import (
     Settings,
     assignments,
     files_in,
+    is_database,
+    open_database,
     open_program,
     read_and_parse,
     read_facts,
+    refuse_facts,
 )
 from deltalog.cli.options import (
     FACTS_MAX,
@@ -28,14 +31,14 @@ from deltalog.cli.options import (
     FactsMax,
     Format,
     FormatOption,
-    ProgramFile,
+    GivenFile,
     RoundsMax,
     SecondsMax,
     Strategies,
     strategy_of,
 )
 from deltalog.cli.progress import Progress
-from deltalog.cli.results import Result, query_result, relation_result, show_results
+from deltalog.cli.results import Result, facts_at, query_result, relation_result, show_results
 from deltalog.cli.terminal import counted, note
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
@@ -50,7 +53,7 @@ VIEW_ROWS_SHOWN = 50
 
 
 def run(
-    file: ProgramFile,
+    file: GivenFile,
     facts: Facts = None,
     facts_dir: FactsDirectory = None,
     output: Annotated[
@@ -81,29 +84,62 @@ def run(
             f"relations have {VIEW_ROWS_SHOWN} rows, and everything else has all.",
         ),
     ] = None,
+    as_of: Annotated[
+        int | None,
+        typer.Option(
+            "--as-of",
+            metavar="VERSION",
+            min=0,
+            help="Of a database file: show relations and views as they were at this version.",
+        ),
+    ] = None,
     strategy: Strategies = None,
     engine: Engine = DEFAULT_ENGINE,
     rounds_max: RoundsMax = ROUNDS_MAX,
     facts_max: FactsMax = FACTS_MAX,
     seconds_max: SecondsMax = SECONDS_MAX,
 ) -> None:
-    """Evaluate a program and answer the queries in it.
+    """Evaluate a program, or load a database file, and answer the queries in it.
 
     Without queries every view is shown, unless relations are written with --output.
     """
     progress = Progress()
     loaded, written = assignments(facts, "--facts"), assignments(output, "--output")
+    settings = Settings(Limits(rounds_max, facts_max, seconds_max), strategy_of(strategy), engine)
+    names = [*(show or ()), *(each.relation for each in written)]
+    if is_database(file):
+        refuse_facts(facts, facts_dir)
+        with open_database(file, settings, progress, read_only=True) as kept:
+            _check_names(kept.relations, names)
+            _check_writable(kept.relations, written)
+            _show(kept, show, written, format_, limit, progress, as_of)
+        return
+    if as_of is not None:
+        raise typer.BadParameter("only a database file has earlier versions", param_hint="--as-of")
     program = read_and_parse(file, progress)
     relations = check_program(program).relations
-    _check_names(relations, [*(show or ()), *(each.relation for each in written)])
+    _check_names(relations, names)
     _check_writable(relations, written)
     files = (*files_in(facts_dir, relations), *loaded)
     rows = read_facts(program, relations, files, progress)
-    settings = Settings(Limits(rounds_max, facts_max, seconds_max), strategy_of(strategy), engine)
     database = open_program(program, settings, progress, rows)
-    _write(database, written, progress)
-    names = _shown_names(database, show, bool(written))
-    show_results(_results(database, names, progress), format_, _limit(limit, format_, names))
+    _show(database, show, written, format_, limit, progress, None)
+
+
+def _show(
+    database: Database,
+    show: Sequence[str] | None,
+    written: Sequence[Assignment],
+    format_: Format,
+    limit: int | None,
+    progress: Progress,
+    as_of: int | None,
+) -> None:
+    """Write what is to be written and show the rest."""
+    _write(database, written, progress, as_of)
+    names = _shown_names(database, show, bool(written), as_of is not None)
+    results = _results(database, names, progress, as_of)
+    show_results(results, format_, _limit(limit, format_, names))
 
 
 def _check_names(known: Relations, names: Sequence[str]) -> None:
@@ -133,22 +169,24 @@ def _check_writable(relations: Relations, written: Sequence[Assignment]) -> None
         raise DataError(problems)
 
 
-def _write(database: Database, written: Sequence[Assignment], progress: Progress) -> None:
+def _write(
+    database: Database, written: Sequence[Assignment], progress: Progress, as_of: int | None
+) -> None:
     for each in written:
         with progress.phase(f"writing {each.path}"):
             columns = database.relations[each.relation].columns
-            rows = Rows(columns, database.facts(each.relation))
+            rows = Rows(columns, facts_at(database, each.relation, as_of))
             write_rows(each.path, columns, rows)
         note(f"wrote {counted(len(rows), 'row')} of {each.relation} to {each.path}")
 
 
 def _shown_names(
-    database: Database, show: Sequence[str] | None, is_written: bool
+    database: Database, show: Sequence[str] | None, is_written: bool, is_past: bool
 ) -> Sequence[str] | None:
     """The relations to show, or None when the queries are to be answered."""
     if show:
         return show
-    if database.model.checked.program.queries:
+    if database.model.checked.program.queries and not is_past:
         return None
     views = [name for name, each in database.relations.items() if each.kind == "view"]
     if not views:
@@ -157,12 +195,12 @@ def _shown_names(
 
 
 def _results(
-    database: Database, names: Sequence[str] | None, progress: Progress
+    database: Database, names: Sequence[str] | None, progress: Progress, as_of: int | None
 ) -> Iterator[Result]:
     if names is not None:
         for name in names:
             with progress.phase(f"computing {name}"):
-                result = relation_result(database, name)
+                result = relation_result(database, name, as_of)
             yield result
         return
     for query in database.model.checked.program.queries:

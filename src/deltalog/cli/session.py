@@ -56,14 +56,26 @@ class Excerpt(Source):
 class Session:
     """A database that can be asked, changed and extended."""
 
-    def __init__(
-        self, program: Program, settings: Settings, progress: Progress, facts: FactRows
-    ) -> None:
+    def __init__(self, program: Program, database: Database, progress: Progress) -> None:
+        self.program = program
+        self.database = database
         self.progress = progress
-        self.program, given = _without_base_facts(program)
+
+    @classmethod
+    def new(
+        cls, program: Program, settings: Settings, progress: Progress, facts: FactRows
+    ) -> Session:
+        """One that begins with a program and facts, in memory."""
+        begun, given = _without_base_facts(program)
         for name, rows in facts.items():
             given.setdefault(name, []).extend(rows)
-        self.database: Database = open_program(self.program, settings, progress, given)
+        return cls(begun, open_program(begun, settings, progress, given), progress)
+
+    @classmethod
+    def of(cls, database: Database, progress: Progress) -> Session:
+        """One with a database that is there, and its program."""
+        program = replace(database.model.checked.program, queries=())
+        return cls(program, database, progress)
 
     def execute(self, source: Source) -> Iterator[Answer | ChangeSet]:
         """Carry out the statements of a source, one after the other."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -33,16 +32,14 @@ def backup(connection: apsw.Connection, path: Path, target: Path) -> None:
         connection.execute("VACUUM INTO ?", (str(beside),))
 
 
-def restore(source: Path, target: Path) -> Path | None:
+def restore(connection: apsw.Connection, source: Path, target: Path) -> Path | None:
     """Put a copy of a backup in the place of a database; answers where that was moved to.
 
     Nobody may have the target open. It is moved aside with its write-ahead log, never overwritten.
     """
     with _renamed(target) as beside:
-        try:
-            shutil.copyfile(source, beside)
-        except OSError as error:
-            raise _failed(target, error) from None
+        with reported(source):
+            connection.execute("VACUUM INTO ?", (str(beside),))
         return _move_aside(target) if target.exists() else None
 
 

@@ -1,0 +1,41 @@
+"""`deltalog backup`: one state of a database file, copied while others go on writing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deltalog.cli.options import DatabaseFile
+from deltalog.cli.progress import Progress
+from deltalog.cli.terminal import note
+from deltalog.store.copies import backup as make_backup
+from deltalog.store.log import Log
+from deltalog.store.sqlite import reported
+from deltalog.store.storage import open_to_read
+
+EXAMPLE = "deltalog backup graph.db graph-monday.db"
+
+
+def backup(
+    database: DatabaseFile,
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="The file to be made.")],
+) -> None:
+    """Copy a database file, with its log, as it is at this moment.
+
+    The copy is there as a whole or not at all, and is a database file itself.
+    """
+    storage = open_to_read(database)
+    try:
+        with Progress().phase(f"copying {database}"):
+            make_backup(storage.connection, database, target)
+    finally:
+        storage.close()
+    copy = open_to_read(target)
+    try:
+        with reported(target):
+            version = Log(copy.connection).last
+    finally:
+        copy.close()
+    note(f"{target} is {database} at version {version}")

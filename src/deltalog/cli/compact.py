@@ -1,0 +1,53 @@
+"""`deltalog compact`: less history in a database file."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from deltalog.cli.opening import Settings, open_database
+from deltalog.cli.options import DatabaseFile, Engine, Wait
+from deltalog.cli.progress import Progress
+from deltalog.cli.terminal import counted, note
+from deltalog.runtime.database import DEFAULT_ENGINE
+from deltalog.runtime.limits import Limits
+from deltalog.store.readers import Retention
+
+EXAMPLE = "deltalog compact graph.db --versions 1000"
+
+
+def compact(
+    database: DatabaseFile,
+    versions: Annotated[
+        int | None,
+        typer.Option("--versions", metavar="NUMBER", min=0, help="Keep the last so many commits."),
+    ] = None,
+    days: Annotated[
+        float | None,
+        typer.Option("--days", metavar="NUMBER", min=0, help="Keep the commits of so many days."),
+    ] = None,
+    bytes_max: Annotated[
+        int | None,
+        typer.Option(
+            "--bytes-max",
+            metavar="BYTES",
+            min=0,
+            help="Drop the oldest commits of a larger log, also before a reader has read them.",
+        ),
+    ] = None,
+    engine: Engine = DEFAULT_ENGINE,
+    wait: Wait = 0.0,
+) -> None:
+    """Drop commits from the log that are neither to be kept nor waited for by a reader.
+
+    With both --versions and --days, what either of them keeps is kept.
+    """
+    if versions is None and days is None and bytes_max is None:
+        raise typer.BadParameter("say what to keep: --versions, --days or --bytes-max")
+    retention = Retention(versions, None if days is None else days * 86_400, bytes_max)
+    settings = Settings(Limits(), engine=engine, wait_seconds=wait)
+    with open_database(database, settings, Progress(), read_only=False) as kept:
+        dropped = kept.compact(retention)
+        first, last = kept.first_version, kept.version
+    note(f"{counted(dropped.versions, 'version')} dropped, {first} to {last} are left")

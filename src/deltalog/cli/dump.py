@@ -1,0 +1,47 @@
+"""`deltalog dump`: a database as text, or as a folder, that makes it again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deltalog.cli.opening import Settings, open_given
+from deltalog.cli.options import Engine, GivenFile
+from deltalog.cli.progress import Progress
+from deltalog.cli.terminal import note, write_result
+from deltalog.runtime.database import DEFAULT_ENGINE
+from deltalog.runtime.limits import Limits
+from deltalog.store.dump import dump as dumped
+from deltalog.store.dump import dump_folder
+
+EXAMPLE = "deltalog dump graph.db > graph-dump.dl"
+
+
+def dump(
+    file: GivenFile,
+    directory: Annotated[
+        Path | None,
+        typer.Option(
+            "--directory",
+            metavar="DIRECTORY",
+            help="Write program.dl and a .csv file for each base relation there instead, "
+            "which is quicker to load for many facts.",
+        ),
+    ] = None,
+    engine: Engine = DEFAULT_ENGINE,
+) -> None:
+    """Write the program and all base facts as a program that makes the same database.
+
+    Views follow from the rules, so they are not written; neither are earlier versions.
+    """
+    progress = Progress()
+    settings = Settings(Limits(), engine=engine)
+    database = open_given(file, None, None, settings, progress, read_only=True)
+    if directory is None:
+        for line in dumped(database):
+            write_result(line)
+        return
+    written = dump_folder(database, directory)
+    note(f"wrote {', '.join(str(path) for path in written)}")

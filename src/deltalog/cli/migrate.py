@@ -1,0 +1,62 @@
+"""`deltalog migrate`: another program for a database file, with the exact change shown first."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deltalog.cli.applying import Applied
+from deltalog.cli.change_results import show_changes
+from deltalog.cli.opening import STANDARD_INPUT, Settings, open_database, read_source
+from deltalog.cli.options import DatabaseFile, Engine, Format, FormatOption, Wait
+from deltalog.cli.progress import Progress
+from deltalog.cli.terminal import is_terminal, note
+from deltalog.language.ast import Program
+from deltalog.language.parser import parse
+from deltalog.runtime.database import DEFAULT_ENGINE
+from deltalog.runtime.limits import Limits
+
+EXAMPLE = "deltalog migrate graph.db graph2.dl"
+ROWS_SHOWN = 50
+
+
+def migrate(
+    database: DatabaseFile,
+    file: Annotated[Path, typer.Argument(metavar="PROGRAM", help="The new program.")],
+    what_if: Annotated[
+        bool, typer.Option("--what-if", help="Only show what would change.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask on a terminal.")] = False,
+    format_: FormatOption = Format.TABLE,
+    limit: Annotated[
+        int,
+        typer.Option("--limit", metavar="ROWS", min=0, help="Show so many rows, 0 for all."),
+    ] = ROWS_SHOWN,
+    engine: Engine = DEFAULT_ENGINE,
+    wait: Wait = 0.0,
+) -> None:
+    """Show the exact change of every relation and view, then go over to another program.
+
+    The change is one commit. On a terminal you are asked in between.
+    """
+    progress = Progress()
+    program: Path | Program = file
+    if file == STANDARD_INPUT:
+        program = parse(read_source(file))
+    settings = Settings(Limits(), engine=engine, wait_seconds=wait)
+    with open_database(database, settings, progress, read_only=what_if) as kept:
+        with progress.phase("evaluating"):
+            change = kept.change_program(program, is_committed=False)
+        place = f"{database} with {file}"
+        shown = Applied(1, place, kept.version + 1, change, kept.statistics)
+        show_changes([shown], format_, limit or None)
+        if what_if:
+            return
+        if not yes and is_terminal(sys.stdin) and is_terminal(sys.stdout):
+            typer.confirm("go over to it?", abort=True)
+        with progress.phase("evaluating"):
+            kept.change_program(program)
+        note(f"{database} has the new program from version {kept.version} on")

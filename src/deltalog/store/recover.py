@@ -1,0 +1,22 @@
+"""Going on with a file that has lost commits: what can still be read becomes the database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from deltalog.store.connect import connect
+from deltalog.store.file_database import FileDatabase
+from deltalog.store.readers import Retention
+from deltalog.store.sqlite import reported
+from deltalog.store.storage import open_to_write
+
+
+def recover(path: Path, engine: str) -> FileDatabase:
+    """Accept that commits are missing in the write-ahead log; answers the database without them."""
+    storage = open_to_write(path, "full", 0.0, Retention(), is_loss_accepted=True)
+    try:
+        with reported(path):
+            storage.connection.execute("PRAGMA wal_checkpoint = TRUNCATE").fetchall()
+    finally:
+        storage.close()
+    return connect(path, engine=engine)
