@@ -9,6 +9,7 @@ import typer
 
 from deltalog.checks.program import check_program
 from deltalog.cli.opening import (
+    STANDARD_INPUT,
     Settings,
     assignments,
     create_database,
@@ -74,6 +75,7 @@ def create(
         not virtual,
         durability=durability,
     )
-    with create_database(database, program, settings, progress, rows) as made:
+    given = program if file == STANDARD_INPUT else file  # the text of a file is kept as it is
+    with create_database(database, given, settings, progress, rows) as made:
         held = sum(map(made.engine.size, made.model.stored & made.relations.keys()))
         note(f"{database} holds {counted(held, 'fact')}")

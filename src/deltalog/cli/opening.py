@@ -144,7 +144,7 @@ def open_database(
 
 
 def create_database(
-    path: Path, program: Program, settings: Settings, progress: Progress, facts: FactRows
+    path: Path, program: Path | Program, settings: Settings, progress: Progress, facts: FactRows
 ) -> FileDatabase:
     """A new database file."""
     with progress.phase("evaluating"):

@@ -28,8 +28,8 @@ def backup(connection: apsw.Connection, path: Path, target: Path) -> None:
     """Copy the state that a connection sees, in the smallest form, to a new file."""
     if target.exists():
         raise DataError([catalogue.FILE_EXISTS.at(None, name=target)])
-    with _renamed(target) as beside, reported(path):
-        connection.execute("VACUUM INTO ?", (str(beside),))
+    with _renamed(target) as beside:
+        _copy(connection, path, beside)
 
 
 def restore(connection: apsw.Connection, source: Path, target: Path) -> Path | None:
@@ -38,9 +38,18 @@ def restore(connection: apsw.Connection, source: Path, target: Path) -> Path | N
     Nobody may have the target open. It is moved aside with its write-ahead log, never overwritten.
     """
     with _renamed(target) as beside:
-        with reported(source):
-            connection.execute("VACUUM INTO ?", (str(beside),))
+        _copy(connection, source, beside)
         return _move_aside(target) if target.exists() else None
+
+
+def _copy(connection: apsw.Connection, path: Path, target: Path) -> None:
+    with reported(path):
+        is_query_only = connection.pragma("query_only")
+        connection.pragma("query_only", False)  # which would also protect the copy
+        try:
+            connection.execute("VACUUM INTO ?", (str(target),))
+        finally:
+            connection.pragma("query_only", is_query_only)
 
 
 def _move_aside(target: Path) -> Path:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import apsw
 import apsw.sqlite_extra
@@ -30,18 +31,38 @@ _registering = threading.Lock()
 def opened(path: Path, *, is_writable: bool, is_created: bool = False) -> apsw.Connection:
     """A connection to a database file whose pages have checksums."""
     _register_checksums(path)
-    flags = apsw.SQLITE_OPEN_READWRITE if is_writable else apsw.SQLITE_OPEN_READONLY
-    flags |= apsw.SQLITE_OPEN_CREATE if is_created else 0
     with reported(path):
-        connection = apsw.Connection(str(path), flags, vfs=CHECKSUMS)
+        connection = _connected(path, is_created)
         try:
             connection.set_busy_timeout(BUSY_MILLISECONDS)
             connection.pragma("cache_size", -CACHE_KIBIBYTES)
-            if is_created and not connection.pragma("page_count"):
+            if not is_writable:
+                connection.pragma("query_only", True)
+            elif is_created and not connection.pragma("page_count"):
                 connection.reserve_bytes(reserve=CHECKSUM_BYTES)
         except BaseException:
             connection.close()
             raise
+    return connection
+
+
+def _connected(path: Path, is_created: bool) -> apsw.Connection:
+    """Also a reader may write, if it can: to the shared memory, and to tidy up after a crash."""
+    flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if is_created else 0)
+    connection = apsw.Connection(str(path), flags, vfs=CHECKSUMS)
+    try:
+        connection.pragma("application_id")
+    except (apsw.CantOpenError, apsw.ReadOnlyError):
+        connection.close()
+        beside = path.with_name(f"{path.name}-wal")
+        if is_created or (beside.exists() and beside.stat().st_size):
+            raise
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        name = f"file:{quote(str(path.absolute()))}?immutable=1"  # nobody can write there
+        return apsw.Connection(name, flags, vfs=CHECKSUMS)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

@@ -1,0 +1,588 @@
+"""A database in a file: what its own methods promise, and what happens when the disk does not."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+import deltalog
+from deltalog.runtime.database import ENGINES
+from deltalog.store import copies, readers, schema, storage
+from deltalog.store.verify import verify
+
+GRAPH = """
+    base edge(src: int, dst: int).
+    path(X, Y) :- edge(X, Y).
+    path(X, Y) :- edge(X, Z), path(Z, Y).
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "graph.db"
+
+
+def connect(path: Path, program: str | None = GRAPH, **options: Any) -> deltalog.FileDatabase:
+    return deltalog.connect(path, program=program, engine="reference", **options)
+
+
+def contents(database: deltalog.Database) -> dict[str, set[tuple[object, ...]]]:
+    return {name: database.facts(name) for name in database.relations}
+
+
+# --- what is in the file --------------------------------------------------------------------------
+
+EVERY_TYPE = """
+    base thing(
+        i: int?, f: float?, s: str?, b: bool?, d: date?, t: timestamp?, x: decimal?
+    ).
+    same(I, F, S, B, D, T, X) :- thing(I, F, S, B, D, T, X).
+    flag.
+    up :- flag.
+"""
+ROWS = [
+    (None,) * 7,
+    (
+        2**63 - 1,
+        1e308,
+        "a\0b'\"\n\u00e9\U0001f600",
+        True,
+        date(1, 1, 1),
+        datetime(1, 1, 1),
+        Decimal("12345678901234567890.123456789012345678"),
+    ),
+    (
+        -(2**63) + 1,
+        5e-324,
+        "",
+        False,
+        date(9999, 12, 31),
+        datetime(9999, 12, 31, 23, 59, 59, 999_999),
+        Decimal("-0.000000000000000001"),
+    ),
+    (0, 0.1, "12", True, date(2026, 1, 31), datetime(2026, 1, 31, 12), Decimal("2.5")),
+    (1, 1e22, "1e5", False, None, None, Decimal(100)),
+]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_values_of_every_type_come_back(path: Path, engine: str) -> None:
+    with deltalog.connect(path, program=EVERY_TYPE, engine=engine) as database:
+        database.apply(insert={"thing": ROWS})
+        database.apply(delete={"thing": ROWS[:1]})
+        database.apply(insert={"thing": ROWS[:1]})
+        expected = contents(database)
+    with deltalog.connect(path, engine=engine) as database:
+        assert contents(database) == expected
+        assert [type(value) for row in database.facts("thing") for value in row if value is True]
+        assert database.facts("thing", 0) == set()
+        assert database.facts("same", 2) == set(ROWS[1:])
+        assert database.delta(0, 1).inserted["thing"] == set(ROWS)
+        assert verify(database).is_clean
+
+
+def test_any_sqlite_tool_can_read_it(path: Path) -> None:
+    with connect(path, EVERY_TYPE) as database:
+        database.apply(insert={"thing": ROWS})
+    other = sqlite3.connect(path)
+    assert other.execute("SELECT i, d, t, x, b FROM thing WHERE s = '12'").fetchall() == [
+        (0, "2026-01-31", "2026-01-31 12:00:00", "2.5", 1)
+    ]
+    kinds = other.execute("SELECT name, type FROM pragma_table_info('thing')").fetchall()
+    assert kinds == [
+        ("i", "INTEGER"),
+        ("f", "REAL"),
+        ("s", "TEXT"),
+        ("b", "INTEGER"),
+        ("d", "TEXT"),
+        ("t", "TEXT"),
+        ("x", "TEXT"),
+        ("rank__", "INTEGER"),
+    ]
+    changes = other.execute(
+        "SELECT version, op, relation, row FROM deltalog__changes WHERE relation = 'thing'"
+    ).fetchall()
+    assert {each[:3] for each in changes} == {(1, "+", "thing")}
+    assert len(changes) == len(ROWS)
+    assert other.execute("SELECT text FROM deltalog__programs").fetchall() == [(EVERY_TYPE,)]
+    other.close()
+
+
+def test_what_another_tool_writes_is_noticed(path: Path) -> None:
+    with connect(path) as database:
+        database.apply(insert={"edge": [(1, 2), (2, 3)]})
+    other = sqlite3.connect(path)
+    other.execute("DELETE FROM path WHERE x = 1 AND y = 3")
+    other.commit()
+    other.close()
+    with pytest.raises(deltalog.DataError, match="checksum"):
+        connect(path)
+
+
+def test_names_that_sqlite_would_confuse(path: Path) -> None:
+    program = """
+        base node(aB: int, ab: int, rowid: int, oid: int).
+        base nODE(x: int).
+        base sqlite_master(x: int).
+        view order(select: int).
+        order(X) :- node(X, _, _, _), nODE(X), sqlite_master(X).
+    """
+    with connect(path, program) as database:
+        facts = {"node": [(1, 2, 3, 4)], "nODE": [(1,)], "sqlite_master": [(1,)]}
+        database.apply(insert=facts)
+        expected = contents(database)
+    with connect(path, program) as database:
+        assert contents(database) == expected
+        assert database.apply(delete={"nODE": [(1,)]}).deleted["order"] == {(1,)}
+
+
+def test_only_one_file_is_left(path: Path) -> None:
+    connect(path).close()
+    with connect(path, None) as database, connect(path, None, read_only=True) as reader:
+        database.apply(insert={"edge": [(1, 2)]})
+        reader.refresh()
+    with connect(path, None, read_only=True):
+        pass
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_a_program_with_includes_is_kept_whole(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "base.dl").write_text("base edge(src: int, dst: int).")
+    (tmp_path / "all.dl").write_text('include "base.dl". far(X) :- edge(X, _).')
+    connect(path, str(tmp_path / "all.dl")).close()
+    (tmp_path / "base.dl").unlink()
+    with connect(path, None) as database:
+        assert "far" in database.relations
+    with pytest.raises(deltalog.DeltalogError):
+        connect(path, str(tmp_path / "all.dl"))
+
+
+def test_other_options_next_time(path: Path) -> None:
+    """Views that were virtual are computed and kept; those that become so lose their tables."""
+    with connect(path, materialize=False) as database:
+        database.apply(insert={"edge": [(1, 2), (2, 3)]})
+    with connect(path) as database:
+        assert database.facts("path") == {(1, 2), (2, 3), (1, 3)}
+        assert database.apply(delete={"edge": [(1, 2)]}).deleted["path"] == {(1, 2), (1, 3)}
+        assert verify(database).is_clean
+    with connect(path, strategy="delta", read_only=True) as database:
+        assert database.facts("path") == {(2, 3)}
+    with connect(path, materialize=False) as database:
+        assert schema.read_tables(database._connection).keys() == {"edge"}
+        assert verify(database).is_clean
+
+
+def test_a_load_tells_how_far_it_is(path: Path) -> None:
+    connect(path, facts={"edge": [(n, n) for n in range(1000)]}).close()
+    told: list[tuple[int, int]] = []
+    connect(path, None, watch=lambda rounds, facts: told.append((rounds, facts))).close()
+    assert told[-1] == (0, 2000)
+
+
+# --- one writer, many readers ---------------------------------------------------------------------
+
+
+def test_a_second_writer_waits(path: Path) -> None:
+    database = connect(path)
+    with pytest.raises(deltalog.DataError) as caught:
+        connect(path)
+    assert caught.value.codes == ("E0905",)
+    threading.Timer(0.3, database.close).start()
+    started = time.monotonic()
+    connect(path, wait=10).close()
+    assert 0.2 < time.monotonic() - started < 5
+
+
+def test_a_reader_in_another_process_sees_commits(path: Path) -> None:
+    script = (
+        "import sys, deltalog\n"
+        "db = deltalog.connect(sys.argv[1], read_only=True, engine='reference')\n"
+        "print(sorted(db.facts('path')), flush=True)\n"
+        "for line in sys.stdin:\n"
+        "    print(db.refresh().only('path'), db.version, db.audit(), flush=True)\n"
+    )
+    with connect(path) as database:
+        database.apply(insert={"edge": [(1, 2)]})
+        child = subprocess.Popen(
+            [sys.executable, "-c", script, str(path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stdout.readline() == "[(1, 2)]\n"
+        with database.group():
+            database.apply(insert={"edge": [(2, 3)]})
+            child.stdin.write("\n")
+            child.stdin.flush()
+            assert child.stdout.readline() == "ChangeSet() 1 ()\n"
+        database.apply(delete={"edge": [(1, 2)]})
+        child.stdin.write("\n")
+        child.stdin.close()
+        assert child.stdout.readline() == "ChangeSet(-path(1, 2), +path(2, 3)) 3 ()\n"
+        child.wait(timeout=10)
+        child.stdout.close()
+
+
+def test_a_reader_that_is_far_behind_still_gets_the_exact_change(path: Path) -> None:
+    with connect(path) as database, connect(path, None, read_only=True) as reader:
+        for number in range(20):
+            database.apply(insert={"edge": [(number, number + 1)]})
+        before = contents(reader)
+        database.compact(deltalog.Retention(versions=3))
+        change = reader.refresh()
+        assert contents(reader) == contents(database)
+        assert change.inserted["path"] == database.facts("path") - before["path"]
+
+
+def test_a_reader_cannot_write(path: Path) -> None:
+    connect(path).close()
+    with connect(path, None, read_only=True) as reader:
+        assert reader.what_if(insert={"edge": [(1, 2)]}).inserted["path"] == {(1, 2)}
+        for act in (
+            lambda: reader.apply(insert={"edge": [(1, 2)]}),
+            lambda: reader.change_program(GRAPH + "far(X) :- path(X, _)."),
+            lambda: reader.compact(),
+        ):
+            with pytest.raises(deltalog.DataError) as caught:
+                act()
+            assert caught.value.codes == ("E0907",)
+        assert reader.facts("path") == set()
+
+
+# --- groups ---------------------------------------------------------------------------------------
+
+
+def test_a_group_is_on_disk_at_its_end(path: Path) -> None:
+    with connect(path) as database:
+        with database.group(transactions_max=4):
+            for number in range(6):
+                database.apply(insert={"edge": [(number, number + 1)]})
+            assert (database.version, _version_on_disk(path)) == (6, 4)
+        assert _version_on_disk(path) == 6
+        assert [each.version for each in database.commits()] == [1, 2, 3, 4, 5, 6]
+
+
+def test_what_was_made_in_a_group_stays_when_the_block_fails(path: Path) -> None:
+    with connect(path) as database:
+        with pytest.raises(ZeroDivisionError), database.group():  # noqa: PT012
+            database.apply(insert={"edge": [(1, 2)]})
+            database.apply(insert={"edge": [(1 // 0, 2)]})
+        assert _version_on_disk(path) == database.version == 1
+
+
+def _version_on_disk(path: Path) -> int:
+    with connect(path, None, read_only=True) as reader:
+        return reader.version
+
+
+# --- when the disk does not -----------------------------------------------------------------------
+
+
+def _full(database: deltalog.FileDatabase) -> None:
+    """From now on the file cannot grow."""
+    count = database._connection.pragma("page_count")
+    database._connection.pragma("max_page_count", count)
+
+
+MANY = [(number, -1) for number in range(20_000)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("strategy", ["auto", "differencing"])
+def test_a_full_disk_loses_nothing(path: Path, engine: str, strategy: str) -> None:
+    program = "base edge(src: int, dst: int). node(X) :- edge(X, _)."
+    database = deltalog.connect(path, program=program, engine=engine, strategy=strategy)
+    database.apply(insert={"edge": [(1, 2), (2, 3)]})
+    before = contents(database)
+    _full(database)
+    with pytest.raises(deltalog.DataError, match="the disk is full") as caught:
+        database.apply(insert={"edge": MANY}, delete={"edge": [(1, 2)]})
+    assert caught.value.codes == ("E0906",)
+    assert (contents(database), database.version) == (before, 1)
+    database._connection.pragma("max_page_count", 1_000_000)
+    assert len(database.apply(insert={"edge": MANY}).inserted["edge"]) == len(MANY)
+    assert verify(database).is_clean
+    database.close()
+    with deltalog.connect(path, engine=engine, strategy=strategy) as database:
+        assert verify(database).is_clean
+        assert database.version == 2
+
+
+def test_a_full_disk_undoes_a_group(path: Path) -> None:
+    database = connect(path)
+    database.apply(insert={"edge": [(1, 2)]})
+    before = contents(database)
+    _full(database)
+    with pytest.raises(deltalog.DataError), database.group():  # noqa: PT012
+        database.apply(insert={"edge": [(2, 3)]})
+        database.apply(insert={"edge": MANY})
+    assert _version_on_disk(path) == database.version
+    assert database.version == 1 or database.facts("edge") == {(1, 2), (2, 3)}
+    assert before["edge"] <= database.facts("edge")
+    assert verify(database).is_clean
+    database.close()
+
+
+def test_a_full_disk_stops_a_migration(path: Path) -> None:
+    database = connect(path, facts={"edge": MANY})
+    _full(database)
+    more = GRAPH + "".join(f"copy{n}(X, Y) :- path(X, Y).\n" for n in range(3))
+    with pytest.raises(deltalog.DataError) as caught:
+        database.change_program(more)
+    assert caught.value.codes == ("E0906",)
+    assert (database.version, "copy1" in database.relations) == (0, False)
+    assert database.facts("edge") == set(MANY)
+    assert verify(database).is_clean
+    database._connection.pragma("max_page_count", 1_000_000)
+    database.change_program(more)
+    assert verify(database).is_clean
+    database.close()
+
+
+_WRITES = """
+import resource, signal, sys
+import deltalog
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+db = deltalog.connect(sys.argv[1], engine="reference", durability="normal")
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+acknowledged = db.version
+try:
+    while True:
+        db.apply(insert={"edge": [(db.version + n, -n) for n in range(1000)]})
+        acknowledged = db.version
+except deltalog.DataError as error:
+    print(error.codes[0], acknowledged, db.version, len(db.audit()))
+"""
+
+
+def test_a_write_that_the_system_refuses(path: Path) -> None:
+    """With a limit on the size of files, as on a disk that is really full."""
+    connect(path).close()
+    done = subprocess.run(
+        [sys.executable, "-c", _WRITES, str(path), "1000000"], capture_output=True, text=True
+    )
+    code, acknowledged, version, differences = done.stdout.split()
+    assert (code, acknowledged, differences) == ("E0906", version, "0")
+    with connect(path, None) as database:
+        assert database.version >= int(acknowledged)
+        assert verify(database).is_clean
+
+
+_AS_NOBODY = """
+import os, sys
+import deltalog, deltalog.diagnostics.render
+deltalog.connect(sys.argv[2], program="base a(x: int).", engine="reference").close()
+if os.geteuid() == 0:  # whom permissions do not stop
+    os.setgid(65534)
+    os.setuid(65534)
+try:
+    deltalog.connect(sys.argv[1], engine="reference").apply(insert={"edge": [(5, 6)]})
+except deltalog.DataError as error:
+    print(error)
+with deltalog.connect(sys.argv[1], engine="reference", read_only=True) as db:
+    print(sorted(db.facts("edge")))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="there are no such permissions")
+def test_a_read_only_file(tmp_path: Path) -> None:
+    folder = tmp_path / "fixed"
+    folder.mkdir()
+    path = folder / "graph.db"
+    connect(path, facts={"edge": [(1, 2)]}).close()
+    whole = path.read_bytes()
+    path.chmod(0o444)
+    folder.chmod(0o555)
+    for each in (tmp_path, *tmp_path.parents[:3]):
+        each.chmod(each.stat().st_mode | 0o055)
+    done = subprocess.run(
+        [sys.executable, "-c", _AS_NOBODY, str(path), str(tmp_path / "other.db")],
+        capture_output=True,
+        text=True,
+    )
+    folder.chmod(0o755)
+    assert "cannot open the database" in done.stdout, done.stderr
+    assert done.stdout.endswith("[(1, 2)]\n")
+    assert path.read_bytes() == whole
+
+
+# --- formats --------------------------------------------------------------------------------------
+
+
+def test_an_older_format_is_upgraded_with_a_backup(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connect(path) as database:
+        database.apply(insert={"edge": [(1, 2)]})
+
+    def upgrade(connection: apsw.Connection) -> None:
+        connection.execute("CREATE TABLE deltalog__more (x INTEGER)")
+
+    for module in (storage, copies):
+        monkeypatch.setattr(module, "FORMAT", schema.FORMAT + 1)
+    monkeypatch.setitem(copies.UPGRADES, schema.FORMAT, upgrade)
+    with pytest.raises(deltalog.DataError, match="old format"):
+        connect(path, read_only=True)
+    with connect(path) as database:
+        assert database.facts("path") == {(1, 2)}
+    monkeypatch.undo()
+    with pytest.raises(deltalog.DataError) as caught:
+        connect(path)
+    assert caught.value.codes == ("E0904",)
+    with connect(path.with_name("graph.db.format1")) as kept:
+        assert kept.facts("path") == {(1, 2)}
+
+
+# --- the log and its readers ----------------------------------------------------------------------
+
+
+def test_a_reader_holds_the_log(path: Path) -> None:
+    with connect(path) as database:
+        for number in range(10):
+            database.apply(insert={"edge": [(number, number)]})
+            if number == 3:
+                assert database.register("billing") == 4
+        assert database.register("billing") == 4
+        assert database.compact(deltalog.Retention(versions=0)).overrun == ()
+        assert (database.first_version, database.readers) == (4, {"billing": 4})
+        assert database.delta(4).only("edge").inserted["edge"] == {(n, n) for n in range(4, 10)}
+        database.acknowledge("billing", 8)
+        database.acknowledge("billing", 6)
+        database.compact(deltalog.Retention(versions=0))
+        assert (database.first_version, database.readers) == (8, {"billing": 8})
+        database.unregister("billing")
+        database.compact(deltalog.Retention(versions=0))
+        assert database.first_version == 9
+        assert database.facts("edge", 9) == {(n, n) for n in range(9)}
+        assert verify(database).is_clean
+
+
+def test_a_size_limit_goes_over_the_head_of_a_reader_and_says_so(path: Path) -> None:
+    with connect(path) as database:
+        database.register("slow")
+        for number in range(50):
+            database.apply(insert={"edge": [(number, number)]})
+        database.register("quick")
+        with pytest.warns(deltalog.RetentionWarning, match="`slow` has only read up to 0"):
+            dropped = database.compact(deltalog.Retention(bytes_max=1_000))
+        assert dropped.overrun == ("slow",)
+        assert 20 < database.first_version < 50
+        with pytest.raises(deltalog.DataError) as caught:
+            database.delta(0)
+        assert caught.value.codes == ("E0909",)
+
+
+def test_commits_are_kept_for_a_time(path: Path) -> None:
+    with connect(path) as database:
+        database.apply(insert={"edge": [(1, 2)]})
+        time.sleep(0.05)
+        between = time.monotonic()
+        database.apply(insert={"edge": [(2, 3)]})
+        age = time.monotonic() - between + 0.02
+        database.compact(deltalog.Retention(seconds=3600))
+        assert database.first_version == 0
+        database.compact(deltalog.Retention(seconds=age))
+        assert database.first_version == 1
+        database.compact(deltalog.Retention(versions=1, seconds=0))
+        assert database.first_version == 1
+
+
+def test_retention_works_by_itself(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from deltalog.store import file_database
+
+    monkeypatch.setattr(file_database, "COMMITS_BETWEEN_COMPACTIONS", 10)
+    with connect(path, retention=deltalog.Retention(versions=5)) as database:
+        for number in range(30):
+            database.apply(insert={"edge": [(number, number)]})
+        assert database.first_version == 25
+        with database.group():
+            database.apply(insert={"edge": [(99, 99)]})
+
+
+def test_a_reader_elsewhere_can_acknowledge(path: Path) -> None:
+    with connect(path) as database, connect(path, None, read_only=True) as reader:
+        database.apply(insert={"edge": [(1, 2)]})
+        reader.refresh()
+        assert reader.register("far away") == 1
+        database.apply(insert={"edge": [(2, 3)]})
+        reader.refresh()
+        reader.acknowledge("far away", 2)
+        assert database.readers == {"far away": 2}
+
+
+def test_a_large_commit_has_several_rows(path: Path) -> None:
+    rows = [(number, -number) for number in range(1, 25_001)]
+    with connect(path, "base edge(src: int, dst: int).") as database:
+        database.apply(insert={"edge": rows})
+        database.apply(delete={"edge": rows[:12_000]})
+        parts = database._connection.execute("SELECT version FROM deltalog__log").fetchall()
+        assert [version for (version,) in parts] == [0, 1, 1, 1, 2, 2]
+        (first, second) = database.commits()
+        assert first.change.inserted["edge"] == set(rows)
+        assert second.change.deleted["edge"] == set(rows[:12_000])
+        assert database.facts("edge", 1) == set(rows)
+
+
+def test_half_a_dropped_commit_is_not_offered(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "ROWS_AT_ONCE", 1)
+    with connect(path, "base edge(src: int, dst: int).") as database:
+        database.apply(insert={"edge": [(number, 0) for number in range(25_000)]})
+        database.apply(insert={"edge": [(1, 1)]})
+        dropping = readers._drop(database._connection, 1)
+        for _ in range(2):  # the first row, and one of three of the next commit
+            next(dropping)
+        dropping.close()
+        assert database.first_version == 1
+        assert len(database.facts("edge", 1)) == 25_000
+
+
+# --- copies ---------------------------------------------------------------------------------------
+
+
+def test_a_backup_is_a_database(path: Path) -> None:
+    with connect(path) as database:
+        database.apply(insert={"edge": [(1, 2)]})
+        copy = path.with_name("copy.db")
+        database.backup(copy)
+        with pytest.raises(deltalog.DataError) as caught:
+            database.backup(copy)
+        assert caught.value.codes == ("E0912",)
+        database.apply(insert={"edge": [(2, 3)]})
+    with connect(copy) as other:
+        assert (other.version, other.facts("edge")) == (1, {(1, 2)})
+        assert other.apply(insert={"edge": [(2, 3)]}).inserted["path"] == {(2, 3), (1, 3)}
+        assert verify(other).is_clean
+
+
+def test_vacuum_by_another_tool_keeps_the_order_of_facts(path: Path) -> None:
+    """Ranks are a column, so numbering rows anew does not touch them."""
+    with connect(path) as database:
+        database.apply(insert={"edge": [(n, n + 1) for n in range(5)]})
+        database.apply(delete={"edge": [(0, 1)]}, insert={"edge": [(5, 0)]})
+        before = list(database.engine.ranked("path"))
+        database._connection.execute("VACUUM")
+    with connect(path) as database:
+        assert list(database.engine.ranked("path")) == before
+
+
+def test_closing_twice_and_using_what_is_closed(path: Path) -> None:
+    database = connect(path)
+    database.close()
+    database.close()
+    for act in (lambda: database.facts("path"), lambda: database.query("path(X, Y)")):
+        with pytest.raises(deltalog.DataError) as caught:
+            act()
+        assert caught.value.codes == ("E0911",)
