@@ -16,6 +16,7 @@ from rich.console import Console
 
 from bench.contenders import Gap, get_ready, unknown_names
 from bench.crossover import crossover
+from bench.durability import durability
 from bench.embedded import embedded
 from bench.follows_change import follows_change
 from bench.installing import installing
@@ -29,6 +30,7 @@ PARTS: Mapping[
     str, tuple[str, Callable[[Settings, Progress], Finding]]
 ] = {  # what matters most comes first
     "embedded": ("The embedded engine at full size", embedded),
+    "durability": ("A database in a file", durability),
     "installing": ("Installing and changing rules", installing),
     "single_changes": ("A single change", single_changes),
     "follows_change": ("The cost follows the change", follows_change),

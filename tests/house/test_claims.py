@@ -104,7 +104,8 @@ def test_the_table_of_arguments_is_complete_and_right() -> None:
 
 
 PUBLIC = [deltalog.Database, deltalog.Transaction, deltalog.ChangeSet, deltalog.DeltalogError]
-PAGE_OF = {"Limits": "language.md"}
+OF_FILES = ("FileDatabase", "Retention", "RetentionWarning")
+PAGE_OF = {"Limits": "language.md", **dict.fromkeys(OF_FILES, "durability.md")}
 
 
 def _members(owner: type) -> list[str]:
@@ -112,6 +113,12 @@ def _members(owner: type) -> list[str]:
 
 
 NAMES = [*deltalog.__all__, *(name for owner in PUBLIC for name in _members(owner))]
+
+
+@pytest.mark.parametrize("name", _members(deltalog.FileDatabase))
+def test_everything_about_files_is_documented(name: str) -> None:
+    page = (DOCS / "durability.md").read_text(encoding="utf-8")
+    assert f"db.{name}" in page or name in _members(deltalog.Database)
 
 
 @pytest.mark.parametrize("name", NAMES)

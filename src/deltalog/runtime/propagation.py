@@ -660,9 +660,11 @@ class Propagation:
                 clock += len(rows)
                 if node is not None and node.recomputed:
                     yield Written(stored, None, ranks, rows)
-                elif rows or self.engine.size(gone):
+                elif self.engine.size(gone):
                     going = self.engine.ranks(stored, tuple(self.engine.rows(gone)))
                     yield Written(stored, going, ranks, rows)
+                elif rows:
+                    yield Written(stored, (), ranks, rows)
 
     def _arriving(
         self, moves: tuple[tuple[str, str, str], ...], clock: int
