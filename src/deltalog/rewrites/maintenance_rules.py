@@ -31,8 +31,10 @@ starts below the component, and tells which deletions (R) must look at: see `dou
 
     path__add(X, Y) :- path__doubtful(X, Y), edge__new(X, Z), path__kept(Z, Y).
     path__add(X, Y) :- path__add(Z, Y), edge__new(X, Z), not path__kept(X, Y).
-    path__plus(X, Y) :- path__add(X, Y), not path(X, Y).
+    path__plus(X, Y) :- path__add(X, Y), not path__del(X, Y).
     path__minus(X, Y) :- path__del(X, Y), not path__add(X, Y).
+
+Nothing in `path__add` was kept, so what of it was there before is in `path__del`.
 """
 
 from __future__ import annotations
@@ -74,9 +76,8 @@ def _ranked_rules(rules: tuple[Rule, ...], component: Set[str]) -> Iterator[Rule
     for predicate, arity in _heads(rules).items():
         row = names.row(arity)
         origin = Origin.made_by("maintenance_rules", *(r.origin for r in rules))
-        add, held = Atom(names.returned(predicate), row), Atom(predicate, row)
-        lost = Atom(names.deleted(predicate), row)
-        yield Rule(Atom(names.plus(predicate), row), (add, Negation(held)), origin, leads=True)
+        add, lost = Atom(names.returned(predicate), row), Atom(names.deleted(predicate), row)
+        yield Rule(Atom(names.plus(predicate), row), (add, Negation(lost)), origin, leads=True)
         yield Rule(Atom(names.minus(predicate), row), (lost, Negation(add)), origin, leads=True)
 
 

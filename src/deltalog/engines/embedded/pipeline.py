@@ -171,10 +171,7 @@ def advance(machine, step, frame, keys, slots, rank):
     bound_at = step + 8 * (HEADER + 3 * key_count)
     while row >= start:
         candidate = row
-        if mode == BY_INDEX:
-            row = load32(load64(index, NEXT), candidate) - 1
-        else:
-            row = candidate - 1
+        row = load32(load64(index, NEXT), candidate) - 1 if mode == BY_INDEX else candidate - 1
         if candidate >= end:
             continue
         words = row_address(relation, candidate)
