@@ -26,7 +26,8 @@ class Part(Protocol):
 class Ended(NamedTuple):
     """How far a sequence got: to its end, to a limit, or (neither) to a pause.
 
-    `fruitful` are the rounds that derived something, those before the run included.
+    `fruitful` are the rounds that derived something, those before the run included. A deletion was
+    given up when it turned out to be more work than computing everything anew.
     """
 
     is_done: bool
@@ -35,6 +36,7 @@ class Ended(NamedTuple):
     fruitful: int
     generated: Mapping[str, int]
     growing: tuple[str, ...]
+    is_given_up: bool = False
 
 
 class Sequence(Protocol):
@@ -78,7 +80,10 @@ class Station:
 
 
 class Passed(NamedTuple):
-    """How far a wave got; `asked` is the station that the caller has to run, or -1."""
+    """How far a wave got; `asked` is the station that the caller has to run, or -1.
+
+    If the engine has given that station up, what it made there is still there.
+    """
 
     ended: Ended
     asked: int
@@ -178,8 +183,13 @@ class Engine(Protocol):
     def wave(self, stations: int) -> Wave:
         """A network of so many stations, none of them placed yet."""
 
-    def sequence(self, parts: Collection[Part], is_soft: bool) -> Sequence | None:
-        """The parts as one program that the engine runs by itself; None if it cannot."""
+    def sequence(
+        self, parts: Collection[Part], is_soft: bool, is_impatient: bool
+    ) -> Sequence | None:
+        """The parts as one program that the engine runs by itself; None if it cannot.
+
+        If it is impatient it may give a deletion up (see `Ended`).
+        """
 
     def run_round(self, part: Part) -> dict[str, int]:
         """Fire every rule of the part once; answers the number of new facts per predicate."""

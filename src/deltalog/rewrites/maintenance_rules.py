@@ -31,8 +31,10 @@ starts below the component, and tells which deletions (R) must look at: see `dou
 
     path__add(X, Y) :- path__doubtful(X, Y), edge__new(X, Z), path__kept(Z, Y).
     path__add(X, Y) :- path__add(Z, Y), edge__new(X, Z), not path__kept(X, Y).
-    path__plus(X, Y) :- path__add(X, Y), not path(X, Y).
+    path__plus(X, Y) :- path__add(X, Y), not path__del(X, Y).
     path__minus(X, Y) :- path__del(X, Y), not path__add(X, Y).
+
+Nothing in `path__add` was kept, so what of it was there before is in `path__del`.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
 
-from deltalog.language.ast import Atom, Literal, Negation, Rule
+from deltalog.language.ast import Atom, Literal, Negation, Rule, Variable
+from deltalog.language.walk import names as variable_names
 from deltalog.rewrites import names
 from deltalog.rewrites.propagation_rules import is_injective, propagation_rules
 from deltalog.rewrites.states import Rename, becomes, changing, in_state, unchanged
@@ -74,9 +77,8 @@ def _ranked_rules(rules: tuple[Rule, ...], component: Set[str]) -> Iterator[Rule
     for predicate, arity in _heads(rules).items():
         row = names.row(arity)
         origin = Origin.made_by("maintenance_rules", *(r.origin for r in rules))
-        add, held = Atom(names.returned(predicate), row), Atom(predicate, row)
-        lost = Atom(names.deleted(predicate), row)
-        yield Rule(Atom(names.plus(predicate), row), (add, Negation(held)), origin, leads=True)
+        add, lost = Atom(names.returned(predicate), row), Atom(names.deleted(predicate), row)
+        yield Rule(Atom(names.plus(predicate), row), (add, Negation(lost)), origin, leads=True)
         yield Rule(Atom(names.minus(predicate), row), (lost, Negation(add)), origin, leads=True)
 
 
@@ -86,9 +88,10 @@ def _direct_rules(rules: tuple[Rule, ...], component: Set[str]) -> Iterator[Rule
         for made in propagation_rules(rules):  # a fact has one derivation, which came or went
             yield replace(made, origin=Origin.made_by("maintenance_rules", rules[0].origin))
         return
-    for rule in rules:
+    for number, rule in enumerate(rules, start=1):
         yield from deletion_rules(rule, component)
-        yield from rederivation_rules(rule, component)
+        for made in rederivation_rules(rule, component):
+            yield from _sided(made, number)
         head = Atom(names.plus(rule.head.predicate), rule.head.arguments)
         for made in insertion_rules(rule, component):
             yield replace(made, head=head, body=(*made.body[:-1], Negation(rule.head)))
@@ -97,6 +100,57 @@ def _direct_rules(rules: tuple[Rule, ...], component: Set[str]) -> Iterator[Rule
         lost, red = Atom(names.deleted(predicate), row), Atom(names.rederived(predicate), row)
         origin = Origin.made_by("maintenance_rules", *(r.origin for r in rules))
         yield Rule(Atom(names.minus(predicate), row), (lost, Negation(red)), origin, leads=True)
+
+
+def _sided(rule: Rule, number: int) -> Iterator[Rule]:
+    """(R) with what concerns only some head variables looked for once, not once for every fact.
+
+        can__red(U, D) :- can__del(U, D), in(U, G), grant(G, F), under(D, F).
+        →  can__side1__wanted(U) :- can__del(U, D).
+           can__side1(U, F) :- can__side1__wanted(U), in(U, G), grant(G, F).
+           can__red(U, D) :- can__del(U, D), can__side1(U, F), under(D, F).
+
+    As in `split_joins.py`, `exists` moves inwards; what is wanted is a magic set.
+    """
+    estimate, *body = rule.body
+    side = _side(rule.head, body)
+    if side is None:
+        yield rule
+        return
+    rest = [literal for literal in body if literal not in side]
+    bound = [name for name in variable_names(rule.head) if name in variable_names(*side)]
+    needed = variable_names(rule.head, *rest)
+    kept = [name for name in variable_names(*side) if name in needed]
+    predicate = names.side(rule.head.predicate.removesuffix(names.rederived("")), number)
+    wanted = Atom(names.wanted(predicate), tuple(map(Variable, bound)))
+    found = Atom(predicate, tuple(map(Variable, kept)))
+    yield replace(rule, head=wanted, body=(estimate,))
+    yield replace(rule, head=found, body=(wanted, *side))
+    yield replace(rule, body=(estimate, found, *rest))
+
+
+def _side(head: Atom, body: list[Literal]) -> list[Literal] | None:
+    """Two or more atoms joined by variables that nothing else uses, with some of the head's."""
+    outer = set(variable_names(head))
+    for first in body:
+        own = outer & set(variable_names(first))
+        if not isinstance(first, Atom) or not own or own == outer:
+            continue
+        side: list[Literal] = [first]
+        while more := [x for x in body if x not in side and _joins(x, side, outer, own)]:
+            side.append(more[0])
+        rest = variable_names(head, *(x for x in body if x not in side))
+        is_forgetful = any(name not in rest for name in variable_names(*side))
+        if 1 < len(side) < len(body) and is_forgetful:
+            return side
+    return None
+
+
+def _joins(literal: Literal, side: list[Literal], outer: set[str], own: set[str]) -> bool:
+    """Whether an atom goes on from the atoms of a side, with none of the other head variables."""
+    used = set(variable_names(literal))
+    inner = set(variable_names(*side)) - outer
+    return isinstance(literal, Atom) and bool(used & inner) and used & outer <= own
 
 
 def _within(component: Set[str], inside: Rename, outside: Rename) -> Rename:

@@ -61,16 +61,26 @@ class Installed:
 Stage: TypeAlias = tuple[Rule, ...] | RankedComponent
 
 
+class GivenUpError(Exception):
+    """The engine found that computing everything anew is less work."""
+
+
 def install(
-    engine: Engine, stages: Iterable[Stage], overlays: Overlays = MappingProxyType({})
+    engine: Engine,
+    stages: Iterable[Stage],
+    overlays: Overlays = MappingProxyType({}),
+    is_impatient: bool = False,
 ) -> Installed:
-    """Lower every rule and prepare every part, in this order."""
+    """Lower every rule and prepare every part, in this order.
+
+    If it is impatient, `run` may end in a `GivenUpError`.
+    """
     plans, is_soft = lowered(stages, overlays)
     parts = tuple(
         engine.prepare_deletion(plan) if isinstance(plan, RankedDeletion) else engine.prepare(plan)
         for plan in plans
     )
-    return Installed(parts, is_soft, engine.sequence(parts, is_soft))
+    return Installed(parts, is_soft, engine.sequence(parts, is_soft, is_impatient))
 
 
 def lowered(
@@ -169,6 +179,8 @@ def _run_whole(
     while True:
         ended = sequence.run(*meter.rest)
         tell(ended, meter, watch, statistics)
+        if ended.is_given_up:
+            raise GivenUpError
         if ended.is_done:
             return statistics
 

@@ -39,7 +39,16 @@ from deltalog.rewrites.rederive_on_demand import (
 )
 from deltalog.rewrites.states import Rename, renamed, rule_in_state, unchanged
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.fixpoint import Installed, Stage, Statistics, Watch, install, run, tell
+from deltalog.runtime.fixpoint import (
+    GivenUpError,
+    Installed,
+    Stage,
+    Statistics,
+    Watch,
+    install,
+    run,
+    tell,
+)
 from deltalog.runtime.limits import Limits, Meter
 from deltalog.runtime.model import Model
 from deltalog.runtime.strategies import Choice
@@ -490,7 +499,8 @@ class Propagation:
         if node.is_maintained:
             self._create_changes(choice.predicates, (names.deleted, names.returned))
         self.create(node.relations)
-        return install(self.engine, node.stages, node.program.overlays)
+        is_impatient = choice.is_auto and self._can_recompute(choice)
+        return install(self.engine, node.stages, node.program.overlays, is_impatient)
 
     def local_relations(self, node: Node) -> Relations:
         """The relations that only this node needs, with their columns."""
@@ -525,8 +535,8 @@ class Propagation:
         total, meter = Statistics(), Meter.start(limits)
         try:
             self._bind(base)
-            while (position := self._advance(meter, watch, total)) >= 0:
-                self._run_node(position, meter, watch, total)
+            while (asked := self._advance(meter, watch, total)) is not None:
+                self._run_node(*asked, meter, watch, total)
         finally:
             self._ran = self._wave.ran()
         return total
@@ -539,23 +549,44 @@ class Propagation:
         for name in base.relations:
             self._wave.bind(self._sources[name])
 
-    def _advance(self, meter: Meter, watch: Watch | None, total: Statistics) -> int:
-        """Let the engine go on; answers the node that is left to us, or -1 in the end."""
+    def _advance(
+        self, meter: Meter, watch: Watch | None, total: Statistics
+    ) -> tuple[int, bool] | None:
+        """Let the engine go on; answers the node left to us, and whether it was given up."""
         while True:
             passed = self._wave.run(*meter.rest)
             tell(passed.ended, meter, watch, total)
-            if passed.ended.is_done or passed.asked >= 0:
-                return passed.asked
+            if passed.asked >= 0:
+                return passed.asked, passed.ended.is_given_up
+            if passed.ended.is_done:
+                return None
 
     def _run_node(
-        self, position: int, meter: Meter, watch: Watch | None, total: Statistics
+        self,
+        position: int,
+        is_given_up: bool,
+        meter: Meter,
+        watch: Watch | None,
+        total: Statistics,
     ) -> None:
         """Run a node that the engine does not run by itself, or not before we had a look."""
-        node, number = self.nodes[position], position
-        if node.choice.is_auto and self._is_much(node):
-            fresh = self._recomputing(position)
-            if fresh is not None:
-                node, number = fresh, position + len(self.nodes)
+        node = self.nodes[position]
+        can_recompute = node.choice.is_auto and self._can_recompute(node.choice)
+        if is_given_up:
+            self._forget(node)
+        elif not (can_recompute and self._is_much(node)):
+            try:
+                self._run_placed(position, node, meter, watch, total)
+            except GivenUpError:
+                self._forget(node)
+            else:
+                return
+        fresh = self._recomputing(position)
+        self._run_placed(position + len(self.nodes), fresh, meter, watch, total)
+
+    def _run_placed(
+        self, number: int, node: Node, meter: Meter, watch: Watch | None, total: Statistics
+    ) -> None:
         if number not in self._placed:
             self._place(number, node)
         self._wave.enter(number)
@@ -567,6 +598,11 @@ class Propagation:
         finally:
             node.installed.rewind()
         self._wave.leave(number)
+
+    def _forget(self, node: Node) -> None:
+        """Take back what a node did before it was given up."""
+        self.engine.clear_all((*node.forgotten, *node.outlasting))
+        node.installed.rewind()
 
     def _place(self, number: int, node: Node) -> None:
         """Tell the engine about a node that is reached for the first time."""
@@ -594,8 +630,9 @@ class Propagation:
 
     @property
     def ran(self) -> list[Node]:
-        """The nodes of the last run."""
-        return [self._placed[number] for number in self._ran if number in self._placed]
+        """The nodes of the last run; of one that was given up, what it became."""
+        nodes = [self._placed[number] for number in self._ran if number in self._placed]
+        return list({node.choice.predicates: node for node in nodes}.values())
 
     @property
     def flows(self) -> dict[tuple[str, str], tuple[int, int]]:
@@ -608,12 +645,13 @@ class Propagation:
                     found.update({(name, view): flow for view in node.choice.predicates})
         return found
 
-    def _recomputing(self, position: int) -> Node | None:
+    def _can_recompute(self, choice: Choice) -> bool:
+        return not choice.is_aggregate and self.stored.issuperset(choice.predicates)
+
+    def _recomputing(self, position: int) -> Node:
         """The same component recomputed, installed when it is first needed."""
-        choice = self.nodes[position].choice
-        if choice.is_aggregate or any(name not in self.stored for name in choice.predicates):
-            return None
         if position not in self._fresh:
+            choice = self.nodes[position].choice
             fresh = replace(choice, strategy="recompute", reason="much has changed")
             self._fresh[position] = self._node(fresh)
         return self._fresh[position]

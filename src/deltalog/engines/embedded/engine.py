@@ -82,12 +82,16 @@ class EmbeddedSequence:
     """Parts that the kernels run to their fixpoint by themselves."""
 
     def __init__(
-        self, engine: EmbeddedEngine, parts: Sequence[EmbeddedPart | EmbeddedDeletion], soft: bool
+        self,
+        engine: EmbeddedEngine,
+        parts: Sequence[EmbeddedPart | EmbeddedDeletion],
+        is_soft: bool,
+        is_impatient: bool,
     ) -> None:
         self.engine = engine
         self.parts = parts
         addresses = [part.address for part in parts]
-        self.code = array("q", [len(parts), int(soft), 0, *addresses])
+        self.code = array("q", [len(parts), int(is_soft), 0, int(is_impatient), *addresses])
         self.address = self.code.buffer_info()[0]
         heads = dict.fromkeys(head for part in parts for head in part.heads)
         self.heads = [(name, engine.relations[name].line) for name in heads]
@@ -161,7 +165,7 @@ class EmbeddedWave:
                 if ran in self.sequences:
                     self.sequences[ran].count(generated)
         ended = engine.ended(status, generated, self.sequences.get(number))
-        return Passed(ended, number if status == wave.ASKED else -1)
+        return Passed(ended, number if status in (wave.ASKED, pipeline.GIVEN_UP) else -1)
 
     def _log(self, start: int) -> array[int]:
         log = wave.WAVE_HEADER + 2 * self.stations
@@ -318,6 +322,7 @@ class EmbeddedEngine:
             self.machine[kernel.FRUITFUL],
             generated,
             last.growing if is_stopped and last is not None else (),
+            status == pipeline.GIVEN_UP,
         )
 
     def publish_texts(self) -> None:
@@ -352,9 +357,13 @@ class EmbeddedEngine:
     def wave(self, stations: int) -> EmbeddedWave:
         return EmbeddedWave(self, stations)
 
-    def sequence(self, parts: Collection[Part], is_soft: bool) -> EmbeddedSequence | None:
+    def sequence(
+        self, parts: Collection[Part], is_soft: bool, is_impatient: bool
+    ) -> EmbeddedSequence | None:
         known = [p for p in parts if isinstance(p, EmbeddedPart | EmbeddedDeletion) and p.is_native]
-        return EmbeddedSequence(self, known, is_soft) if len(known) == len(parts) else None
+        if len(known) < len(parts):
+            return None
+        return EmbeddedSequence(self, known, is_soft, is_impatient)
 
     def run_round(self, part: Part) -> dict[str, int]:
         """One round; used where some part of a sequence needs the interpreter."""

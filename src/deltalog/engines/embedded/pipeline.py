@@ -23,6 +23,7 @@ from deltalog.engines.embedded.kernel import (
     LAST,
     LIVE,
     MADE,
+    MAY_GIVE_UP,
     NEXT,
     NULL,
     PASSED_OVER,
@@ -37,6 +38,7 @@ from deltalog.engines.embedded.kernel import (
     SEEN_LOG,
     SEEN_SIZE,
     STAMP,
+    STEPS,
     VISIBLE,
     add,
     clear,
@@ -75,10 +77,14 @@ PREDICATE_BYTES = 56
 COUNT, SUM, MIN, MAX, AVG = range(5)
 TOTAL = 3
 # A sequence of parts.
-PARTS, IS_SOFT, CURRENT = 0, 1, 2
-SEQUENCE_HEADER = 3
+PARTS, IS_SOFT, CURRENT, IS_IMPATIENT = 0, 1, 2, 3
+SEQUENCE_HEADER = 4
 # How a run ended.
-DONE, FOUND, STOPPED, PAUSED = 0, 1, 2, 3
+DONE, FOUND, STOPPED, PAUSED, GIVEN_UP = 0, 1, 2, 3, 4
+
+STEPS_MIN, STEPS_PER_FACT = 50_000, 8
+"""A deletion that takes more steps for each fact of its component is given up, if it may be: to
+compute the component anew costs about that."""
 
 ZERO, ONE = np.int64(0), np.int64(1)  # not literals, for which numba would compile once more
 SEEN, GONE = np.int64(1 << 62), np.int64(1 << 61)  # marks on the stamps of suspects
@@ -171,10 +177,7 @@ def advance(machine, step, frame, keys, slots, rank):
     bound_at = step + 8 * (HEADER + 3 * key_count)
     while row >= start:
         candidate = row
-        if mode == BY_INDEX:
-            row = load32(load64(index, NEXT), candidate) - 1
-        else:
-            row = candidate - 1
+        row = load32(load64(index, NEXT), candidate) - 1 if mode == BY_INDEX else candidate - 1
         if candidate >= end:
             continue
         words = row_address(relation, candidate)
@@ -316,6 +319,7 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
             if mode == INTO:
                 add(machine, target, emitted)
             elif mode == FIRST:
+                store64(machine, STEPS, load64(machine, STEPS) + ticks)
                 return FOUND
             elif mode == SUSPECT:
                 suspect(machine, target, emitted, rank)
@@ -334,6 +338,7 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
             if is_entering:
                 keys = scratch + 8 * (KEYS_AT + KEYS_MAX * depth)
                 goes_on = is_row_there(machine, step, keys, slots, marks, rank)
+                ticks += 1
         elif operation == MATCH:
             frame = scratch + 8 * FRAME * depth
             keys = scratch + 8 * (KEYS_AT + KEYS_MAX * depth)
@@ -367,6 +372,7 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
         else:
             depth -= 1
             is_entering = False
+    store64(machine, STEPS, load64(machine, STEPS) + ticks)
     return DONE
 
 
@@ -563,6 +569,18 @@ def suspect(machine, predicate, words, rank):
 
 
 @compiled
+def steps_allowed(machine, code, count):
+    """How many steps a deletion may take before it is given up."""
+    if load64(machine, MAY_GIVE_UP) == 0:
+        return np.int64(1 << 62)
+    facts = np.int64(0)
+    for number in range(count):
+        predicate = code + 8 * load64(code, 3 + number)
+        facts += load64(load64(predicate, RELATION), LIVE)
+    return max(np.int64(STEPS_MIN), STEPS_PER_FACT * facts)
+
+
+@compiled
 def run_deletion(machine, code):
     """Examine suspects in order of rank; those without support are deleted."""
     if load64(code, 2) != 0:
@@ -572,6 +590,7 @@ def run_deletion(machine, code):
     predicates = code + 24
     store64(machine, QUEUED, 0)
     store64(machine, SEEN_COUNT, 0)
+    steps_max = load64(machine, STEPS) + steps_allowed(machine, code, count)
     slots = load64(machine, SCRATCH) + 8 * SLOTS_AT
     for number in range(count):
         predicate = code + 8 * load64(predicates, number)
@@ -589,6 +608,9 @@ def run_deletion(machine, code):
         examined += 1
         if examined & 0xFFF == 0 and nanoseconds() > load64(machine, DEADLINE):
             status = np.int64(STOPPED)
+            break
+        if load64(machine, STEPS) > steps_max:
+            status = np.int64(GIVEN_UP)
             break
         lost, support = load64(predicate, LOST), load64(predicate, SUPPORT)
         at = predicate + PREDICATE_BYTES
@@ -679,6 +701,7 @@ def run_sequence(machine, sequence):
     """
     parts = load64(sequence, PARTS)
     number = load64(sequence, CURRENT)
+    store64(machine, MAY_GIVE_UP, load64(sequence, IS_IMPATIENT))
     while number < parts:
         code = load64(sequence, SEQUENCE_HEADER + number)
         status, new = run_round(machine, code)
@@ -688,6 +711,8 @@ def run_sequence(machine, sequence):
         elif load64(sequence, IS_SOFT) == 1:
             number = np.int64(0)
         store64(sequence, CURRENT, number)
+        if status == GIVEN_UP:
+            return GIVEN_UP
         if status == STOPPED or load64(machine, FACTS) > load64(machine, FACTS_MAX):
             return STOPPED
         if new > 0:

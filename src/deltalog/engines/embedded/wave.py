@@ -16,9 +16,9 @@ import numpy as np
 
 from deltalog.engines.embedded.kernel import LIVE, clear, move
 from deltalog.engines.embedded.memory import compiled, load64, store64
-from deltalog.engines.embedded.pipeline import DONE, rewind, run_sequence
+from deltalog.engines.embedded.pipeline import DONE, GIVEN_UP, rewind, run_sequence
 
-ASKED = 4
+ASKED = 5
 DUE, BEGUN = 1, 2
 # A wave.
 STATIONS, RAN = 0, 1
@@ -94,9 +94,10 @@ def run_wave(machine, wave):
             enter(wave, number)
             store64(due, number, BEGUN)
         status = run_sequence(machine, load64(station, SEQUENCE))
+        if status in (DONE, GIVEN_UP):
+            store64(due, number, 0)
         if status != DONE:
             return status, np.int64(number)
-        store64(due, number, 0)
         leave(wave, station)
     return DONE, np.int64(-1)
 

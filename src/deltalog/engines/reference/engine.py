@@ -108,7 +108,7 @@ class ReferenceEngine:
     def wave(self, stations: int) -> SteppedWave:
         return SteppedWave(self, stations)
 
-    def sequence(self, parts: Collection[Part], is_soft: bool) -> None:
+    def sequence(self, parts: Collection[Part], is_soft: bool, is_impatient: bool) -> None:
         return None
 
     def watch(self, checkpoint: Callable[[], None] | None) -> None:
