@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
+from typing import NamedTuple
 
 from deltalog.analysis.columns import Relation, Relations, generated_relations, undeclared_view
 from deltalog.analysis.stratification import Stratification, stratification
@@ -445,6 +446,7 @@ class Propagation:
         """Base relations as stations behind the nodes: there a transaction binds its changes."""
         base = [name for name in self.relations if self.relations[name].kind == "base"]
         numbers = {name: 2 * len(self.nodes) + i for i, name in enumerate(base)}
+        self._source_names = {number: name for name, number in numbers.items()}
         self._wave = self.engine.wave(2 * len(self.nodes) + len(base))
         self._placed: dict[int, Node] = {}
         self._ran: tuple[int, ...] = ()
@@ -452,13 +454,9 @@ class Propagation:
             sides = names.plus(name), names.minus(name)
             readers = self._readers.get(name, ())
             made = tuple((side, reader) for side in sides for reader in readers)
-            moves = self._source_moves(name)
+            moves = () if self.model.is_in_place else ((name, sides[1], sides[0]),)
             self._wave.place(number, Station(made=made, moves=moves, outlasting=sides))
         return numbers
-
-    def _source_moves(self, name: str) -> tuple[tuple[str, str, str], ...]:
-        """How a base relation is brought up, if it is not changed in place."""
-        return () if self.model.is_in_place else ((name, names.minus(name), names.plus(name)),)
 
     def _node(self, choice: Choice) -> Node:
         return Node(choice, tuple(sorted(_read_by(choice.rules) - choice.members)), self)
@@ -682,27 +680,37 @@ class Propagation:
                     deleted[view] = copied(gone)
         return ChangeSet.exact(inserted, deleted)
 
-    def written(self) -> Iterator[Written]:
+    def written(self, base: ChangeSet) -> Iterator[Written]:
         """What `end` will do to stored relations, if it is applied now.
 
         Every row that is added gets the next rank, in the order of `Engine.move`.
         """
         clock = self.engine.clock
-        sources = {number: name for name, number in self._sources.items()}
         for number in self._ran:
-            node = self._placed.get(number)
-            moves = self._source_moves(sources[number]) if node is None else node.moves
-            arriving = self._arriving(moves, clock)
-            for stored, gone, _ in moves:
+            if number not in self._placed:  # a base relation
+                if not self.model.is_in_place:
+                    bound = self._bound(self._source_names[number], base, clock)
+                    clock += len(bound.rows)
+                    yield bound
+                continue
+            node = self._placed[number]
+            arriving = self._arriving(node.moves, clock)
+            for stored, gone, _ in node.moves:
                 ranks, rows = arriving[stored]
                 clock += len(rows)
-                if node is not None and node.recomputed:
+                if node.recomputed:
                     yield Written(stored, None, ranks, rows)
                 elif self.engine.size(gone):
                     going = self.engine.ranks(stored, tuple(self.engine.rows(gone)))
                     yield Written(stored, going, ranks, rows)
                 elif rows:
                     yield Written(stored, (), ranks, rows)
+
+    def _bound(self, name: str, base: ChangeSet, clock: int) -> Written:
+        """What becomes of a base relation: rows come in the order in which they were bound."""
+        rows, gone = tuple(base.inserted[name]), base.deleted[name]
+        going = self.engine.ranks(name, gone) if gone else ()
+        return Written(name, going, range(clock, clock + len(rows)), rows)
 
     def _arriving(
         self, moves: tuple[tuple[str, str, str], ...], clock: int
@@ -733,8 +741,7 @@ class Propagation:
             self.engine.drop(name)
 
 
-@dataclass(frozen=True)
-class Written:
+class Written(NamedTuple):
     """What a commit does to one stored relation.
 
     The ranks of rows that go (None if all of them do), and the rows that come with their ranks.
@@ -781,7 +788,7 @@ class Propagated:
 
     def written(self) -> Iterator[Written]:
         """What `apply` will do to every stored relation, for whoever keeps a copy of them."""
-        yield from self._propagation.written()
+        yield from self._propagation.written(self._base)
         if self._propagation.model.is_in_place:  # base relations have changed already
             deleted, inserted = self._base.deleted, self._base.inserted
             for name in self._base.relations:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from operator import methodcaller
 from typing import Any
 
@@ -38,29 +39,43 @@ _FROM_CELL: dict[str, Callable[[Any], Any]] = {
     "float": float,  # in JSON, 1e22 written by another tool may come without its point
 }
 
-Types = Sequence[str | None]
+Types = tuple[str | None, ...]
+Converters = tuple[Callable[[Any], Any] | None, ...]
 
 
 def to_cells(rows: Iterable[Row], types: Types) -> list[Sequence[Any]]:
     """The rows as SQLite and JSON take them."""
-    return _converted(rows, types, _TO_CELL)
+    return _converted(rows, _to_cell(types))
 
 
 def from_cells(rows: Iterable[tuple[Any, ...]], types: Types) -> list[Row]:
     """The rows as they were."""
-    return _converted(rows, types, _FROM_CELL)  # type: ignore[return-value]
+    return _converted(rows, _from_cell(types))  # type: ignore[return-value]
 
 
-def _converted(
-    rows: Iterable[Sequence[Any]], types: Types, converters: dict[str, Callable[[Any], Any]]
-) -> list[Sequence[Any]]:
-    wanted = [converters.get(type_ or "") for type_ in types]
-    if not any(wanted):
+@lru_cache(maxsize=4096)
+def _to_cell(types: Types) -> Converters:
+    return _needed(_TO_CELL, types)
+
+
+@lru_cache(maxsize=4096)
+def _from_cell(types: Types) -> Converters:
+    return _needed(_FROM_CELL, types)
+
+
+def _needed(converters: dict[str, Callable[[Any], Any]], types: Types) -> Converters:
+    """Nothing at all, if all values are what they should be."""
+    found = tuple(converters.get(type_ or "") for type_ in types)
+    return found if any(found) else ()
+
+
+def _converted(rows: Iterable[Sequence[Any]], converters: Converters) -> list[Sequence[Any]]:
+    if not converters:
         return rows if isinstance(rows, list) else list(rows)
     return [
         tuple(
             cell if convert is None or cell is None else convert(cell)
-            for convert, cell in zip(wanted, row, strict=True)
+            for convert, cell in zip(converters, row, strict=True)
         )
         for row in rows
     ]

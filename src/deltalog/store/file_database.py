@@ -168,7 +168,6 @@ class FileDatabase(Database):
     def _keep(self, outcome: Propagated, change: ChangeSet) -> None:
         if self._is_following:
             return
-        self._check_writable()
         connection = self._connection
         opening, ending, undoing = _GROUPED if self._grouped is not None else _ALONE
         try:
@@ -209,10 +208,10 @@ class FileDatabase(Database):
 
     @property
     def _columns(self) -> Columns:
-        """The columns of every relation of the program that counts."""
+        """The columns of every relation of the program that counts, as the log wants them."""
         if self._columns_of is not self.model:
             self._columns_of = self.model
-            self._known_columns = {name: each.columns for name, each in self.relations.items()}
+            self._known_columns = {name: each.types for name, each in self.relations.items()}
         return self._known_columns
 
     @contextmanager

@@ -15,15 +15,16 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
+from time import time_ns
 from typing import Any
 
 import apsw
 
-from deltalog.language.ast import Column, Row
+from deltalog.language.ast import Row
 from deltalog.runtime.changes import Changed, ChangeSet
-from deltalog.store.cells import from_cells, to_cells
-from deltalog.store.schema import PARTS, columns_of
+from deltalog.store.cells import Types, from_cells, to_cells
+from deltalog.store.schema import PARTS, types_of
 
 ROWS_EACH = 10_000
 """Facts in one row of the log."""
@@ -31,7 +32,8 @@ _APPEND = "INSERT INTO deltalog__log (number, time, kind, changes) VALUES (?, ?,
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 CREATED, TRANSACTION, PROGRAM = "created", "transaction", "program"
 
-Columns = Mapping[str, tuple[Column, ...]]
+Columns = Mapping[str, Types]
+"""The types of the columns of every relation."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,14 @@ class Commit:
 
 
 def now() -> str:
-    return datetime.now(UTC).replace(tzinfo=None).isoformat(" ")
+    """The time in UTC, as timestamps are written; a second is put into words only once."""
+    second, rest = divmod(time_ns() // 1_000, 1_000_000)
+    return f"{_second(second)}.{rest:06}"
+
+
+@lru_cache(maxsize=1)
+def _second(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 class Log:
@@ -60,10 +69,14 @@ class Log:
         self, version: int, kind: str, change: ChangeSet, before: Columns, after: Columns
     ) -> None:
         """Write a commit; facts that go have the columns of before, those that come of after."""
-        time: str | None = now()
-        for part, sides in enumerate(_parts(change, before, after)):
-            self._connection.execute(_APPEND, ((version << PARTS) + part, time, kind, _json(sides)))
-            time = None
+        number, time = version << PARTS, now()
+        if len(change) <= ROWS_EACH:
+            sides = _sides(change, before, after)
+            self._connection.execute(_APPEND, (number, time, kind, _json(sides)))
+            return
+        for part, sides in enumerate(_parts(_sides(change, before, after))):
+            said = None if part else time
+            self._connection.execute(_APPEND, (number + part, said, kind, _json(sides)))
 
     def append_program(self, version: int, text: str, relations: str) -> None:
         self._connection.execute(
@@ -150,7 +163,7 @@ class Log:
             "SELECT version, relations FROM deltalog__programs ORDER BY version"
         )
         return [
-            (int(version), {name: columns_of(each) for name, each in _loaded(text).items()})
+            (int(version), {name: types_of(each) for name, each in _loaded(text).items()})
             for version, text in found
         ]
 
@@ -170,8 +183,8 @@ class Log:
         return ChangeSet.exact(found["+"], found["-"])
 
     def _decoded(self, version: int, key: str, rows: Any) -> list[Row]:
-        columns = self.columns_at(version if key[0] == "+" else version - 1)[key[1:]]
-        return from_cells(map(tuple, rows), [column.type for column in columns])
+        types = self.columns_at(version if key[0] == "+" else version - 1)[key[1:]]
+        return from_cells(map(tuple, rows), types)
 
     def _one(self, statement: str) -> int:
         return int(self._connection.execute(statement).get)
@@ -184,18 +197,21 @@ def _loaded(text: str) -> Any:
         raise apsw.CorruptError("a row of its change log is not JSON") from None
 
 
-def _parts(change: ChangeSet, before: Columns, after: Columns) -> Iterator[dict[str, list[Any]]]:
-    """The sides of a change, cut into pieces that are not too large; one at least."""
-    sides: dict[str, list[Any]] = {}
-    held = 0
-    for sign, facts, columns in (("-", change.deleted, before), ("+", change.inserted, after)):
-        for name in facts:
-            cells = to_cells(facts[name], [column.type for column in columns[name]])
-            for start in range(0, len(cells), ROWS_EACH):
-                piece = cells[start : start + ROWS_EACH]
-                if held and held + len(piece) > ROWS_EACH:
-                    yield sides
-                    sides, held = {}, 0
-                sides[f"{sign}{name}"] = piece
-                held += len(piece)
-    yield sides
+def _sides(change: ChangeSet, before: Columns, after: Columns) -> dict[str, list[Any]]:
+    sides = {f"-{name}": to_cells(change.deleted[name], before[name]) for name in change.deleted}
+    for name in change.inserted:
+        sides[f"+{name}"] = to_cells(change.inserted[name], after[name])
+    return sides
+
+
+def _parts(sides: dict[str, list[Any]]) -> Iterator[dict[str, list[Any]]]:
+    """The sides of a change, cut into pieces that are not too large."""
+    held: dict[str, list[Any]] = {}
+    for key, cells in sides.items():
+        for start in range(0, len(cells), ROWS_EACH):
+            piece = cells[start : start + ROWS_EACH]
+            if held and sum(map(len, held.values())) + len(piece) > ROWS_EACH:
+                yield held
+                held = {}
+            held[key] = piece
+    yield held

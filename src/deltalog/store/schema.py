@@ -160,6 +160,10 @@ def columns_of(found: Iterable[Iterable[object]]) -> tuple[Column, ...]:
     return tuple(Column(*each) for each in found)  # type: ignore[arg-type]
 
 
+def types_of(found: Iterable[Iterable[object]]) -> tuple[str | None, ...]:
+    return tuple(column.type for column in columns_of(found))
+
+
 def read_tables(connection: apsw.Connection) -> dict[str, Table]:
     """The tables of the stored relations, as the file says."""
     found = connection.execute("SELECT name, kind, stored_in, columns FROM deltalog__relations")
