@@ -8,13 +8,14 @@ or what was damaged is of no use, and everything is as it was.
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from effort import IS_FUZZ
-from test_crashes import Workers
 
 import deltalog
 from deltalog.diagnostics import catalogue
@@ -99,11 +100,27 @@ def test_a_closed_file(tmp_path: Path) -> None:
     check({"": path.read_bytes()}, "", tmp_path, truth, DAMAGES)
 
 
-@pytest.mark.parametrize("suffix", ["-wal"])
-def test_the_file_of_a_process_that_was_killed(tmp_path: Path, suffix: str) -> None:
+WRITER = """
+import sys, time, deltalog
+db = deltalog.connect(sys.argv[1], program=sys.argv[2], engine="reference", durability="normal")
+for n in range(int(sys.argv[3])):
+    db.apply(insert={"edge": [(n, n + 1)]}, delete={"edge": [(n - 3, n - 2)]})
+print("done", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("commits", [30, 150])
+def test_the_file_of_a_process_that_was_killed(tmp_path: Path, commits: int) -> None:
+    """With few commits all of them are in the log; with more it was begun anew meanwhile."""
     path = tmp_path / "whole.db"
-    with Workers() as workers:
-        workers.killed(path, "transactions", 3, 0.3)
+    child = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path), PROGRAM, str(commits)], stdout=subprocess.PIPE
+    )
+    assert child.stdout is not None
+    child.stdout.readline()
+    child.kill()
+    child.wait()
+    child.stdout.close()
     files = {each: path.with_name(path.name + each).read_bytes() for each in SUFFIXES}
-    truth = everything(path)
-    check(files, suffix, tmp_path, truth, DAMAGES)
+    check(files, "-wal", tmp_path, everything(path), DAMAGES)

@@ -699,18 +699,18 @@ class Propagation:
                 ranks, rows = arriving[stored]
                 clock += len(rows)
                 if node.recomputed:
-                    yield Written(stored, None, ranks, rows)
+                    yield Written(stored, None, ranks, rows, False)
                 elif self.engine.size(gone):
                     going = self.engine.ranks(stored, tuple(self.engine.rows(gone)))
-                    yield Written(stored, going, ranks, rows)
+                    yield Written(stored, going, ranks, rows, not node.is_maintained)
                 elif rows:
-                    yield Written(stored, (), ranks, rows)
+                    yield Written(stored, (), ranks, rows, not node.is_maintained)
 
     def _bound(self, name: str, base: ChangeSet, clock: int) -> Written:
         """What becomes of a base relation: rows come in the order in which they were bound."""
         rows, gone = tuple(base.inserted[name]), base.deleted[name]
         going = self.engine.ranks(name, gone) if gone else ()
-        return Written(name, going, range(clock, clock + len(rows)), rows)
+        return Written(name, going, range(clock, clock + len(rows)), rows, True)
 
     def _arriving(
         self, moves: tuple[tuple[str, str, str], ...], clock: int
@@ -745,12 +745,14 @@ class Written(NamedTuple):
     """What a commit does to one stored relation.
 
     The ranks of rows that go (None if all of them do), and the rows that come with their ranks.
+    `is_net` says that these are exactly what the relation gains.
     """
 
     relation: str
     gone: Sequence[int] | None
     ranks: Sequence[int]
     rows: Sequence[Row]
+    is_net: bool
 
 
 class Propagated:
@@ -794,7 +796,8 @@ class Propagated:
             for name in self._base.relations:
                 rows = tuple(inserted[name])
                 ranks = self._propagation.engine.ranks(name, rows)
-                yield Written(name, self._gone[name] if name in deleted else (), ranks, rows)
+                going = self._gone[name] if name in deleted else ()
+                yield Written(name, going, ranks, rows, True)
 
     def changes(self) -> ChangeSet:
         """The exact change of base relations and views."""

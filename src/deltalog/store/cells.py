@@ -40,10 +40,11 @@ _FROM_CELL: dict[str, Callable[[Any], Any]] = {
 }
 
 Types = tuple[str | None, ...]
+Cells = list[Sequence[Any]]
 Converters = tuple[Callable[[Any], Any] | None, ...]
 
 
-def to_cells(rows: Iterable[Row], types: Types) -> list[Sequence[Any]]:
+def to_cells(rows: Iterable[Row], types: Types) -> Cells:
     """The rows as SQLite and JSON take them."""
     return _converted(rows, _to_cell(types))
 
@@ -69,7 +70,7 @@ def _needed(converters: dict[str, Callable[[Any], Any]], types: Types) -> Conver
     return found if any(found) else ()
 
 
-def _converted(rows: Iterable[Sequence[Any]], converters: Converters) -> list[Sequence[Any]]:
+def _converted(rows: Iterable[Sequence[Any]], converters: Converters) -> Cells:
     if not converters:
         return rows if isinstance(rows, list) else list(rows)
     return [

@@ -10,7 +10,7 @@ transaction and its end is in memory only; if that end fails, memory is read fro
 from __future__ import annotations
 
 import gc
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -38,7 +38,7 @@ from deltalog.runtime.propagation import Propagated, Propagation
 from deltalog.runtime.rows import Rows
 from deltalog.source import Source
 from deltalog.store import readers
-from deltalog.store.cells import from_cells, to_cells
+from deltalog.store.cells import Cells, from_cells, to_cells
 from deltalog.store.copies import backup
 from deltalog.store.log import CREATED, PROGRAM, TRANSACTION, Columns, Commit, Log
 from deltalog.store.readers import Dropped, Retention
@@ -185,6 +185,7 @@ class FileDatabase(Database):
             self._grouped += 1
 
     def _write(self, outcome: Propagated, change: ChangeSet) -> None:
+        net: dict[str, Cells] = {}
         for each in outcome.written():
             table = self._tables[each.relation]
             if each.gone is None:
@@ -192,12 +193,14 @@ class FileDatabase(Database):
             elif each.gone:
                 self._connection.executemany(table.delete, [(rank,) for rank in each.gone])
             if each.rows:
-                self._insert(table, each.ranks, each.rows)
+                cells = to_cells(each.rows, table.types)
+                self._insert(table, each.ranks, cells)
+                if each.is_net:
+                    net[each.relation] = cells
         columns = self._columns
-        self._log.append(self.version + 1, TRANSACTION, change, columns, columns)
+        self._log.append(self.version + 1, TRANSACTION, change, columns, columns, net)
 
-    def _insert(self, table: Table, ranks: Sequence[int], rows: Collection[Row]) -> None:
-        cells = to_cells(rows, table.types)
+    def _insert(self, table: Table, ranks: Sequence[int], cells: Cells) -> None:
         if isinstance(ranks, range):  # all above those that are there, and one after the other
             self._connection.execute(table.insert, (*cells[0], ranks[0]))
             if len(cells) > 1:
@@ -379,7 +382,8 @@ class FileDatabase(Database):
     def _insert_all(self, table: Table) -> None:
         rows = self.engine.ranked(table.relation)
         while chunk := list(islice(rows, ROWS_AT_ONCE)):
-            self._insert(table, [rank for rank, _ in chunk], [row for _, row in chunk])
+            cells = to_cells([row for _, row in chunk], table.types)
+            self._insert(table, [rank for rank, _ in chunk], cells)
 
     # --- time travel
 

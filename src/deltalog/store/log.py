@@ -17,19 +17,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from time import time_ns
+from types import MappingProxyType
 from typing import Any
 
 import apsw
 
 from deltalog.language.ast import Row
 from deltalog.runtime.changes import Changed, ChangeSet
-from deltalog.store.cells import Types, from_cells, to_cells
+from deltalog.store.cells import Cells, Types, from_cells, to_cells
 from deltalog.store.schema import PARTS, types_of
 
 ROWS_EACH = 10_000
 """Facts in one row of the log."""
 _APPEND = "INSERT INTO deltalog__log (number, time, kind, changes) VALUES (?, ?, ?, ?)"
-_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_json = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 CREATED, TRANSACTION, PROGRAM = "created", "transaction", "program"
 
 Columns = Mapping[str, Types]
@@ -66,15 +67,24 @@ class Log:
     # --- writing
 
     def append(
-        self, version: int, kind: str, change: ChangeSet, before: Columns, after: Columns
+        self,
+        version: int,
+        kind: str,
+        change: ChangeSet,
+        before: Columns,
+        after: Columns,
+        known: Mapping[str, Cells] = MappingProxyType({}),
     ) -> None:
-        """Write a commit; facts that go have the columns of before, those that come of after."""
+        """Write a commit; facts that go have the columns of before, those that come of after.
+
+        What some relations gain may be `known` as cells already.
+        """
         number, time = version << PARTS, now()
         if len(change) <= ROWS_EACH:
-            sides = _sides(change, before, after)
+            sides = _sides(change, before, after, known)
             self._connection.execute(_APPEND, (number, time, kind, _json(sides)))
             return
-        for part, sides in enumerate(_parts(_sides(change, before, after))):
+        for part, sides in enumerate(_parts(_sides(change, before, after, known))):
             said = None if part else time
             self._connection.execute(_APPEND, (number + part, said, kind, _json(sides)))
 
@@ -197,16 +207,19 @@ def _loaded(text: str) -> Any:
         raise apsw.CorruptError("a row of its change log is not JSON") from None
 
 
-def _sides(change: ChangeSet, before: Columns, after: Columns) -> dict[str, list[Any]]:
+def _sides(
+    change: ChangeSet, before: Columns, after: Columns, known: Mapping[str, Cells]
+) -> dict[str, Cells]:
     sides = {f"-{name}": to_cells(change.deleted[name], before[name]) for name in change.deleted}
     for name in change.inserted:
-        sides[f"+{name}"] = to_cells(change.inserted[name], after[name])
+        cells = known.get(name)
+        sides[f"+{name}"] = to_cells(change.inserted[name], after[name]) if cells is None else cells
     return sides
 
 
-def _parts(sides: dict[str, list[Any]]) -> Iterator[dict[str, list[Any]]]:
+def _parts(sides: dict[str, Cells]) -> Iterator[dict[str, Cells]]:
     """The sides of a change, cut into pieces that are not too large."""
-    held: dict[str, list[Any]] = {}
+    held: dict[str, Cells] = {}
     for key, cells in sides.items():
         for start in range(0, len(cells), ROWS_EACH):
             piece = cells[start : start + ROWS_EACH]
