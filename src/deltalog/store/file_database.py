@@ -54,6 +54,8 @@ from deltalog.store.sqlite import opened, reported, sqlite_problem
 from deltalog.store.storage import Storage, lay_out
 
 ROWS_AT_ONCE = 50_000
+INDEXED_FROM = 100_000
+"""With so many facts indexes are built when they are loaded, and not by the first transaction."""
 COMMITS_BETWEEN_COMPACTIONS = 1_000
 GROUP_MAX = 10_000
 _ALONE = ("BEGIN IMMEDIATE", "COMMIT", "ROLLBACK")
@@ -87,7 +89,11 @@ class FileDatabase(Database):
         self._is_following = False
         self._columns_of: Model | None = None
         self._known_columns: Columns = {}
+        self._loaded = 0
         super().__init__(model, engine, limits, watch, facts)
+        if self._loaded >= INDEXED_FROM and storage.is_writable:
+            for node in self.propagation.nodes:  # and with it the indexes that it looks up by
+                node.installed  # noqa: B018
 
     # --- opening
 
@@ -114,14 +120,14 @@ class FileDatabase(Database):
         """Load what the file holds, and compute what it does not hold or holds otherwise."""
         self._tables = read_tables(self._connection)
         kept = self._usable()
-        loaded = 0
+        self._loaded = 0
         for name in sorted(kept):
             for rows in self._ranked(self._tables[name]):
                 if self.engine.load(name, rows) != len(rows):
                     raise self._damaged(f"facts of `{name}` are in it twice")
-                loaded += len(rows)
+                self._loaded += len(rows)
                 if self.watch is not None:
-                    self.watch(0, loaded)
+                    self.watch(0, self._loaded)
         missing = self.model.stored - kept
         lost = [name for name in missing if self.model.relations[name].kind == "base"]
         if any(not is_generated(name) for name in lost):

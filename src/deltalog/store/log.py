@@ -80,13 +80,13 @@ class Log:
         What some relations gain may be `known` as cells already.
         """
         number, time = version << PARTS, now()
-        if len(change) <= ROWS_EACH:
-            sides = _sides(change, before, after, known)
+        sides = _sides(change, before, after, known)
+        if sum(map(len, sides.values())) <= ROWS_EACH:
             self._connection.execute(_APPEND, (number, time, kind, _json(sides)))
             return
-        for part, sides in enumerate(_parts(_sides(change, before, after, known))):
+        for part, piece in enumerate(_parts(sides)):
             said = None if part else time
-            self._connection.execute(_APPEND, (number + part, said, kind, _json(sides)))
+            self._connection.execute(_APPEND, (number + part, said, kind, _json(piece)))
 
     def append_program(self, version: int, text: str, relations: str) -> None:
         self._connection.execute(
