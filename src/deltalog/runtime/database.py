@@ -47,7 +47,13 @@ from deltalog.runtime.rule_changes import (
     guarded_program,
     to_rebuild,
 )
-from deltalog.runtime.transaction import Transaction, check_taken_keys
+from deltalog.runtime.transaction import (
+    Transaction,
+    base_relation,
+    check_taken_keys,
+    checked_rows,
+    with_unique_keys,
+)
 from deltalog.source import Source
 
 
@@ -329,10 +335,16 @@ class Database:
         loading = self._transaction(lambda base: base)
         for relation, row in fact_rows(self.model.core):
             loading.insert(relation, [row])
-        for relation, rows in facts.items():
-            loading.insert(relation, rows)
         for relation, new in loading.net().inserted.items():
             self.engine.insert(relation, new)
+        for relation, rows in facts.items():
+            known = base_relation(self.relations, relation)
+            checked = with_unique_keys(known, checked_rows(known, rows))
+            if known.key and self.engine.size(relation):
+                check_taken_keys(
+                    ChangeSet({relation: set(checked)}), self.relations, self.engine.lookup
+                )
+            self.engine.insert(relation, checked)
 
 
 def _filled(transaction: Transaction, insert: Facts | None, delete: Facts | None) -> Transaction:

@@ -141,11 +141,10 @@ class Transaction:
     def insert(self, relation: str, rows: Iterable[Sequence[Any]]) -> None:
         """Add facts to a base relation."""
         known = self._open(relation)
-        checked = checked_rows(known, rows)
-        taken: dict[Row, Row] = {}
+        checked = with_unique_keys(known, checked_rows(known, rows))
         for row in checked if known.key else ():
-            other = taken.setdefault(_key(known, row), self._holder(known, row) or row)
-            if other != row:
+            other = self._holder(known, row)
+            if other not in (row, None):
                 raise DataError([_key_taken(known, other)])
         self._put_all(known, checked, True)
 
@@ -237,6 +236,16 @@ class Transaction:
             self.rollback()
         elif not self._is_over:
             self.commit()
+
+
+def with_unique_keys(relation: Relation, rows: list[Row]) -> list[Row]:
+    """The rows, of which no two may have the same key."""
+    taken: dict[Row, Row] = {}
+    for row in rows if relation.key else ():
+        other = taken.setdefault(_key(relation, row), row)
+        if other != row:
+            raise DataError([_key_taken(relation, other)])
+    return rows
 
 
 def check_taken_keys(change: ChangeSet, relations: Relations, find: FindKey) -> None:
