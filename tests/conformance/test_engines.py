@@ -72,6 +72,11 @@ def compare(engine: Engine, model: Model, draw: random.Random) -> None:
             key = {column: row[column] for column in columns}
             fitting = [r for r in held if all(r[c] == v for c, v in key.items())]
             assert list(engine.lookup(name, key)) == fitting
+        ranked = list(engine.ranked(name))
+        assert [row for _, row in ranked] == list(held)
+        assert [rank for rank, _ in ranked] == sorted(rank for rank, _ in ranked)
+        assert engine.ranks(name, list(held)) == [rank for rank, _ in ranked]
+        assert all(rank < engine.clock for rank, _ in ranked)
     history = sorted(
         (at, name, row) for name in ("one", "pair") for row, at in _ranked(model, name)
     )
@@ -125,6 +130,28 @@ def test_many_rows_come_and_go(engine: Engine, seed: int) -> None:
             for column in (0, 1):
                 fitting = [row for row in model.rows["pair"] if row[column] == value]
                 assert list(engine.lookup("pair", {column: value})) == fitting
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_facts_are_loaded_with_the_ranks_they_had(engine: Engine, name: str) -> None:
+    draw = random.Random(name)
+    rows = list(dict.fromkeys(some_rows(draw, name, 50)))
+    ranks = sorted(draw.sample(range(10_000), len(rows)))
+    ranked = [(rank, *row) for rank, row in zip(ranks, rows, strict=True)]
+    half = len(rows) // 2
+    engine.insert("one", [(1,)])
+    engine.clear("one")
+    assert engine.load(name, ranked[:half]) == half
+    assert engine.load(name, ranked[half:]) == len(rows) - half
+    assert list(engine.ranked(name)) == list(zip(ranks, rows, strict=True))
+    assert engine.clock == ranks[-1] + 1
+    assert engine.load(name, ranked[-1:]) == 0, "it is there"
+    engine.load(name, [])
+    assert engine.clock == ranks[-1] + 1, "time does not go back"
+    engine.delete(name, rows[:half])
+    engine.insert(name, rows[:half])
+    expected = range(ranks[-1] + 1, ranks[-1] + 1 + half)
+    assert engine.ranks(name, rows[:half]) == list(expected)
 
 
 def test_what_came_and_went_is_moved_in_the_order_of_derivation(engine: Engine) -> None:

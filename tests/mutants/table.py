@@ -11,6 +11,8 @@ from dataclasses import dataclass
 SEQUENCES = "tests/properties/test_exhaustive.py"
 PROGRAMS = "tests/conformance/test_programs.py"
 PAIRS = "tests/properties/test_rule_changes.py"
+FILES = "tests/unit/test_database_files.py"
+REOPENED = "tests/properties/test_file_database.py"
 
 
 @dataclass(frozen=True)
@@ -522,5 +524,52 @@ MUTANTS = (
         "        if row in facts.get(name, set()):\n",
         "        if False:\n",
         (PAIRS, "-k", "pair and auto-stored and not embedded"),
+    ),
+    # --- database files
+    Mutant(
+        "memory changes before the file does",
+        "src/deltalog/runtime/database.py",
+        """                self._keep(outcome, change)
+                outcome.apply()
+""",
+        """                outcome.apply()
+                self._keep(outcome, change)
+""",
+        (FILES, "-k", "full_disk or other_options"),
+    ),
+    Mutant(
+        "ranks begin one too late",
+        "src/deltalog/runtime/propagation.py",
+        "range(clock, clock + len(rows)), rows, True)",
+        "range(clock + 1, clock + 1 + len(rows)), rows, True)",
+        (REOPENED, "-k", "auto-True-reference"),
+    ),
+    Mutant(
+        "a reader does not hold the log",
+        "src/deltalog/store/readers.py",
+        "min(_unwanted(connection, retention, last), *readers.values(), last - 1)",
+        "min(_unwanted(connection, retention, last), last - 1)",
+        (FILES, "-k", "holds_the_log"),
+    ),
+    Mutant(
+        "a part of a commit is offered as all of it",
+        "src/deltalog/store/log.py",
+        "is_whole = oldest & ((1 << PARTS) - 1) == 0",
+        "is_whole = True",
+        (FILES, "-k", "half_a_dropped"),
+    ),
+    Mutant(
+        "the end of a file is not looked at",
+        "src/deltalog/store/damage.py",
+        "return accepted <= 0 and path.stat()",
+        "return False and path.stat()",
+        ("tests/properties/test_damage.py", "-k", "closed_file"),
+    ),
+    Mutant(
+        "a damaged log is its end",
+        "src/deltalog/store/damage.py",
+        "return any(commits) and next(commits, None) is not None",
+        "return False",
+        ("tests/cli/test_database_commands.py", "-k", "recover"),
     ),
 )
