@@ -528,7 +528,7 @@ MUTANTS = (
     # --- database files
     Mutant(
         "memory changes before the file does",
-        "src/deltalog/runtime/database.py",
+        "runtime/database.py",
         """                self._keep(outcome, change)
                 outcome.apply()
 """,
@@ -539,35 +539,35 @@ MUTANTS = (
     ),
     Mutant(
         "ranks begin one too late",
-        "src/deltalog/runtime/propagation.py",
+        "runtime/propagation.py",
         "range(clock, clock + len(rows)), rows, True)",
         "range(clock + 1, clock + 1 + len(rows)), rows, True)",
         (REOPENED, "-k", "auto-True-reference"),
     ),
     Mutant(
         "a reader does not hold the log",
-        "src/deltalog/store/readers.py",
+        "store/readers.py",
         "min(_unwanted(connection, retention, last), *readers.values(), last - 1)",
         "min(_unwanted(connection, retention, last), last - 1)",
         (FILES, "-k", "holds_the_log"),
     ),
     Mutant(
         "a part of a commit is offered as all of it",
-        "src/deltalog/store/log.py",
+        "store/log.py",
         "is_whole = oldest & ((1 << PARTS) - 1) == 0",
         "is_whole = True",
         (FILES, "-k", "half_a_dropped"),
     ),
     Mutant(
         "the end of a file is not looked at",
-        "src/deltalog/store/damage.py",
+        "store/damage.py",
         "return accepted <= 0 and path.stat()",
         "return False and path.stat()",
-        ("tests/properties/test_damage.py", "-k", "closed_file"),
+        (FILES, "-k", "cut_off"),
     ),
     Mutant(
         "a damaged log is its end",
-        "src/deltalog/store/damage.py",
+        "store/damage.py",
         "return any(commits) and next(commits, None) is not None",
         "return False",
         ("tests/cli/test_database_commands.py", "-k", "recover"),

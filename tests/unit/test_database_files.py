@@ -130,6 +130,17 @@ def test_what_another_tool_writes_is_noticed(path: Path) -> None:
         connect(path)
 
 
+def test_a_file_that_is_cut_off_does_not_even_open(path: Path) -> None:
+    """SQLite would take what is missing of the last page for zeros."""
+    connect(path, facts={"edge": [(n, n + 1000) for n in range(500)]}).close()
+    whole = path.read_bytes()
+    for missing in (1, 8, 9, 20, 100, 1000, 2000, 3000, 4000, 4095, 4096, 5000, 12_000):
+        path.write_bytes(whole[:-missing])
+        with pytest.raises(deltalog.DataError) as caught:
+            connect(path, None, read_only=True)
+        assert caught.value.codes == ("E0903",)
+
+
 def test_names_that_sqlite_would_confuse(path: Path) -> None:
     program = """
         base node(aB: int, ab: int, rowid: int, oid: int).
