@@ -241,7 +241,7 @@ class _Three:
         )
         times: list[list[float]] = [[], [], []]
         until = time.perf_counter() + seconds_max
-        while time.perf_counter() < until or len(times[0]) < 5:
+        while time.perf_counter() < until or len(times[0]) < 3:
             work = [self.rows(facts) for _ in range(GROUP if is_grouped else 1)]
             for act, taken in zip(acts, times, strict=True):
                 started = self.clock()
@@ -360,7 +360,7 @@ def durability(settings: Settings, progress: Progress) -> Durability:
             total = len(wanted_kinds) + 1
             for number, (each, kind) in enumerate(wanted_kinds, start=1):
                 progress.say("durability", each, number, total)
-                seconds = min(settings.seconds_max, SECONDS_EACH)
+                seconds = min(settings.seconds_max, SECONDS_EACH) * (settings.scale or 1.0)
                 found.append(_commit(each, engine, kind, seconds, Path(folder)))
             progress.say("durability", f"loading {facts:,} facts", total, total)
             load = _load(facts, engine, Path(folder))

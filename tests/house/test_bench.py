@@ -58,6 +58,7 @@ def test_every_part_says_what_it_found(tmp_path: Path) -> None:
         "`delta` does not handle recursion: w1_scc: delta on reference",
         "other systems",
         "Installing rules",
+        "a file should add at most 2 bare inserts",
         "not asked for: engine embedded at full size",
     ):
         assert words in done.stdout
@@ -68,6 +69,7 @@ def test_every_part_says_what_it_found(tmp_path: Path) -> None:
     pictures = sorted(path.name for path in tmp_path.glob("*.svg"))
     assert pictures == [
         "crossover.svg",
+        "durability.svg",
         "embedded.svg",
         "follows_change.svg",
         "installing.svg",

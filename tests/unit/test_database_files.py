@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sqlite3
 import subprocess
@@ -587,6 +588,13 @@ def test_vacuum_by_another_tool_keeps_the_order_of_facts(path: Path) -> None:
         database._connection.execute("VACUUM")
     with connect(path) as database:
         assert list(database.engine.ranked("path")) == before
+
+
+def test_a_database_that_nobody_holds_any_more_is_closed(path: Path) -> None:
+    connect(path).apply(insert={"edge": [(1, 2)]})
+    gc.collect()
+    with connect(path) as database:
+        assert database.facts("path") == {(1, 2)}
 
 
 def test_closing_twice_and_using_what_is_closed(path: Path) -> None:

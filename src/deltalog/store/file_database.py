@@ -10,6 +10,7 @@ transaction and its end is in memory only; if that end fails, memory is read fro
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from itertools import islice
@@ -90,6 +91,7 @@ class FileDatabase(Database):
         self._columns_of: Model | None = None
         self._known_columns: Columns = {}
         self._loaded = 0
+        weakref.finalize(self, storage.close)  # also when it was forgotten to close it
         super().__init__(model, engine, limits, watch, facts)
         if self._loaded >= INDEXED_FROM and storage.is_writable:
             for node in self.propagation.nodes:  # and with it the indexes that it looks up by

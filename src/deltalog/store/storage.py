@@ -31,6 +31,7 @@ class Storage:
     lock: WriterLock | None
     retention: Retention = field(default_factory=Retention)
     is_new: bool = False
+    is_closed: bool = False
 
     @property
     def is_writable(self) -> bool:
@@ -40,10 +41,13 @@ class Storage:
         _open_here[self.path.resolve()] += 1
 
     def close(self) -> None:
-        self.connection.close()
-        _open_here[self.path.resolve()] -= 1
-        if self.lock is not None:
-            self.lock.release()
+        """Give the file back; a second time nothing happens."""
+        if not self.is_closed:
+            self.is_closed = True
+            self.connection.close()
+            _open_here[self.path.resolve()] -= 1
+            if self.lock is not None:
+                self.lock.release()
 
 
 def open_to_read(path: Path) -> Storage:
