@@ -274,13 +274,6 @@ MUTANTS = (
         (PROGRAMS, "-k", "embedded"),
     ),
     Mutant(
-        "what a deletion did before it was given up stays",
-        "runtime/propagation.py",
-        "self.engine.clear_all((*node.forgotten, *node.outlasting))",
-        "self.engine.clear_all(node.forgotten)",
-        ("tests/unit/test_much_changed.py",),
-    ),
-    Mutant(
         "in a wave those who read a change are not told",
         "engines/embedded/wave.py",
         "if load64(load64(made, 2 * i), LIVE) > 0:",

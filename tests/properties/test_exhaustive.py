@@ -110,9 +110,9 @@ WORLDS = {
         """base member(x: int, y: int). base grant(x: int, y: int). base under(x: int, y: int).
         allow(U, D) :- member(U, G), grant(G, F), under(D, F).
         allow(U, U) :- member(U, G), grant(G, G).""",
-        facts="member(0, 0). member(0, 1). grant(0, 0). grant(1, 0). under(1, 0).",
-        start="member(0, 0). member(0, 1). grant(0, 0). under(1, 0).",
-        more="member(1, 0).",
+        facts="member(0, 0). grant(0, 0). grant(0, 1). under(1, 0). under(0, 1).",
+        start="member(0, 0). grant(0, 0). grant(0, 1). under(1, 0).",
+        more="member(0, 1). grant(1, 0).",
     ),
     "aggregates": World(
         f"""{CLOSURE}
