@@ -348,6 +348,44 @@ def test_a_full_disk_undoes_a_group(path: Path) -> None:
     database.close()
 
 
+def test_an_interrupt_behind_the_commit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is ahead of memory then, which is read again."""
+    with connect(path) as database:
+        database.apply(insert={"edge": [(1, 2)]})
+        kept = database._keep
+
+        def interrupted(*arguments: Any) -> None:
+            kept(*arguments)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(database, "_keep", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            database.apply(insert={"edge": [(2, 3)]})
+        monkeypatch.undo()
+        assert (database.version, len(database.facts("path"))) == (2, 3)
+        database.apply(delete={"edge": [(1, 2)]})
+        assert verify(database).is_clean
+
+
+def test_a_failure_in_a_group_undoes_only_its_transaction(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connect(path) as database:
+        append = database._log.append
+        with database.group():
+            database.apply(insert={"edge": [(1, 2)]})
+            for _ in range(2):
+                monkeypatch.setattr(database._log, "append", lambda *_: 1 // 0)
+                with pytest.raises(ZeroDivisionError):
+                    database.apply(insert={"edge": [(2, 3)]})
+                monkeypatch.setattr(database._log, "append", append)
+            database.apply(insert={"edge": [(3, 4)]})
+        assert (database.version, database.facts("edge")) == (2, {(1, 2), (3, 4)})
+        assert verify(database).is_clean
+    with connect(path) as database:
+        assert database.facts("edge") == {(1, 2), (3, 4)}
+
+
 def test_a_full_disk_stops_a_migration(path: Path) -> None:
     database = connect(path, facts={"edge": MANY})
     _full(database)

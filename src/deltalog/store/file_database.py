@@ -22,7 +22,7 @@ import apsw
 from deltalog.analysis.columns import Relation
 from deltalog.checks.program import check_program
 from deltalog.diagnostics import catalogue
-from deltalog.diagnostics.report import DataError
+from deltalog.diagnostics.report import DataError, InternalError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.base import Engine
 from deltalog.language.ast import Program, Query, Row
@@ -60,7 +60,7 @@ INDEXED_FROM = 100_000
 COMMITS_BETWEEN_COMPACTIONS = 1_000
 GROUP_MAX = 10_000
 _ALONE = ("BEGIN IMMEDIATE", "COMMIT", "ROLLBACK")
-_GROUPED = ("SAVEPOINT one", "RELEASE one", "ROLLBACK TO one")
+_GROUPED = ("SAVEPOINT one", "RELEASE one", "ROLLBACK TO one; RELEASE one")
 
 
 class FileDatabase(Database):
@@ -91,6 +91,7 @@ class FileDatabase(Database):
         self._columns_of: Model | None = None
         self._known_columns: Columns = {}
         self._loaded = 0
+        self._clock = 0  # of the engine, when what was written last has been applied
         weakref.finalize(self, storage.close)  # also when it was forgotten to close it
         super().__init__(model, engine, limits, watch, facts)
         if self._loaded >= INDEXED_FROM and storage.is_writable:
@@ -194,7 +195,10 @@ class FileDatabase(Database):
 
     def _write(self, outcome: Propagated, change: ChangeSet) -> None:
         net: dict[str, Cells] = {}
+        before = self._clock = self.engine.clock
         for each in outcome.written():
+            if each.rows and each.ranks[0] >= before:
+                self._clock += len(each.rows)
             table = self._tables[each.relation]
             if each.gone is None:
                 self._connection.execute(table.delete_all)
@@ -273,13 +277,23 @@ class FileDatabase(Database):
         try:
             change = super()._propagate(base, is_committed=True)
         except BaseException:
-            if self._grouped is not None and not self._connection.in_transaction:
-                self._grouped = None  # SQLite has undone the whole group
-                with self._snapshot():
-                    self._reload()
+            self._agree()
             raise
+        if self.engine.clock != self._clock:
+            raise InternalError("facts have other ranks in memory than in the file")
         self._after_commit()
         return change
+
+    def _agree(self) -> None:
+        """After a failure: if file and memory are not at the same version, the file is right.
+
+        SQLite may have undone a whole group; or we were interrupted behind its commit.
+        """
+        if self._grouped is not None and not self._connection.in_transaction:
+            self._grouped = None
+        with self._snapshot():
+            if self._log.last != self.version:
+                self._reload()
 
     def _after_commit(self) -> None:
         self._since_compaction += 1
