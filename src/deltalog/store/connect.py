@@ -28,8 +28,9 @@ from deltalog.runtime.database import (
 from deltalog.runtime.fixpoint import Watch
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model, Options, make_model
-from deltalog.store.file_database import FileDatabase, program_and_text, stored_program
+from deltalog.store.file_database import FileDatabase
 from deltalog.store.log import Log
+from deltalog.store.programs import program_and_text, stored_program
 from deltalog.store.readers import Retention
 from deltalog.store.sqlite import reported
 from deltalog.store.storage import Storage, open_to_read, open_to_write

@@ -26,22 +26,21 @@ from deltalog.diagnostics.report import DataError, InternalError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.base import Engine
 from deltalog.language.ast import Program, Query, Row
-from deltalog.language.parser import parse
 from deltalog.language.printer import print_program
 from deltalog.rewrites.names import is_generated
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.database import Database, Facts, read_program
+from deltalog.runtime.database import Database, Facts
 from deltalog.runtime.evaluation import create, rebuild
 from deltalog.runtime.fixpoint import Statistics, Watch
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model, make_model
 from deltalog.runtime.propagation import Propagated, Propagation
 from deltalog.runtime.rows import Rows
-from deltalog.source import Source
 from deltalog.store import readers
 from deltalog.store.cells import Cells, from_cells, to_cells
 from deltalog.store.copies import backup
 from deltalog.store.log import CREATED, PROGRAM, TRANSACTION, Columns, Commit, Log
+from deltalog.store.programs import program_and_text, stored_program
 from deltalog.store.readers import Dropped, Retention
 from deltalog.store.schema import (
     Table,
@@ -598,24 +597,3 @@ def _no_collection() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-def program_and_text(program: str | Path | Program) -> tuple[Program, str]:
-    """A program, and a text that is read as the same program without any other file."""
-    if isinstance(program, Program):
-        return program, print_program(program)
-    source = read_program(program)
-    parsed = parse(source)
-    try:
-        alone = parse(Source("<text>", source.text), _no_file)
-    except Exception:  # it includes others
-        return parsed, print_program(parsed)
-    return parsed, source.text if alone == parsed else print_program(parsed)
-
-
-def _no_file(name: str, including: Source) -> Source:
-    raise OSError(f"{including.name} includes {name}")
-
-
-def stored_program(text: str) -> Program:
-    return parse(Source("<text>", text), _no_file)

@@ -1,0 +1,37 @@
+"""The program of a database file: one text that needs no other file.
+
+What a person wrote is kept to the letter, comments and all, unless it includes other files; then it
+is kept as it is printed, which reads back as the same program.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from deltalog.diagnostics.report import ProgramError
+from deltalog.language.ast import Program
+from deltalog.language.parser import parse
+from deltalog.language.printer import print_program
+from deltalog.runtime.database import read_program
+from deltalog.source import Source
+
+
+def program_and_text(program: str | Path | Program) -> tuple[Program, str]:
+    """A program, and a text that is read as the same program without any other file."""
+    if isinstance(program, Program):
+        return program, print_program(program)
+    source = read_program(program)
+    parsed = parse(source)
+    try:
+        alone = parse(Source("<text>", source.text), _no_file)
+    except ProgramError:  # it includes others
+        return parsed, print_program(parsed)
+    return parsed, source.text if alone == parsed else print_program(parsed)
+
+
+def _no_file(name: str, including: Source) -> Source:
+    raise OSError(f"{including.name} includes {name}")
+
+
+def stored_program(text: str) -> Program:
+    return parse(Source("<text>", text), _no_file)
