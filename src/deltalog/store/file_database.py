@@ -79,6 +79,7 @@ class FileDatabase(Database):
         self.path = storage.path
         self._storage = storage
         self._connection = storage.connection
+        self._writing = storage.connection.cursor()  # one for all commits: making them takes time
         self._log = Log(storage.connection)
         self._text = text
         self._is_closed = False
@@ -176,16 +177,16 @@ class FileDatabase(Database):
     def _keep(self, outcome: Propagated, change: ChangeSet) -> None:
         if self._is_following:
             return
-        connection = self._connection
+        execute = self._writing.execute
         opening, ending, undoing = _GROUPED if self._grouped is not None else _ALONE
         try:
-            connection.execute(opening)
+            execute(opening)
             try:
                 self._write(outcome, change)
-                connection.execute(ending)
+                execute(ending)
             except BaseException:
-                if connection.in_transaction:  # SQLite may have undone it by itself
-                    connection.execute(undoing)
+                if self._connection.in_transaction:  # SQLite may have undone it by itself
+                    execute(undoing)
                 raise
         except apsw.Error as error:
             raise sqlite_problem(self.path, error, is_commit=True) from error
@@ -200,9 +201,9 @@ class FileDatabase(Database):
                 self._clock += len(each.rows)
             table = self._tables[each.relation]
             if each.gone is None:
-                self._connection.execute(table.delete_all)
+                self._writing.execute(table.delete_all)
             elif each.gone:
-                self._connection.executemany(table.delete, [(rank,) for rank in each.gone])
+                self._writing.executemany(table.delete, [(rank,) for rank in each.gone])
             if each.rows:
                 cells = to_cells(each.rows, table.types)
                 self._insert(table, each.ranks, cells)
@@ -213,12 +214,12 @@ class FileDatabase(Database):
 
     def _insert(self, table: Table, ranks: Sequence[int], cells: Cells) -> None:
         if isinstance(ranks, range):  # all above those that are there, and one after the other
-            self._connection.execute(table.insert, (*cells[0], ranks[0]))
+            self._writing.execute(table.insert, (*cells[0], ranks[0]))
             if len(cells) > 1:
-                self._connection.executemany(table.append, cells[1:])
+                self._writing.executemany(table.append, cells[1:])
             return
         ranked = [(*row, rank) for row, rank in zip(cells, ranks, strict=True)]
-        self._connection.executemany(table.insert, ranked)
+        self._writing.executemany(table.insert, ranked)
 
     @property
     def _columns(self) -> Columns:

@@ -63,6 +63,7 @@ class Log:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
+        self._writing = connection.cursor()
 
     # --- writing
 
@@ -82,11 +83,11 @@ class Log:
         number, time = version << PARTS, now()
         sides = _sides(change, before, after, known)
         if sum(map(len, sides.values())) <= ROWS_EACH:
-            self._connection.execute(_APPEND, (number, time, kind, _json(sides)))
+            self._writing.execute(_APPEND, (number, time, kind, _json(sides)))
             return
         for part, piece in enumerate(_parts(sides)):
             said = None if part else time
-            self._connection.execute(_APPEND, (number + part, said, kind, _json(piece)))
+            self._writing.execute(_APPEND, (number + part, said, kind, _json(piece)))
 
     def append_program(self, version: int, text: str, relations: str) -> None:
         self._connection.execute(
