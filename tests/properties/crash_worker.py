@@ -41,11 +41,11 @@ OFTEN = {
     "transactions": ("transaction",),
     "groups": ("group",),
     "migrations": ("transaction", "migrate", "migrate"),
-    "compactions": ("group", "group", "compact"),
+    "compactions": (*("group",) * 6, "compact"),
     "backups": ("transaction", "backup", "backup"),
 }
 """What a worker does most of the time."""
-readers.ROWS_AT_ONCE = 2  # so that a compaction takes many transactions
+readers.ROWS_AT_ONCE = 1  # so that a compaction takes many transactions
 
 
 def say(text: str) -> None:
