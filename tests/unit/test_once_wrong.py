@@ -235,3 +235,24 @@ def test_a_change_is_kept_for_who_asks_for_a_state_made_of_it(strategy: str, eng
     change = db.apply(insert={"b2": [(0, 1, 1)]})
     assert change.inserted["v1"] == {(-2, 2)}
     assert change.deleted["v1"] == {(-2, 1)}
+
+
+@pytest.mark.parametrize("engine", ["reference", "embedded"])
+def test_a_stored_recursive_view_above_a_component_that_is_partly_stored(engine: str) -> None:
+    """Its deletion by rank wanted to read the new state of `v3`, which has to be asked for."""
+    program = """
+    base b(x: int, y: int).
+    materialized view v3.
+    materialized view v6.
+    v1 :- v2(_).
+    v2(Y) :- v3, b(Y, _).
+    v3 :- b(X, Y), b(Y, X).
+    v3 :- b(_, 0), v1.
+    v6(1) :- v3.
+    v6(Z) :- v6(_), b(Z, _), v3.
+    """
+    db = deltalog.connect(program=program, materialize=False, engine=engine)
+    db.apply(insert={"b": [(0, 1), (0, 0), (1, 0)]})
+    db.apply(delete={"b": [(0, 0)]})
+    db.apply(delete={"b": [(0, 1)]})
+    assert db.audit() == ()

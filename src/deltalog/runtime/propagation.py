@@ -224,7 +224,7 @@ class Building:
             choice.is_recursive
             and self.has_ranks
             and choice.strategy == "rederive"
-            and _read_by(choice.rules) <= self.stored
+            and all(names.new(name) in self.overlays for name in _read_by(choice.rules))
         )
 
 
