@@ -235,3 +235,17 @@ def test_a_change_is_kept_for_who_asks_for_a_state_made_of_it(strategy: str, eng
     change = db.apply(insert={"b2": [(0, 1, 1)]})
     assert change.inserted["v1"] == {(-2, 2)}
     assert change.deleted["v1"] == {(-2, 1)}
+
+
+@pytest.mark.parametrize("engine", ["embedded", "reference"])
+def test_a_transaction_that_hit_a_limit_leaves_nothing_behind(engine: str) -> None:
+    """What a station had read and made was still there when the next change came to it."""
+    count = "base a(x: int). n(X) :- a(X). n(X + 1) :- n(X), X < 100."
+    limits = deltalog.Limits(rounds_max=20)
+    database = deltalog.connect(program=count, engine=engine, limits=limits)
+    database.apply(insert={"a": [(99,)]})
+    with pytest.raises(deltalog.LimitError):
+        database.apply(insert={"a": [(0,)]})
+    delta = database.apply(insert={"a": [(98,)]})
+    assert delta.inserted["n"] == {(98,)}
+    assert not database.audit()
