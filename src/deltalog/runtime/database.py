@@ -56,10 +56,19 @@ def _embedded() -> Engine:
     return EmbeddedEngine()
 
 
+def _spark() -> Engine:
+    """Imported when it is asked for: Spark is an extra."""
+    from deltalog.engines.spark.engine import SparkEngine
+
+    return SparkEngine()
+
+
 ENGINES: Mapping[str, Callable[[], Engine]] = {
     "reference": ReferenceEngine,
     "embedded": _embedded,
 }
+EXTRA_ENGINES: Mapping[str, Callable[[], Engine]] = {"spark": _spark}
+"""Engines that need more than the package: they are asked for by name and tested apart."""
 Facts = Mapping[str, Iterable[Sequence[Any]]]
 
 
@@ -83,13 +92,14 @@ def connect(
     `facts` are loaded before views are computed for the first time. `watch` is called with the
     rounds and facts so far while something is being computed.
     """
-    if engine not in ENGINES:
-        hint = f"the engines are {', '.join(sorted(ENGINES))}"
+    engines = {**ENGINES, **EXTRA_ENGINES}
+    if engine not in engines:
+        hint = f"the engines are {', '.join(sorted(engines))}"
         raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="engine", name=engine, hint=hint)])
     options = Options.of(strategy, materialize, network, nervous)
     parsed = program if isinstance(program, Program) else parse(read_program(program))
     model = make_model(check_program(parsed), options)
-    return Database(model, ENGINES[engine](), limits or Limits(), watch, facts or {})
+    return Database(model, engines[engine](), limits or Limits(), watch, facts or {})
 
 
 def read_program(program: str | Path) -> Source:
