@@ -181,7 +181,9 @@ class Database:
         return _filled(tried, insert, delete).commit()
 
     def _transaction(self, commit: Callable[[ChangeSet], ChangeSet]) -> Transaction:
-        return Transaction(self.relations, self.engine.contains, self.engine.lookup, commit)
+        expect = getattr(self.engine, "expect", None)
+        told = {} if expect is None else {"expect": expect}
+        return Transaction(self.relations, self.engine.contains, self.engine.lookup, commit, **told)
 
     def _propagate(self, base: ChangeSet, is_committed: bool) -> ChangeSet:
         """The change of everything; applied only if it is complete and `is_committed`."""

@@ -27,6 +27,8 @@ from deltalog.runtime.changes import ChangeSet
 Contains = Callable[[str, Row], bool]
 FindKey = Callable[[str, Mapping[int, Any]], Iterable[Row]]
 Commit = Callable[[ChangeSet], ChangeSet]
+Expect = Callable[[str, tuple[int, ...], Iterable[Row]], None]
+"""Told which keys will be looked up in which columns, an engine may fetch them together."""
 
 
 def checked_row(relation: Relation, row: Sequence[Any]) -> Row:
@@ -110,12 +112,18 @@ class Transaction:
     """Collects changes; commits when its `with` block ends without an exception."""
 
     def __init__(
-        self, relations: Relations, contains: Contains, find: FindKey, commit: Commit
+        self,
+        relations: Relations,
+        contains: Contains,
+        find: FindKey,
+        commit: Commit,
+        expect: Expect = lambda relation, columns, keys: None,
     ) -> None:
         self._relations = relations
         self._contains = contains
         self._find = find
         self._commit = commit
+        self._expect = expect
         self._state: dict[str, dict[Row, bool]] = {}
         self._holders: dict[tuple[str, Row], Row | None] = {}
         self._is_over = False
@@ -125,6 +133,8 @@ class Transaction:
         """Add facts to a base relation."""
         known = self._open(relation)
         checked = [checked_row(known, row) for row in _iterated(known, rows)]
+        if known.key:
+            self._expect(relation, known.key, [_key(known, row) for row in checked])
         taken: dict[Row, Row] = {}
         for row in checked if known.key else ():
             other = taken.setdefault(_key(known, row), self._holder(known, row) or row)
@@ -177,6 +187,7 @@ class Transaction:
         inserted: dict[str, set[Row]] = {}
         deleted: dict[str, set[Row]] = {}
         for relation, rows in self._state.items():
+            self._expect(relation, tuple(range(self._relations[relation].arity)), rows)
             for row, holds in rows.items():
                 if holds != self._contains(relation, row):
                     (inserted if holds else deleted).setdefault(relation, set()).add(row)

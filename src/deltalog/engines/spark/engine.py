@@ -63,6 +63,7 @@ class SparkEngine:
         self.relations: dict[str, SparkRelation] = {}
         self.interpreter = ProbingInterpreter(self.relations, self.needs)
         self.jobs: Counter[str] = Counter()
+        self.grown: set[str] = set()
 
     # --- relations
 
@@ -79,6 +80,7 @@ class SparkEngine:
     def clear(self, relation: str) -> None:
         self._release(self.relations[relation])
         self.relations[relation].clear()
+        self._tidy()
 
     def size(self, relation: str) -> int:
         return len(self.relations[relation])
@@ -93,17 +95,15 @@ class SparkEngine:
         store = self.relations[relation]
         listed = list(rows)
         self.expect(relation, store.all_columns, listed)
-        added = sum(store.add(row) for row in listed)
-        self._tidy(store)
-        return added
+        self.grown.add(relation)
+        return sum(store.add(row) for row in listed)
 
     def delete(self, relation: str, rows: Iterable[Row]) -> int:
         store = self.relations[relation]
         listed = list(rows)
         self.expect(relation, store.all_columns, listed)
-        removed = sum(store.remove(row) for row in listed)
-        self._tidy(store)
-        return removed
+        self.grown.add(relation)
+        return sum(store.remove(row) for row in listed)
 
     def lookup(self, relation: str, key: Mapping[int, object]) -> Iterator[Row]:
         store = self.relations[relation]
@@ -187,10 +187,18 @@ class SparkEngine:
         for piece in store.frames:
             piece.data.unpersist()
 
-    def _tidy(self, store: SparkRelation) -> None:
-        """Between rounds: what has grown goes to the cluster, many pieces become one."""
-        if not store.types:
-            return
+    def _tidy(self) -> None:
+        """What has grown goes to the cluster, many pieces become one.
+
+        Positions in the relation change, so this is done only where nothing is being read: when
+        relations are cleared, before and after a run, and when a new run is prepared.
+        """
+        for name in self.grown & self.relations.keys():
+            if self.relations[name].types:
+                self._tidy_one(self.relations[name])
+        self.grown.clear()
+
+    def _tidy_one(self, store: SparkRelation) -> None:
         settings = self.settings
         local = sum(len(piece) for piece in store.locals)
         masked = sum(len(piece.mask) for piece in store.frames)
@@ -251,6 +259,7 @@ class SparkEngine:
         self.interpreter.checkpoint = checkpoint
 
     def prepare(self, plans: tuple[RulePlan, ...]) -> RulesPart:
+        self._tidy()
         return RulesPart(plans)
 
     def prepare_deletion(self, plan: RankedDeletion) -> DeletionPart:

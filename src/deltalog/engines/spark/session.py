@@ -8,6 +8,7 @@ everything that is set here can be set by hand on a session of the user's.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
@@ -40,6 +41,7 @@ def local_session(
     *, has_delta: bool = True, settings: Mapping[str, str] = NO_SETTINGS
 ) -> SparkSession:
     """A session on this machine; `settings` are Spark's own and win over ours."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # tasks need this package, too
     cores = min(os.cpu_count() or 1, CORES_MAX)
     wanted = {
         "spark.app.name": "deltalog",

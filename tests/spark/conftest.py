@@ -1,0 +1,31 @@
+"""One Spark session for all tests of this folder, with sizes so small that both sides are used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from deltalog.engines.spark.session import local_session
+
+SMALL = {
+    "spark.deltalog.driver_rows_max": "4",
+    "spark.deltalog.overlay_rows_max": "6",
+    "spark.deltalog.pieces_max": "2",
+    "spark.deltalog.literal_keys_max": "5",
+}
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    settings = {
+        "spark.master": "local[2]",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.memory": "1g",
+        "spark.log.level": "ERROR",
+        **SMALL,
+    }
+    session = local_session(has_delta=False, settings=settings)
+    yield session
+    session.stop()

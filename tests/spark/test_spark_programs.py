@@ -1,0 +1,46 @@
+"""Every program case on a real local Spark, evaluated and kept true by several strategies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from casefiles import find, identify, read_case
+from conformance.test_programs import applied, change_in, check, without_facts
+from deltalog import ChangeSet
+from deltalog.language.parser import parse_text
+from treatments import Upkeep, contents, difference
+
+UPKEEP = {
+    "auto": Upkeep("auto", True, engine="spark"),
+    "virtual": Upkeep("auto", False, engine="spark"),
+    "recompute": Upkeep("recompute", True, engine="spark"),
+    "delta": Upkeep("delta", True, engine="spark"),
+    "differencing": Upkeep("differencing", False, engine="spark"),
+    "demand": Upkeep("demand", False, engine="spark"),
+}
+SIZES = {"mixed": "4", "cluster": "0"}
+TREATMENTS = [("mixed", upkeep) for upkeep in UPKEEP] + [("cluster", "auto")]
+
+
+@pytest.mark.parametrize(("size", "upkeep"), TREATMENTS)
+@pytest.mark.parametrize("path", find("programs"), ids=identify)
+def test_live_program(path: Path, size: str, upkeep: str, spark: SparkSession) -> None:
+    """The facts are there from the beginning, every `update` is one transaction."""
+    spark.conf.set("spark.deltalog.driver_rows_max", SIZES[size])
+    case = read_case(path)
+    program, facts = without_facts(parse_text(case.text("program")))
+    database = UPKEEP[upkeep].connect(program, facts)
+    delta = ChangeSet()
+    for section in case.sections:
+        if section.name == "update":
+            before = contents(database)
+            delta = applied(database, change_in(section.text, database.relations))
+            assert delta == difference(before, contents(database)).only(*database.model.views)
+        elif section.name == "delta":
+            assert delta == change_in(section.text, database.relations)
+        elif section.words[0] == "expect":
+            check(case, section, contents(database))
+    assert database.audit() == ()
