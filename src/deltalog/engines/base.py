@@ -16,7 +16,13 @@ from deltalog.plan.nodes import RankedDeletion, RulePlan
 
 
 class Part(Protocol):
-    """Plans prepared by an engine, with their reading positions."""
+    """Plans prepared by an engine, with their reading positions.
+
+    If it `is_soft`, parts below it may have to run between two of its rounds. Otherwise an engine
+    may run it to its fixpoint within one round.
+    """
+
+    is_soft: bool
 
     def rewind(self) -> None:
         """Forget what has been read: the next round starts from the beginning."""

@@ -63,6 +63,7 @@ class RulesPart:
     plans: tuple[RulePlan, ...]
     read: list[list[int]] = field(default_factory=list)
     has_fired: list[bool] = field(default_factory=list)
+    is_soft: bool = False
 
     def __post_init__(self) -> None:
         self.rewind()
@@ -76,6 +77,7 @@ class RulesPart:
 class DeletionPart:
     plan: RankedDeletion
     has_fired: bool = False
+    is_soft: bool = False
 
     def rewind(self) -> None:
         self.has_fired = False

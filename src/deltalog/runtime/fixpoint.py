@@ -62,11 +62,13 @@ def install(
 ) -> Installed:
     """Lower every rule and prepare every part, in this order."""
     plans, is_soft = lowered(stages, overlays)
-    parts = (
+    parts = tuple(
         engine.prepare_deletion(plan) if isinstance(plan, RankedDeletion) else engine.prepare(plan)
         for plan in plans
     )
-    return Installed(tuple(parts), is_soft)
+    for part in parts:
+        part.is_soft = is_soft
+    return Installed(parts, is_soft)
 
 
 def lowered(

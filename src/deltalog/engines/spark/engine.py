@@ -1,8 +1,8 @@
 """The Spark engine: relations live where their size says, and rounds run where their input is.
 
 Small relations, and what a transaction derives from them, stay on the driver: rules over them cost
-no Spark job. Large ones are frames on the cluster (`relation.py`). In a round, each rule goes one of
-two ways:
+no Spark job. Large ones are frames on the cluster (`relation.py`). In a round, each rule goes one
+of two ways:
 
 - *driver*: what is new is small, and the cluster is only probed (`probing.py`): the keys that all
   rules of the round need next are fetched together, one job for each step deep they go;
@@ -29,8 +29,16 @@ from pyspark.sql import functions as F
 
 from deltalog.engines.base import Part
 from deltalog.engines.interpreter import DeletionPart, RulesPart
-from deltalog.engines.spark.columns import RANK, names_of, rows_in
+from deltalog.engines.spark.columns import RANK, name_of, names_of, rows_in
 from deltalog.engines.spark.frames import Frames, contents, without
+from deltalog.engines.spark.partitions import (
+    SOURCE,
+    Source,
+    localised,
+    reference_name,
+    run_partitions,
+    shared_names,
+)
 from deltalog.engines.spark.probes import fetch, probes
 from deltalog.engines.spark.probing import ProbingInterpreter
 from deltalog.engines.spark.relation import Clock, Columns, Needs, SparkRelation
@@ -38,6 +46,7 @@ from deltalog.engines.spark.session import session
 from deltalog.engines.spark.settings import Settings
 from deltalog.language.ast import Row
 from deltalog.plan.nodes import Absent, Match, Overlay, Pipeline, RankedDeletion, RulePlan, Window
+from deltalog.plan.pivots import Pivot, Reference, pivot
 
 Answer = TypeVar("Answer")
 PROBES_MAX = 10_000
@@ -50,6 +59,13 @@ class Round:
 
     derived: list[tuple[str, Row]] = field(default_factory=list)
     to_cluster: list[int] = field(default_factory=list)
+
+
+@dataclass
+class SparkPart(RulesPart):
+    """Rules, and the pivot of their recursion if they have one."""
+
+    pivot: Pivot | None = None
 
 
 class SparkEngine:
@@ -260,7 +276,7 @@ class SparkEngine:
 
     def prepare(self, plans: tuple[RulePlan, ...]) -> RulesPart:
         self._tidy()
-        return RulesPart(plans)
+        return SparkPart(plans, pivot=pivot(plans))
 
     def prepare_deletion(self, plan: RankedDeletion) -> DeletionPart:
         return DeletionPart(plan)
@@ -268,7 +284,10 @@ class SparkEngine:
     def run_round(self, part: Part) -> dict[str, int]:
         if isinstance(part, DeletionPart):
             return self._delete(part)
-        assert isinstance(part, RulesPart)
+        assert isinstance(part, SparkPart)
+        alone = self._partition_round(part)
+        if alone is not None:
+            return alone
         marks = [list(read) for read in part.read], list(part.has_fired)
         result = self._driver_round(part)
         frames = self._cluster_round(part, result.to_cluster, *marks)
@@ -277,6 +296,77 @@ class SparkEngine:
         for head, data in frames.items():
             self._add_frame(self.relations[head], data)
         return {head: new for head in before if (new := self.size(head) - before[head])}
+
+    def _partition_round(self, part: SparkPart) -> dict[str, int] | None:
+        """The whole fixpoint of a part in one job, if it has a pivot and begins on the cluster.
+
+        In a soft partition parts below may have to run between its rounds, so it does not apply.
+        """
+        found = part.pivot
+        if found is None or part.is_soft or any(part.has_fired):
+            return None
+        heads = {name: self.relations[name] for name in found.columns}
+        if any(len(store) for store in heads.values()) or not self._is_worth_it(part, found):
+            return None
+        sources = self._sources(part, found)
+        names: dict[Reference, str] = {
+            each: reference_name(each) for each in (*found.shared, *found.copied)
+        }
+        plans = tuple(localised(plan, names) for plan in found.recursive)
+        types = {name: store.types for name, store in heads.items()}
+        partitions = self._partitions()
+        self.jobs["partitions"] += 1
+        result = run_partitions(self.spark, sources, types, plans, partitions, self.clock.now)
+        result = result.persist(StorageLevel.MEMORY_AND_DISK)
+        counts = {row[SOURCE]: row["count"] for row in result.groupBy(SOURCE).count().collect()}
+        self.clock.skip(sum(counts.values()))
+        for number, store in enumerate(heads.values()):
+            own = [F.col(n).alias(name_of(i)) for i, n in enumerate(shared_names(store.types))]
+            data = result.where(F.col(SOURCE) == number).select(*own, F.col(RANK))
+            self._place(store, data, counts.get(number, 0))
+        part.has_fired = [True] * len(part.plans)
+        part.read = [[self.relations[n].end for n in plan.occurrences] for plan in part.plans]
+        return {name: len(store) for name, store in heads.items() if len(store)}
+
+    def _is_worth_it(self, part: SparkPart, found: Pivot) -> bool:
+        """Whether it reads the cluster, and what every task needs a copy of is not too much."""
+        copied = sum(self._size(each) for each in found.copied)
+        references = [*found.shared, *found.copied]
+        references += [
+            step.relation
+            for plan in found.exits
+            for pipeline in plan.pipelines
+            for step in pipeline.steps
+            if isinstance(step, Match)
+        ]
+        is_large = any(self._has_frames(Match(each), []) for each in references)
+        return is_large and copied <= self.settings.shipped_rows_max
+
+    def _size(self, reference: Reference) -> int:
+        if not isinstance(reference, Overlay):
+            return self.size(reference)
+        plus = 0 if reference.plus is None else self.size(reference.plus)
+        return self.size(reference.stored) + plus
+
+    def _sources(self, part: SparkPart, found: Pivot) -> list[Source]:
+        """What tasks read: the facts of the rules that are not recursive, and what is beside."""
+        frames = Frames(self.spark, self.relations)
+        sources = []
+        for name, column in found.columns.items():
+            types = self.relations[name].types
+            seeds = [frames.derived(plan, [], False) for plan in found.exits if plan.head == name]
+            known = [data for data in seeds if data is not None]
+            data = reduce(DataFrame.unionAll, known, contents(self.spark, self.relations[name]))
+            sources.append(Source(name, types, data.distinct(), column))
+        for each in (*found.shared, *found.copied):
+            data = frames.read(Match(each), [])
+            types = frames.types(each)
+            sources.append(Source(reference_name(each), types, data, found.shared.get(each)))
+        return sources
+
+    def _partitions(self) -> int:
+        told = self.settings.partitions
+        return told or int(self.spark.conf.get("spark.sql.shuffle.partitions") or "2")
 
     def _delete(self, part: DeletionPart) -> dict[str, int]:
         """Ranked deletion on the driver; it starts again whenever it learns more."""
@@ -291,7 +381,7 @@ class SparkEngine:
 
     def _driver_round(self, part: RulesPart) -> Round:
         result = Round()
-        waiting = []
+        waiting: list[int] = []
         for number, plan in enumerate(part.plans):
             is_heavy = self._is_heavy(plan, part, number)
             (result.to_cluster if is_heavy else waiting).append(number)
@@ -359,7 +449,7 @@ class SparkEngine:
     def _cluster_round(
         self, part: RulesPart, numbers: list[int], read: list[list[int]], has_fired: list[bool]
     ) -> dict[str, DataFrame]:
-        """What these rules derive, per head; nothing is computed yet, nor changed by what is added."""
+        """What these rules derive, per head; nothing is computed before the round adds."""
         frames = Frames(self.spark, self.relations)
         found: dict[str, list[DataFrame]] = {}
         for number in numbers:
@@ -391,4 +481,3 @@ class SparkEngine:
             new = without(new, contents(self.spark, store), len(store.types))
         new, count = self._cut(new.withColumn(RANK, F.lit(next(self.clock))), "round")
         self._place(store, new, count)
-

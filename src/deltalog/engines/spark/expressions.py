@@ -80,7 +80,7 @@ def _computed(operand: Compute, types: Types) -> Column:
 
 
 def _finite(value: Column) -> Column:
-    """The float, without a sign if it is zero, null if it is not finite; NaN is above all others."""
+    """The float, or null if it is not finite (NaN is above all others); zero has no sign."""
     kept = F.when(F.abs(value) <= FLOAT_MAX, value)
     return F.when(kept == 0.0, F.lit(0.0)).otherwise(kept)
 

@@ -170,7 +170,7 @@ class Frames:
         slots: dict[int, str],
         read: Read,
     ) -> DataFrame:
-        types = self._types(step.relation)
+        types = self.types(step.relation)
         side = self._side(step, number, types, read)
         conditions = [
             F.col(slot_name(value.index)).eqNullSafe(F.col(_own(number, column)))
@@ -191,15 +191,15 @@ class Frames:
 
     def _side(self, step: Match, number: int, types: Sequence[str], read: Read) -> DataFrame:
         """The rows a match can meet, under names of their own."""
-        data = self._read(step, read)
+        data = self.read(step, read)
         first_of = {slot: column for column, slot in step.bind}
         for column, slot in step.same:
             data = data.where(F.col(name_of(column)).eqNullSafe(F.col(name_of(first_of[slot]))))
         return _renamed(data, step.key, number, types)
 
     def _absent(self, step: Absent, number: int, data: DataFrame) -> DataFrame:
-        types = self._types(step.relation)
-        side = _renamed(self._read(Match(step.relation), []), step.key, number, types)
+        types = self.types(step.relation)
+        side = _renamed(self.read(Match(step.relation), []), step.key, number, types)
         conditions = [
             F.col(slot_name(value.index)).eqNullSafe(F.col(_own(number, column)))
             for column, value in step.key
@@ -209,11 +209,11 @@ class Frames:
             return data.join(side, reduce(Column.__and__, conditions), "left_anti")
         return data.join(side.limit(1), F.lit(True), "left_anti")
 
-    def _types(self, relation: str | Overlay) -> tuple[str, ...]:
+    def types(self, relation: str | Overlay) -> tuple[str, ...]:
         name = relation.stored if isinstance(relation, Overlay) else relation
         return self.relations[name].types
 
-    def _read(self, step: Match, read: Read) -> DataFrame:
+    def read(self, step: Match, read: Read) -> DataFrame:
         if not isinstance(step.relation, Overlay):
             return self._window(self.relations[step.relation], step, read)
         overlay = step.relation
@@ -228,7 +228,7 @@ class Frames:
         if overlay.plus is not None and len(self.relations[overlay.plus]):
             parts.append(self._window(self.relations[overlay.plus], step, read))
         if not parts:
-            return frame(self.spark, [], self._types(overlay))
+            return frame(self.spark, [], self.types(overlay))
         return reduce(DataFrame.unionAll, parts)
 
     def _window(self, relation: SparkRelation, step: Match, read: Read) -> DataFrame:
@@ -249,18 +249,14 @@ class Frames:
         if not given:
             data = data.crossJoin(groups.limit(1).select(F.lit(0).alias("group")))
         columns = [F.col(slot_name(index)) for index in range(given)]
-        values = [
-            _value(value, slots).alias(f"b{i}") for i, value in enumerate(bindings.output)
-        ]
+        values = [_value(value, slots).alias(f"b{i}") for i, value in enumerate(bindings.output)]
         distinct = data.select(*columns, *values).distinct()
         types = self.relations[plan.head].types
         if all(_is_native(part, types[i]) for i, part in enumerate(aggregation.head)):
             return _native_totals(distinct, aggregation, types)
         return _exact_totals(distinct, aggregation, slots, types)
 
-    def _groups(
-        self, active: Sequence[Pipeline], read: Read
-    ) -> tuple[DataFrame, dict[int, str]]:
+    def _groups(self, active: Sequence[Pipeline], read: Read) -> tuple[DataFrame, dict[int, str]]:
         parts = []
         types: dict[int, str] = {}
         for pipeline in active:
@@ -331,7 +327,9 @@ def _native_totals(
     columns = []
     for i, part in enumerate(aggregation.head):
         if not isinstance(part, Total):
-            value = literal(part.value, types[i]) if isinstance(part, Fixed) else column_of(part, {})
+            value = (
+                literal(part.value, types[i]) if isinstance(part, Fixed) else column_of(part, {})
+            )
         else:
             value = F.col(f"t{i}")
             if part.function == "sum":  # no value where 64 bits do not suffice
@@ -396,5 +394,3 @@ def _head_row(
         else:
             made.append(part.value if isinstance(part, Fixed) else rows[0][part.index])
     yield tuple(made)
-
-

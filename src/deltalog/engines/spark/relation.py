@@ -105,7 +105,9 @@ class Frame:
                     ]
         return None
 
-    def remember(self, columns: Columns, keys: Iterable[Row], rows: Iterable[tuple[Row, int]]) -> None:
+    def remember(
+        self, columns: Columns, keys: Iterable[Row], rows: Iterable[tuple[Row, int]]
+    ) -> None:
         """What a probe with these keys found: all rows that have them."""
         found = self.probed.setdefault(columns, {})
         for key in keys:
