@@ -45,7 +45,7 @@ from deltalog.runtime.rule_changes import (
     guarded_program,
     to_rebuild,
 )
-from deltalog.runtime.transaction import Transaction, check_taken_keys
+from deltalog.runtime.transaction import Transaction, base_relation, check_taken_keys
 from deltalog.source import Source
 
 
@@ -56,11 +56,11 @@ def _embedded() -> Engine:
     return EmbeddedEngine()
 
 
-def _spark() -> Engine:
+def _spark(session: Any = None) -> Engine:
     """Imported when it is asked for: Spark is an extra."""
     from deltalog.engines.spark.engine import SparkEngine
 
-    return SparkEngine()
+    return SparkEngine(session)
 
 
 ENGINES: Mapping[str, Callable[[], Engine]] = {
@@ -83,6 +83,7 @@ def connect(
     facts: Facts | None = None,
     limits: Limits | None = None,
     watch: Watch | None = None,
+    spark: Any = None,
 ) -> Database:
     """Open a database in memory for a program: a path to a `.dl` file, or its text.
 
@@ -90,8 +91,10 @@ def connect(
     mapping from views to them (`"*"` stands for all others); `network` and `nervous` belong to
     `differencing`. `materialize=False` keeps views virtual unless they are declared `materialized`.
     `facts` are loaded before views are computed for the first time. `watch` is called with the
-    rounds and facts so far while something is being computed.
+    rounds and facts so far while something is being computed. `spark` is a Spark session to run
+    on; `facts` may then be DataFrames.
     """
+    engine = engine if spark is None else "spark"
     engines = {**ENGINES, **EXTRA_ENGINES}
     if engine not in engines:
         hint = f"the engines are {', '.join(sorted(engines))}"
@@ -99,7 +102,8 @@ def connect(
     options = Options.of(strategy, materialize, network, nervous)
     parsed = program if isinstance(program, Program) else parse(read_program(program))
     model = make_model(check_program(parsed), options)
-    return Database(model, engines[engine](), limits or Limits(), watch, facts or {})
+    made = engines[engine]() if spark is None else _spark(spark)
+    return Database(model, made, limits or Limits(), watch, facts or {})
 
 
 def read_program(program: str | Path) -> Source:
@@ -304,7 +308,11 @@ class Database:
         for relation, row in fact_rows(self.model.core):
             loading.insert(relation, [row])
         for relation, rows in facts.items():
-            loading.insert(relation, rows)
+            if hasattr(rows, "toArrow") and hasattr(self.engine, "load_frame"):
+                base_relation(self.relations, relation)
+                self.engine.load_frame(relation, rows)
+            else:
+                loading.insert(relation, rows)
         for relation, new in loading.net().inserted.items():
             self.engine.insert(relation, new)
 

@@ -364,17 +364,17 @@ def _exact_totals(
     head = aggregation.head
 
     def of_group(table: pyarrow.Table) -> pyarrow.Table:
-        rows = rows_in(table.columns, input_types, table.num_rows)
-        made = []
-        for row in _head_row(head, rows, given):
-            made.append(row)
+        rows = rows_in(table.columns[: len(input_types)], input_types, table.num_rows)
+        made = list(_head_row(head, rows, given))
         arrays = [
             pyarrow.array([encoded(row[i], type_) for row in made], ARROW_TYPES[type_])
             for i, type_ in enumerate(types)
         ]
         return pyarrow.Table.from_arrays(arrays, names=names_of(types))
 
-    keys = [F.col(slot_name(index)) for index in range(given)] or [F.lit(0)]
+    keys = [slot_name(index) for index in range(given)]
+    if not keys:  # one group of everything
+        distinct, keys = distinct.withColumn("group", F.lit(0)), ["group"]
     return distinct.groupBy(*keys).applyInArrow(of_group, schema(types, is_ranked=False))
 
 

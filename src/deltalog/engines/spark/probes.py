@@ -2,8 +2,10 @@
 
     needs: edge[0] in {3, 5}, path[0, 1] in {(1, 4)}     →     one union of two filters, one collect
 
-Few keys are written as literals, many are joined as a small frame, which Spark broadcasts. Keys
-compare as in the language: null equals itself. Rows of relations with different columns go side by
+Few keys are written as literals, many are joined as a small frame, which Spark broadcasts. Literals
+are tested column by column (`c0 in (1, 2) and c1 in (4, 5)`), which Spark compiles much faster than
+a disjunction of keys; what it lets through in excess is dropped on the driver. Keys compare as in
+the language: null equals itself. Rows of relations with different columns go side by
 side through one union: the k-th int column of each is its k-th int column, and so on.
 """
 
@@ -12,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from math import prod
 
 import pyarrow
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -26,9 +29,13 @@ from deltalog.engines.spark.columns import (
     rows_in,
 )
 from deltalog.engines.spark.relation import Columns, Frame, Needs, SparkRelation
-from deltalog.language.ast import Row
+from deltalog.language.ast import Row, Value
 
 PROBE = "probe"
+PLAIN = ("int", "str", "exact", "bool", "float", "date")
+"""Types whose values Spark takes as literals as they are."""
+MIXED_MAX = 20_000
+"""Combinations of the values of a probe's columns for which each column is tested by itself."""
 
 
 @dataclass(frozen=True)
@@ -82,11 +89,13 @@ def _selected(spark: SparkSession, probe: Probe, number: int, literal_keys_max: 
 
 
 def _filtered(spark: SparkSession, probe: Probe, literal_keys_max: int) -> DataFrame:
+    """The rows that have one of the keys, and perhaps others that mix the values of several."""
     data = probe.frame.data
-    if not probe.columns:
+    values = [list(dict.fromkeys(column)) for column in zip(*probe.keys, strict=True)]
+    if prod(map(len, values)) <= MIXED_MAX and max(map(len, values), default=0) <= literal_keys_max:
+        for column, wanted in zip(probe.columns, values, strict=True):
+            data = data.where(_is_one_of(column, probe.types[column], wanted))
         return data
-    if len(probe.keys) <= literal_keys_max:
-        return data.where(_condition(probe))
     types = [probe.types[column] for column in probe.columns]
     keys = frame(spark, probe.keys, types)
     keys = keys.select(*(F.col(name_of(i)).alias(f"k{i}") for i in range(len(types))))
@@ -94,28 +103,13 @@ def _filtered(spark: SparkSession, probe: Probe, literal_keys_max: int) -> DataF
     return data.join(F.broadcast(keys), reduce(Column.__and__, same), "left_semi")
 
 
-def _condition(probe: Probe) -> Column:
-    """The keys as literals: `isin` for one column, else a disjunction."""
-    if len(probe.columns) == 1:
-        (column,) = probe.columns
-        type_ = probe.types[column]
-        present = [key[0] for key in probe.keys if key[0] is not None]
-        conditions = []
-        if present and type_ in ("int", "str", "exact", "bool", "float", "date"):
-            values = [encoded(value, type_) for value in present]
-            conditions.append(F.col(name_of(column)).isin(values))
-        elif present:
-            values = [literal(value, type_) for value in present]
-            conditions.append(F.col(name_of(column)).isin(*values))
-        if len(present) < len(probe.keys):
-            conditions.append(F.col(name_of(column)).isNull())
-        return reduce(Column.__or__, conditions)
-    return reduce(Column.__or__, (_is_key(probe, key) for key in probe.keys))
-
-
-def _is_key(probe: Probe, key: Row) -> Column:
-    same = (
-        F.col(name_of(column)).eqNullSafe(literal(value, probe.types[column]))
-        for column, value in zip(probe.columns, key, strict=True)
-    )
-    return reduce(Column.__and__, same)
+def _is_one_of(column: int, type_: str, wanted: Sequence[Value]) -> Column:
+    """Whether a column has one of these values, as literals; null is a value."""
+    own = F.col(name_of(column))
+    present = [value for value in wanted if value is not None]
+    conditions = [own.isNull()] if len(present) < len(wanted) else []
+    if present and type_ in PLAIN:
+        conditions.append(own.isin([encoded(value, type_) for value in present]))
+    elif present:
+        conditions.append(own.isin(*(literal(value, type_) for value in present)))
+    return reduce(Column.__or__, conditions)

@@ -108,13 +108,14 @@ class Frame:
     def remember(
         self, columns: Columns, keys: Iterable[Row], rows: Iterable[tuple[Row, int]]
     ) -> None:
-        """What a probe with these keys found: all rows that have them."""
-        found = self.probed.setdefault(columns, {})
-        for key in keys:
-            found[key] = []
+        """What a probe with these keys found: all rows that have them, and perhaps others."""
+        asked: dict[Row, list[Row]] = {key: [] for key in keys}
         for row, rank in rows:
-            found[tuple(row[c] for c in columns)].append(row)
-            self.ranks[row] = rank
+            key = tuple(row[c] for c in columns)
+            if key in asked:
+                asked[key].append(row)
+                self.ranks[row] = rank
+        self.probed.setdefault(columns, {}).update(asked)
 
     def forget(self) -> None:
         self.probed.clear()

@@ -1,0 +1,136 @@
+"""What runs where: jobs are counted, and what the cluster computes is compared with the driver."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import deltalog
+from deltalog.engines.spark.engine import SparkEngine
+from deltalog.engines.spark.settings import Settings
+
+CLOSURE = """
+    base edge(src: int, dst: int).
+    path(X, Y) :- edge(X, Y).
+    path(X, Z) :- path(X, Y), edge(Y, Z).
+"""
+RING = [(n, (n + 1) % 12) for n in range(12)]
+
+
+@pytest.fixture(autouse=True)
+def sizes(spark: SparkSession) -> None:
+    spark.conf.set("spark.deltalog.driver_rows_max", "4")
+
+
+def engine_of(database: deltalog.Database) -> SparkEngine:
+    assert isinstance(database.engine, SparkEngine)
+    return database.engine
+
+
+def test_what_is_small_costs_no_job(spark: SparkSession) -> None:
+    spark.conf.set("spark.deltalog.driver_rows_max", "1000")
+    database = deltalog.connect(spark=spark, program=CLOSURE, facts={"edge": RING})
+    database.apply(delete={"edge": [(0, 1)]}, insert={"edge": [(0, 2)]})
+    assert not engine_of(database).jobs
+
+
+def test_a_pivot_is_one_job(spark: SparkSession) -> None:
+    frame = spark.createDataFrame(RING, "src bigint, dst bigint")
+    database = deltalog.connect(spark=spark, program=CLOSURE, facts={"edge": frame})
+    engine = engine_of(database)
+    assert engine.jobs == {"load": 1, "partitions": 1}
+    assert engine.size("path") == 144
+    delta = database.apply(delete={"edge": [(3, 4)]})
+    assert len(delta.deleted["path"]) == 78
+    assert database.audit() == ()
+
+
+def test_rules_of_a_round_share_a_probe(spark: SparkSession) -> None:
+    """Five rules over two relations, each one probe deep: one job for the net, one for all."""
+    spark.conf.set("spark.deltalog.driver_rows_max", "10")
+    program = """
+        base a(x: int, y: int).
+        base b(x: int, y: int).
+        virtual view p(x: int, y: int).
+        virtual view q(x: int, y: int).
+        virtual view r(x: int).
+        p(X, Z) :- a(X, Y), b(Y, Z).
+        q(X, Z) :- b(X, Y), a(Y, Z).
+        r(X) :- a(X, Y), not b(Y, X).
+    """
+    facts = {name: [(n, n % 7) for n in range(30)] for name in ("a", "b")}
+    database = deltalog.connect(spark=spark, program=program, facts=facts, strategy="differencing")
+    engine = engine_of(database)
+    engine.jobs.clear()
+    delta = database.apply(insert={"a": [(100, 3)]})
+    assert len(delta.only("p", "q", "r")) == 2
+    assert engine.jobs["probe"] <= 5
+
+
+def test_pieces_masks_and_folds(spark: SparkSession) -> None:
+    settings = Settings(driver_rows_max=3, overlay_rows_max=4, pieces_max=2)
+    engine = SparkEngine(spark, settings)
+    engine.create("r", ("int", "str"))
+    known = {(n, f"t{n}") for n in range(10)}
+    assert engine.insert("r", sorted(known)) == 10
+    engine.prepare(())
+    for n in range(8):
+        assert engine.delete("r", [(n, f"t{n}"), (n, "none")]) == 1
+        assert engine.insert("r", [(n, "again"), (9, "t9")]) == 1
+        known = known - {(n, f"t{n}")} | {(n, "again")}
+        if n % 3 == 2:
+            engine.prepare(())  # now and then things are put in order
+        assert set(engine.rows("r")) == known
+        assert engine.size("r") == 10
+        assert list(engine.lookup("r", {0: n})) == [(n, "again")]
+    assert engine.jobs["fold"] + engine.jobs["promote"] >= 2
+    assert {tuple(row) for row in engine.frame("r").collect()} == known
+    assert engine.insert("r", [(3, "t3")]) == 1  # what came back is younger than what stayed
+    assert [row for _, row in engine.history(["r"])][-1] == (3, "t3")
+
+
+EXACT = """
+    base n(id: int, i: int?, f: float, d: decimal, s: str).
+    plus(X, V) :- n(X, I, _, _, _), V = I + 1.
+    times(X, V) :- n(X, I, _, _, _), V = I * I.
+    over(X, V) :- n(X, I, _, _, _), V = 10 / I.
+    float_sum(sum(F)) :- n(_, _, F, _, _).
+    product(X, V) :- n(X, _, F, _, _), V = F * 1.0e300.
+    decimal_sum(sum(D), avg(D)) :- n(_, _, _, D, _).
+    int_sum(P, sum(I), count()) :- n(X, I, _, _, _), P = X mod 2.
+    ends(min(S), max(S)) :- n(_, _, _, _, S).
+    text(X, V) :- n(X, _, _, _, S), V = concat(upper(S), "!").
+    same(X, Y) :- n(X, I, _, _, _), n(Y, I, _, _, _), X < Y.
+    none(X) :- n(X, I, _, _, _), not n(_, X, _, _, _).
+"""
+
+
+def test_what_the_cluster_computes_is_exact(spark: SparkSession) -> None:
+    """Overflow, division by zero, null, floats that cancel out: as on the reference engine."""
+    from decimal import Decimal
+
+    spark.conf.set("spark.deltalog.driver_rows_max", "0")
+    largest = 2**63 - 1
+    facts = {
+        "n": [
+            (0, largest, 1e16, Decimal("0.000000000000000001"), "ß"),
+            (1, None, 1.0, Decimal("99999999999999999999"), "z"),
+            (2, 0, -1e16, Decimal("0.1"), "Z"),
+            (3, None, 1e10, Decimal("-99999999999999999999"), "é"),
+            (4, largest, -0.0, Decimal("2.50"), ""),
+        ]
+    }
+    ours = deltalog.connect(spark=spark, program=EXACT, facts=facts)
+    reference = deltalog.connect(program=EXACT, facts=facts)
+    for name in reference.relations:
+        assert ours.facts(name) == reference.facts(name), name
+
+
+def test_frames_in_and_out(spark: SparkSession) -> None:
+    frame = spark.range(40).select(F.col("id").alias("src"), (F.col("id") * 2).alias("dst"))
+    database = deltalog.connect(spark=spark, program=CLOSURE, facts={"edge": frame})
+    reference = deltalog.connect(program=CLOSURE, facts={"edge": [(n, 2 * n) for n in range(40)]})
+    assert database.facts("path") == reference.facts("path")
+    shown = engine_of(database).frame("path").where("c0 = 5")
+    assert {tuple(row) for row in shown.collect()} == {(5, 10), (5, 20), (5, 40)}
