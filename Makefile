@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test check lint types imports unit fuzz mutants bench update-cases clean
+.PHONY: setup demo test check lint types imports unit fuzz mutants bench test-spark update-cases clean
 
 setup: $(STAMP)
 
@@ -38,7 +38,11 @@ unit: setup
 check: lint types imports unit
 
 test: lint types imports
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --ignore=tests/spark
+	$(BIN)/pytest tests/spark
+
+test-spark: setup
+	$(BIN)/pytest tests/spark
 
 fuzz: setup
 	DELTALOG_FUZZ=1 $(BIN)/pytest tests/properties -n 2 --durations=5

@@ -22,6 +22,7 @@ UPKEEP = {
     "demand": Upkeep("demand", False, engine="spark"),
 }
 SIZES = {"mixed": "4", "cluster": "0"}
+"""What may stay on the driver: the smallest relations, or nothing that has columns."""
 TREATMENTS = [("mixed", upkeep) for upkeep in UPKEEP] + [("cluster", "auto")]
 
 
