@@ -8,37 +8,26 @@ A pipeline becomes one query over columns `s0`, `s1`, …, its slots:
 Joins compare with `<=>`, since null equals itself. `Absent` is an anti-join. Windows choose pieces
 of a relation; an overlay is stored rows without those of `minus` and with those of `plus`. What the
 driver has of a relation is sent along, and broadcast.
-
-Aggregates are taken over the distinct bindings of each group, as in the interpreter. Counts, sums
-of ints (in 38 digits, and then tested), smallest and largest values are Spark's own; sums of floats
-and decimals must be rounded once from the exact sum, which is done in Python, group by group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
-from typing import Any
 
-import pyarrow
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from deltalog.engines.scalars import aggregate
 from deltalog.engines.spark.columns import (
-    ARROW_TYPES,
     RANK,
-    encoded,
     frame,
     literal,
     name_of,
     names_of,
-    rows_in,
-    schema,
 )
 from deltalog.engines.spark.expressions import column_of, holds, slot_name, type_of
 from deltalog.engines.spark.relation import Frame, SparkRelation
-from deltalog.language.values import INT_MAX, INT_MIN
+from deltalog.engines.spark.totals import open_bindings, totals
 from deltalog.plan.nodes import (
     Absent,
     Aggregation,
@@ -51,7 +40,6 @@ from deltalog.plan.nodes import (
     RulePlan,
     Slot,
     Test,
-    Total,
     Window,
 )
 
@@ -243,18 +231,15 @@ class Frames:
     ) -> DataFrame:
         """The rows of all groups that the active pipelines name."""
         bindings = aggregation.bindings
-        groups, group_types = self._groups(active, read)
-        given = bindings.given
-        data, slots = self.run(bindings, read, groups if given else None, group_types)
-        if not given:
-            data = data.crossJoin(groups.limit(1).select(F.lit(0).alias("group")))
-        columns = [F.col(slot_name(index)) for index in range(given)]
-        values = [_value(value, slots).alias(f"b{i}") for i, value in enumerate(bindings.output)]
-        distinct = data.select(*columns, *values).distinct()
-        types = self.relations[plan.head].types
-        if all(_is_native(part, types[i]) for i, part in enumerate(aggregation.head)):
-            return _native_totals(distinct, aggregation, types)
-        return _exact_totals(distinct, aggregation, slots, types)
+        everything = open_bindings(bindings) if active == [plan.initial] else None
+        if everything is not None:  # all groups are named
+            data, slots = self.run(everything, read)
+        else:
+            groups, types = self._groups(active, read)
+            data, slots = self.run(bindings, read, groups if bindings.given else None, types)
+            if not bindings.given:
+                data = data.crossJoin(groups.limit(1).select(F.lit(0).alias("group")))
+        return totals(data, slots, aggregation, self.relations[plan.head].types)
 
     def _groups(self, active: Sequence[Pipeline], read: Read) -> tuple[DataFrame, dict[int, str]]:
         parts = []
@@ -303,94 +288,3 @@ def _output(
         for i, (v, type_) in enumerate(zip(output, types, strict=True))
     ]
     return columns or [F.lit(0).alias("nothing")]
-
-
-def _is_native(part: Slot | Fixed | Total, type_: str) -> bool:
-    if not isinstance(part, Total) or part.function == "count":
-        return True
-    if part.function in ("min", "max"):
-        return True
-    return part.function == "sum" and part.type == "int"
-
-
-def _native_totals(
-    distinct: DataFrame, aggregation: Aggregation, types: Sequence[str]
-) -> DataFrame:
-    totals = [
-        _native(part).alias(f"t{i}")
-        for i, part in enumerate(aggregation.head)
-        if isinstance(part, Total)
-    ]
-    given = [F.col(slot_name(index)) for index in range(aggregation.bindings.given)]
-    grouped = distinct.groupBy(*given).agg(*totals, F.count(F.lit(1)).alias("bindings"))
-    grouped = grouped.where(F.col("bindings") > 0)
-    columns = []
-    for i, part in enumerate(aggregation.head):
-        if not isinstance(part, Total):
-            value = (
-                literal(part.value, types[i]) if isinstance(part, Fixed) else column_of(part, {})
-            )
-        else:
-            value = F.col(f"t{i}")
-            if part.function == "sum":  # no value where 64 bits do not suffice
-                grouped = grouped.where(value.isNull() | value.between(INT_MIN, INT_MAX))
-                value = value.cast("bigint")
-        columns.append(value.alias(name_of(i)))
-    return grouped.select(*columns)
-
-
-def _native(part: Total) -> Column:
-    if part.function == "count":
-        return F.count(F.lit(1))
-    column = F.col(f"b{part.column}")
-    if part.function == "sum":
-        return F.sum(column.cast("decimal(19,0)"))
-    return F.min(column) if part.function == "min" else F.max(column)
-
-
-def _exact_totals(
-    distinct: DataFrame,
-    aggregation: Aggregation,
-    slots: Mapping[int, str],
-    types: Sequence[str],
-) -> DataFrame:
-    """Group by group in Python, with exact sums."""
-    output = aggregation.bindings.output
-    given = aggregation.bindings.given
-    input_types = [
-        *(slots[index] for index in range(given)),
-        *(slots[v.index] if isinstance(v, Slot) else v.type for v in output),
-    ]
-    head = aggregation.head
-
-    def of_group(table: pyarrow.Table) -> pyarrow.Table:
-        rows = rows_in(table.columns[: len(input_types)], input_types, table.num_rows)
-        made = list(_head_row(head, rows, given))
-        arrays = [
-            pyarrow.array([encoded(row[i], type_) for row in made], ARROW_TYPES[type_])
-            for i, type_ in enumerate(types)
-        ]
-        return pyarrow.Table.from_arrays(arrays, names=names_of(types))
-
-    keys = [slot_name(index) for index in range(given)]
-    if not keys:  # one group of everything
-        distinct, keys = distinct.withColumn("group", F.lit(0)), ["group"]
-    return distinct.groupBy(*keys).applyInArrow(of_group, schema(types, is_ranked=False))
-
-
-def _head_row(
-    head: Sequence[Slot | Fixed | Total], rows: Sequence[tuple[Any, ...]], given: int
-) -> Iterator[tuple[Any, ...]]:
-    """The head row of one group, if it has a value."""
-    made: list[Any] = []
-    for part in head:
-        if isinstance(part, Total):
-            column = part.column
-            values = [None if column is None else row[given + column] for row in rows]
-            total = aggregate(part.function, part.type, values)
-            if total is None and any(value is not None for value in values):
-                return
-            made.append(total)
-        else:
-            made.append(part.value if isinstance(part, Fixed) else rows[0][part.index])
-    yield tuple(made)
