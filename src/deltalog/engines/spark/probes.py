@@ -2,11 +2,12 @@
 
     needs: edge[0] in {3, 5}, path[0, 1] in {(1, 4)}     →     one union of two filters, one collect
 
-Few keys are written as literals, many are joined as a small frame, which Spark broadcasts. Literals
-are tested column by column (`c0 in (1, 2) and c1 in (4, 5)`), which Spark compiles much faster than
-a disjunction of keys; what it lets through in excess is dropped on the driver. Keys compare as in
-the language: null equals itself. Rows of relations with different columns go side by
-side through one union: the k-th int column of each is its k-th int column, and so on.
+Values are written as literals and tested column by column (`c0 in (1, 2) and c1 in (4, 5)`), which
+Spark compiles much faster than a disjunction of keys; what it lets through in excess is dropped on
+the driver. Where that could be much, or values are many, keys are joined as a small frame, which
+Spark broadcasts. Keys compare as in the language: null equals itself. Rows of relations with
+different columns go side by side through one union: the k-th int column of each is its k-th int
+column, and so on.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import pairwise
 from math import prod
+from typing import Any
 
 import pyarrow
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -30,12 +33,16 @@ from deltalog.engines.spark.columns import (
 )
 from deltalog.engines.spark.relation import Columns, Frame, Needs, SparkRelation
 from deltalog.language.ast import Row, Value
+from deltalog.language.values import INT_MIN
 
 PROBE = "probe"
 PLAIN = ("int", "str", "exact", "bool", "float", "date")
 """Types whose values Spark takes as literals as they are."""
+RANGED = ("int", "str", "float", "date", "timestamp", "decimal")
+"""Types with an order that is the same here and there."""
+RANGES_MAX = 8
 MIXED_MAX = 20_000
-"""Combinations of the values of a probe's columns for which each column is tested by itself."""
+"""Combinations of the values of a probe's columns up to which testing each column is enough."""
 
 
 @dataclass(frozen=True)
@@ -90,17 +97,60 @@ def _selected(spark: SparkSession, probe: Probe, number: int, literal_keys_max: 
 
 def _filtered(spark: SparkSession, probe: Probe, literal_keys_max: int) -> DataFrame:
     """The rows that have one of the keys, and perhaps others that mix the values of several."""
-    data = probe.frame.data
     values = [list(dict.fromkeys(column)) for column in zip(*probe.keys, strict=True)]
-    if prod(map(len, values)) <= MIXED_MAX and max(map(len, values), default=0) <= literal_keys_max:
-        for column, wanted in zip(probe.columns, values, strict=True):
+    data = _in_range(probe.frame.data, probe, values)
+    is_exact = prod(map(len, values)) <= MIXED_MAX
+    for column, wanted in zip(probe.columns, values, strict=True):
+        if len(wanted) <= literal_keys_max:
             data = data.where(_is_one_of(column, probe.types[column], wanted))
-        return data
-    types = [probe.types[column] for column in probe.columns]
-    keys = frame(spark, probe.keys, types)
-    keys = keys.select(*(F.col(name_of(i)).alias(f"k{i}") for i in range(len(types))))
-    same = [F.col(name_of(c)).eqNullSafe(F.col(f"k{i}")) for i, c in enumerate(probe.columns)]
-    return data.join(F.broadcast(keys), reduce(Column.__and__, same), "left_semi")
+        else:
+            is_exact = False
+    return data if is_exact else _joined(spark, data, probe)
+
+
+def _joined(spark: SparkSession, data: DataFrame, probe: Probe) -> DataFrame:
+    """The rows that have one of the keys, by a join with all of them."""
+    made = frame(spark, probe.keys, [probe.types[column] for column in probe.columns])
+    named = made.select(*(F.col(name_of(i)).alias(f"k{i}") for i in range(len(probe.columns))))
+    same = []
+    for i, column in enumerate(probe.columns):
+        own, key = F.col(name_of(column)), F.col(f"k{i}")
+        is_plain = all(each[i] is not None for each in probe.keys)  # faster than with null
+        same.append(own == key if is_plain else own.eqNullSafe(key))
+    return data.join(F.broadcast(named), reduce(Column.__and__, same), "left_semi")
+
+
+def _in_range(data: DataFrame, probe: Probe, values: Sequence[Sequence[Value]]) -> DataFrame:
+    """Only where values can be: Spark skips batches and files that lie outside.
+
+    It does so for ranges, and not for long lists (`InSet` in Spark 4.2), hence both.
+    """
+    for column, wanted in zip(probe.columns, values, strict=True):
+        type_ = probe.types[column]
+        if type_ in RANGED and None not in wanted:
+            own = F.col(name_of(column))
+            ranges = [
+                own.between(literal(first, type_), literal(last, type_))
+                for first, last in _ranges(sorted(wanted))
+            ]
+            data = data.where(reduce(Column.__or__, ranges))
+    return data
+
+
+def _ranges(values: list[Any]) -> list[tuple[Any, Any]]:
+    """A few ranges that hold all values: the widest gaps are left out.
+
+    >>> _ranges([1, 2, 3, 900, 901])
+    [(1, 3), (900, 901)]
+    """
+    gaps = range(1, len(values))
+    if isinstance(values[0], int):
+        gaps_wide = sorted(gaps, key=lambda i: values[i - 1] - values[i])[: RANGES_MAX - 1]
+        cuts = sorted(i for i in gaps_wide if values[i] - values[i - 1] > len(values))
+    else:
+        cuts = []
+    bounds = [0, *cuts, len(values)]
+    return [(values[i], values[j - 1]) for i, j in pairwise(bounds)]
 
 
 def _is_one_of(column: int, type_: str, wanted: Sequence[Value]) -> Column:
@@ -108,7 +158,9 @@ def _is_one_of(column: int, type_: str, wanted: Sequence[Value]) -> Column:
     own = F.col(name_of(column))
     present = [value for value in wanted if value is not None]
     conditions = [own.isNull()] if len(present) < len(wanted) else []
-    if present and type_ in PLAIN:
+    if present and type_ == "int" and INT_MIN not in present:  # as text, it is one call
+        conditions.append(F.expr(f"{name_of(column)} IN ({', '.join(map(str, present))})"))
+    elif present and type_ in PLAIN:
         conditions.append(own.isin([encoded(value, type_) for value in present]))
     elif present:
         conditions.append(own.isin(*(literal(value, type_) for value in present)))

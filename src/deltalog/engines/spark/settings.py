@@ -30,7 +30,7 @@ class Settings:
     driver_rows_max: int = 100_000
     overlay_rows_max: int = 50_000
     pieces_max: int = 8
-    literal_keys_max: int = 200
+    literal_keys_max: int = 2_000
     probe_keys_max: int = 100_000
     cached_rows_max: int = 1_000_000
     shipped_rows_max: int = 5_000_000
