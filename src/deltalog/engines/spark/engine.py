@@ -39,7 +39,7 @@ from deltalog.engines.spark.partitions import (
     run_partitions,
     shared_names,
 )
-from deltalog.engines.spark.probes import fetch, probes
+from deltalog.engines.spark.probes import fetch, look_for_narrow_column, probes
 from deltalog.engines.spark.probing import ProbingInterpreter
 from deltalog.engines.spark.relation import Clock, Columns, Needs, SparkRelation
 from deltalog.engines.spark.session import session
@@ -183,18 +183,18 @@ class SparkEngine:
 
     # --- asking the cluster
 
-    def _asked(self, question: Callable[[], Answer]) -> Answer:
+    def _asked(self, question: Callable[[], Answer], is_widened: bool = False) -> Answer:
         """The answer once everything it needs is on the driver."""
         for _ in range(PROBES_MAX):
             self.needs.clear()
             answer = question()
             if not self.needs:
                 return answer
-            self._fetch()
+            self._fetch(is_widened)
         raise AssertionError("a question does not come to an end")
 
-    def _fetch(self) -> None:
-        wanted = probes(self.needs, self.relations)
+    def _fetch(self, is_widened: bool = False) -> None:
+        wanted = probes(self.needs, self.relations, is_widened)
         self.needs.clear()
         if wanted:
             self.jobs["probe"] += 1
@@ -378,7 +378,15 @@ class SparkEngine:
                 self.relations[name].clear()
             return self.interpreter.delete(part)
 
-        return {} if part.has_fired else self._asked(deletion)
+        if part.has_fired or not any(self.size(name) for name in part.plan.suspects):
+            part.has_fired = True
+            return {}
+        for name in part.plan.predicates:
+            for piece in self.relations[name].frames:
+                if not piece.is_narrow_known:
+                    self.jobs["statistics"] += 1
+                    look_for_narrow_column(piece, self.relations[name].types)
+        return self._asked(deletion, is_widened=True)
 
     def _driver_round(self, part: RulesPart) -> Round:
         result = Round()
@@ -394,7 +402,7 @@ class SparkEngine:
                 self.needs.clear()
                 result.to_cluster += waiting
                 return result
-            self._fetch()
+            self._fetch(is_widened=True)
         raise AssertionError("a round does not come to an end")
 
     def _fired(self, part: RulesPart, numbers: list[int], result: Round) -> list[int]:

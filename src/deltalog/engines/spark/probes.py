@@ -40,6 +40,8 @@ PLAIN = ("int", "str", "exact", "bool", "float", "date")
 """Types whose values Spark takes as literals as they are."""
 RANGED = ("int", "str", "float", "date", "timestamp", "decimal")
 """Types with an order that is the same here and there."""
+NEIGHBOURS_MAX = 64
+"""Rows with one value of a narrow column, on average."""
 RANGES_MAX = 8
 MIXED_MAX = 20_000
 """Combinations of the values of a probe's columns up to which testing each column is enough."""
@@ -61,16 +63,40 @@ class Probe:
         ]
 
 
-def probes(needs: Needs, relations: Mapping[str, SparkRelation]) -> list[Probe]:
-    """One per frame and column set, with the keys this frame has not been asked for yet."""
-    wanted = []
+def probes(
+    needs: Needs, relations: Mapping[str, SparkRelation], is_widened: bool = False
+) -> list[Probe]:
+    """One per frame and column set, with the keys this frame has not been asked for yet.
+
+    If it `is_widened`, whole rows are asked for by their narrow column, so that their neighbours
+    come along: what is derived next from a row is often one of them.
+    """
+    wanted: dict[tuple[int, Columns], Probe] = {}
     for (name, columns), keys in needs.keys.items():
         relation = relations[name]
         for piece in relation.frames:
-            unknown = tuple(key for key in keys if piece.known(columns, key) is None)
+            unknown = [key for key in keys if piece.known(columns, key) is None]
+            asked = columns
+            if is_widened and columns == relation.all_columns and piece.narrow is not None:
+                asked = (piece.narrow,)
+                unknown = [(key[piece.narrow],) for key in unknown]
             if unknown:
-                wanted.append(Probe(piece, relation.types, columns, unknown))
-    return wanted
+                before = wanted.get((id(piece), asked))
+                merged = dict.fromkeys((*(before.keys if before else ()), *unknown))
+                wanted[id(piece), asked] = Probe(piece, relation.types, asked, tuple(merged))
+    return list(wanted.values())
+
+
+def look_for_narrow_column(piece: Frame, types: Sequence[str]) -> None:
+    """Find a column each of whose values few rows have, on average; one job."""
+    piece.is_narrow_known = True
+    counts = piece.data.select(
+        *(F.approx_count_distinct(name_of(i)).alias(name_of(i)) for i in range(len(types)))
+    ).first()
+    assert counts is not None
+    best = max(range(len(types)), key=lambda i: int(counts[i]))
+    if piece.count <= NEIGHBOURS_MAX * int(counts[best]):
+        piece.narrow = best
 
 
 def fetch(spark: SparkSession, wanted: Sequence[Probe], literal_keys_max: int) -> None:

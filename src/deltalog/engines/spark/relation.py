@@ -76,6 +76,8 @@ class Frame:
         self.mask: set[Row] = set()
         self.probed: dict[Columns, dict[Row, list[Row]]] = {}
         self.ranks: dict[Row, int] = {}
+        self.narrow: int | None = None  # a column each of whose values few rows have, if looked for
+        self.is_narrow_known = False
 
     @property
     def end(self) -> int:
