@@ -253,7 +253,8 @@ class SparkEngine:
         self.jobs[purpose] += 1
         observed = data.observe(counted, F.count(F.lit(1)).alias("rows"))
         kept = observed.localCheckpoint(True, StorageLevel.MEMORY_AND_DISK)
-        return kept, int(counted.get["rows"])
+        rows = counted.get.get("rows")  # Spark Connect (4.2) does not tell it for checkpoints
+        return kept, kept.count() if rows is None else int(rows)
 
     def _place(self, store: SparkRelation, data: DataFrame, count: int) -> None:
         """New rows stay on the cluster if there are many, else they come to the driver."""
