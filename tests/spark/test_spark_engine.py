@@ -43,6 +43,7 @@ def test_a_pivot_is_one_job(spark: SparkSession) -> None:
     assert engine.size("path") == 144
     delta = database.apply(delete={"edge": [(3, 4)]})
     assert len(delta.deleted["path"]) == 78
+    assert engine.jobs["partitions"] == 1, "a small change is not sent to tasks"
     assert database.audit() == ()
 
 

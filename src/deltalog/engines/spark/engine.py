@@ -308,9 +308,9 @@ class SparkEngine:
         if found is None or part.is_soft or any(part.has_fired):
             return None
         heads = {name: self.relations[name] for name in found.columns}
-        if any(len(store) for store in heads.values()) or not self._is_worth_it(part, found):
+        if any(len(store) for store in heads.values()) or not self._is_worth_it(found):
             return None
-        sources = self._sources(part, found)
+        sources = self._sources(found)
         names: dict[Reference, str] = {
             each: reference_name(each) for each in (*found.shared, *found.copied)
         }
@@ -330,19 +330,16 @@ class SparkEngine:
         part.read = [[self.relations[n].end for n in plan.occurrences] for plan in part.plans]
         return {name: len(store) for name, store in heads.items() if len(store)}
 
-    def _is_worth_it(self, part: SparkPart, found: Pivot) -> bool:
-        """Whether it reads the cluster, and what every task needs a copy of is not too much."""
+    def _is_worth_it(self, found: Pivot) -> bool:
+        """Whether it starts from something large, and what every task gets is not too much.
+
+        A recursion that starts from a small change is cheaper by probes.
+        """
         copied = sum(self._size(each) for each in found.copied)
-        references = [*found.shared, *found.copied]
-        references += [
-            step.relation
-            for plan in found.exits
-            for pipeline in plan.pipelines
-            for step in pipeline.steps
-            if isinstance(step, Match)
-        ]
-        is_large = any(self._has_frames(Match(each), []) for each in references)
-        return is_large and copied <= self.settings.shipped_rows_max
+        starts_large = any(
+            self._scans(pipeline, []) for plan in found.exits for pipeline in plan.pipelines
+        )
+        return starts_large and copied <= self.settings.shipped_rows_max
 
     def _size(self, reference: Reference) -> int:
         if not isinstance(reference, Overlay):
@@ -350,7 +347,7 @@ class SparkEngine:
         plus = 0 if reference.plus is None else self.size(reference.plus)
         return self.size(reference.stored) + plus
 
-    def _sources(self, part: SparkPart, found: Pivot) -> list[Source]:
+    def _sources(self, found: Pivot) -> list[Source]:
         """What tasks read: the facts of the rules that are not recursive, and what is beside."""
         frames = Frames(self.spark, self.relations)
         sources = []
