@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 import deltalog
 from deltalog.engines.spark.engine import SparkEngine
+from deltalog.engines.spark.partitions import Source, sent, shares
 from deltalog.engines.spark.settings import Settings
 
 CLOSURE = """
@@ -135,3 +136,11 @@ def test_frames_in_and_out(spark: SparkSession) -> None:
     assert database.facts("path") == reference.facts("path")
     shown = engine_of(database).frame("path").where("c0 = 5")
     assert {tuple(row) for row in shown.collect()} == {(5, 10), (5, 20), (5, 40)}
+
+
+@pytest.mark.parametrize("partitions", [2, 4, 8])
+def test_every_share_has_a_partition_of_its_own(partitions: int, spark: SparkSession) -> None:
+    source = Source("p", ("int",), spark.range(1000).select(F.col("id").alias("c0")), 0)
+    data = sent(source, 0, shares(spark, partitions), {"int_0": "int"})
+    put = data.repartition(partitions, F.col("share")).groupBy(F.spark_partition_id()).count()
+    assert len(put.collect()) == partitions

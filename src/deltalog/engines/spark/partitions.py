@@ -60,9 +60,9 @@ def run_partitions(
     rank: int,
 ) -> DataFrame:
     """All facts of the component: `source` is the number of the head, ranks are above `rank`."""
-    shares = _shares(spark, partitions)
+    places = shares(spark, partitions)
     wide = _wide([source.types for source in sources])
-    parts = [_sent(source, number, shares, wide) for number, source in enumerate(sources)]
+    parts = [sent(source, number, places, wide) for number, source in enumerate(sources)]
     together = reduce(DataFrame.unionAll, parts).repartition(partitions, F.col(SHARE))
     output = _wide(list(heads.values()))
     task = _task([(s.name, s.types) for s in sources], list(wide), heads, plans, rank)
@@ -102,13 +102,13 @@ def _wide(all_types: Sequence[tuple[str, ...]]) -> dict[str, str]:
     }
 
 
-def _sent(source: Source, number: int, shares: Sequence[int], wide: Mapping[str, str]) -> DataFrame:
+def sent(source: Source, number: int, shares: Sequence[int], wide: Mapping[str, str]) -> DataFrame:
     own = {name: name_of(i) for i, name in enumerate(shared_names(source.types))}
     columns = [
         (F.col(own[name]) if name in own else F.lit(None).cast(SPARK_TYPES[type_])).alias(name)
         for name, type_ in wide.items()
     ]
-    places = F.array(*(F.lit(share) for share in shares))
+    places = F.array(*(F.lit(share).cast("bigint") for share in shares))  # as they were hashed
     if source.column is None:
         share: Column = F.explode(places)
     else:
@@ -117,7 +117,7 @@ def _sent(source: Source, number: int, shares: Sequence[int], wide: Mapping[str,
     return source.data.select(share.alias(SHARE), F.lit(number).alias(SOURCE), *columns)
 
 
-def _shares(spark: SparkSession, partitions: int) -> list[int]:
+def shares(spark: SparkSession, partitions: int) -> list[int]:
     """Numbers that Spark's partitioning by hash puts into partitions of their own."""
     candidates = spark.range(64 * partitions).select(
         F.col("id"), F.pmod(F.hash(F.col("id")), F.lit(partitions)).alias("place")
