@@ -1,12 +1,13 @@
 # make demo     a small example, end to end          make test     everything that must hold
 # make check    the quick part of test (a minute)    make fuzz     long random runs
-# make bench    measured figures                     make update-cases   rewrite expectations
+# make bench    measured figures                     make soak     a million transactions, audited
+# make update-cases   rewrite expectations
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test check lint types imports unit fuzz mutants bench test-spark update-cases clean
+.PHONY: setup java demo test check lint types imports unit fuzz mutants bench soak test-spark update-cases clean
 
 setup: $(STAMP)
 
@@ -38,7 +39,7 @@ unit: setup
 check: lint types imports unit
 
 test: lint types imports
-	$(BIN)/pytest -n 2 --ignore=tests/spark
+	$(BIN)/pytest -n 2 --dist worksteal --ignore=tests/spark
 	$(BIN)/pytest tests/spark
 
 test-spark: setup
@@ -52,6 +53,9 @@ mutants: setup
 
 bench: setup
 	$(BIN)/python -m bench
+
+soak: setup
+	$(BIN)/python -m bench.soak
 
 update-cases: setup
 	DELTALOG_UPDATE_CASES=1 $(BIN)/pytest -n 0 tests/unit tests/conformance tests/house

@@ -16,33 +16,38 @@ from rich.console import Console
 
 from bench.contenders import Gap, get_ready, unknown_names
 from bench.crossover import crossover
+from bench.embedded import embedded
 from bench.follows_change import follows_change
+from bench.installing import installing
 from bench.measure import UNAVAILABLE, BenchError
 from bench.ranked_deletion import ranked_deletion
 from bench.settings import Finding, Progress, Settings
-from bench.single_changes import PLANS, single_changes
-from bench.workloads import NothingFreshError
+from bench.single_changes import single_changes
+from bench.workloads import WORKLOADS, NothingFreshError
 
-PARTS: Mapping[str, tuple[str, Callable[[Settings, Progress], Finding]]] = {
+PARTS: Mapping[
+    str, tuple[str, Callable[[Settings, Progress], Finding]]
+] = {  # what matters most comes first
+    "embedded": ("The embedded engine at full size", embedded),
+    "installing": ("Installing and changing rules", installing),
     "single_changes": ("A single change", single_changes),
     "follows_change": ("The cost follows the change", follows_change),
     "crossover": ("Where recomputation wins", crossover),
     "ranked_deletion": ("Deletion by ranks", ranked_deletion),
 }
 RESULTS = Path(__file__).parent / "results"
-WIDTH_MIN = 140
+WIDTH_MIN = 160
+SECONDS, SECONDS_QUICK = 6.0, 1.0
 ALWAYS_MISSING = (
-    Gap("other systems", "only our own engines and strategies are run here, side by side"),
-    Gap("workloads at a scale of 1", "scales are chosen so that the reference engine ends in time"),
+    Gap("other systems", "their figures are recorded, only DuckDB on w6 is run here, side by side"),
+    Gap("strategies at full size", "scales are chosen so that the reference engine ends in time"),
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the parts that were asked for; 1 if a claim does not hold, 2 if the question is wrong."""
     given = _parser().parse_args(arguments)
-    settings = Settings(
-        given.workloads, given.scale, given.changes, given.strategies, given.engines, given.seconds
-    )
+    settings = _settings(given)
     problems = _problems(settings, given.parts)
     if problems:
         print("\n".join(problems), file=sys.stderr)
@@ -71,8 +76,8 @@ def _measured(
     progress = Progress()
     findings: dict[str, Finding] = {}
     results.mkdir(parents=True, exist_ok=True)
-    for engine in settings.engines:
-        progress.say("getting ready", engine, 1, len(settings.engines))
+    for number, engine in enumerate(settings.side_by_side, start=1):
+        progress.say("getting ready", engine, number, len(settings.side_by_side))
         with suppress(*UNAVAILABLE):  # each part will name it as a gap
             get_ready(engine)
     for name in parts:
@@ -116,12 +121,25 @@ def _show_gaps(gaps: Sequence[Gap], console: Console) -> None:
 
 
 def _problems(settings: Settings, parts: Sequence[str]) -> list[str]:
-    said = unknown_names(settings.strategies, settings.engines)
+    said = unknown_names(settings.strategies, settings.asked_engines)
     said += [f"unknown part `{p}`: there are {', '.join(PARTS)}" for p in parts if p not in PARTS]
     for name in settings.workloads:
-        if not any(Settings((name,)).includes(known) for known in PLANS):
-            said.append(f"unknown workload `{name}`: there are {', '.join(PLANS)}")
+        if not any(Settings((name,)).includes(known) for known in WORKLOADS):
+            said.append(f"unknown workload `{name}`: there are {', '.join(WORKLOADS)}")
     return said
+
+
+def _settings(given: argparse.Namespace) -> Settings:
+    seconds = SECONDS_QUICK if given.quick else SECONDS
+    return Settings(
+        workloads=given.workloads,
+        scale=given.scale,
+        changes=given.changes,
+        strategies=given.strategies,
+        asked_engines=given.engines,
+        seconds_max=given.seconds if given.seconds is not None else seconds,
+        is_quick=given.quick,
+    )
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -132,17 +150,17 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     add = parser.add_argument
     add("--parts", type=_names, default=(), metavar="A,B", help=f"of {', '.join(PARTS)}")
-    add("--workloads", type=_names, default=(), metavar="A,B", help=f"of {', '.join(PLANS)}")
+    add("--workloads", type=_names, default=(), metavar="A,B", help=f"of {', '.join(WORKLOADS)}")
     add("--scale", type=float, help="one scale for everything, instead of one for each workload")
     add("--changes", type=int, help="transactions of each kind")
     add("--strategies", type=_names, default=(), metavar="A,B", help="only these")
-    add("--engines", type=_names, default=("reference",), metavar="A,B", help="side by side")
+    add("--engines", type=_names, default=(), metavar="A,B", help="side by side")
     add(
         "--seconds",
         type=float,
-        default=6.0,
-        help="processor time for the transactions of one contender",
+        help="for the transactions of one contender, or of one kind at full size",
     )
+    add("--quick", action="store_true", help="less of everything, and not the largest workloads")
     add("--json", type=Path, metavar="FILE", help="also write all figures to a file")
     add("--results", type=Path, default=RESULTS, metavar="DIR", help="where pictures go")
     return parser

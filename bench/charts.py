@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 BLOCKS = " ▏▎▍▌▋▊▉█"
+HEIGHTS = "▁▂▃▄▅▆▇█"
 COLOURS = ("#999999", "#0072b2", "#d55e00", "#e69f00", "#cc79a7", "#009e73", "#56b4e9", "#000000")
 SMALLEST = 0.01
 WIDTH, LEFT, RIGHT, TOP, ROW = 900, 170, 30, 92, 22
@@ -56,9 +57,40 @@ def bar(share: float, width: int) -> str:
     return "█" * full + (BLOCKS[part] if part else "")
 
 
-def dot_plot(title: str, subtitle: str, rows: Sequence[Row], series: Sequence[str]) -> str:
+def sparks(values: Sequence[float], width: int = 60) -> str:
+    """A curve of small blocks from the lowest value to the highest.
+
+    >>> sparks([1, 2, 3, 8]), sparks([5, 5])
+    ('▁▂▃█', '▁▁')
+    """
+    step = max(1, math.ceil(len(values) / width))
+    shown = values[::step]
+    low, high = min(shown), max(shown)
+    span = (high - low) or 1
+    return "".join(HEIGHTS[round((value - low) / span * (len(HEIGHTS) - 1))] for value in shown)
+
+
+def dot_line(marks: Mapping[str, float], width: int) -> str:
+    """Marks at their shares of the width; the first of two that meet is seen.
+
+    >>> dot_line({"●": 0.5, "○": 0.0, "△": 0.0}, 5)
+    '○·●··'
+    """
+    line = ["·"] * width
+    for mark, share in reversed(list(marks.items())):
+        line[min(round(share * (width - 1)), width - 1)] = mark
+    return "".join(line)
+
+
+def dot_plot(
+    title: str,
+    subtitle: str,
+    rows: Sequence[Row],
+    series: Sequence[str],
+    smallest: float = SMALLEST,
+) -> str:
     """One line per row, one dot per series, on a logarithmic axis."""
-    axis = Axis.over([value for _, values in rows for value in values.values()])
+    axis = Axis.over([value for _, values in rows for value in values.values()], smallest)
     bottom = TOP + ROW * len(rows)
     parts = [*_heading(title, subtitle), *_legend(series)]
     parts += _vertical_grid(axis, TOP - 8, bottom)

@@ -1,14 +1,16 @@
 """Where recomputation wins: ever larger changes, rederived and recomputed.
 
-The share is that of changed facts among those a view reads: what `MUCH_SHARE` in
-`runtime/propagation.py` is compared with. Facts are only deleted, only inserted, or half and half.
-Below the crossover maintaining the view is cheaper, above it starting afresh is.
+The share is that of changed facts among those a view reads: what `MUCH_SHARE` and `LOST_SHARE` in
+`runtime/propagation.py` are compared with. Facts are only deleted, only inserted, or half and half.
+Below the crossover maintaining the view is cheaper, above it starting afresh is. A fast engine gets
+more facts, so that there is something to measure.
 """
 
 from __future__ import annotations
 
 import math
 import random
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +23,7 @@ from bench.figures import NOTHING, compact, percent, ratio
 from bench.measure import UNAVAILABLE, BenchError, Sample, Transaction, run
 from bench.settings import Progress, Settings
 from bench.workloads import Fact, Workload, acyclic_graph, workload
-from deltalog.runtime.propagation import MUCH_SHARE
+from deltalog.runtime.propagation import LOST_SHARE, MUCH_SHARE
 
 SHARES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 1.0)
 MODES: Mapping[str, tuple[float, float]] = {
@@ -31,6 +33,8 @@ MODES: Mapping[str, tuple[float, float]] = {
 }
 """Which part of the changed facts is deleted, and which inserted."""
 TRIES = 2
+CURVE_SECONDS = 2
+"""The seconds of a contender, this many times, are the seconds of a curve."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +45,13 @@ class Sweep:
     """
 
     workload: str
-    scale: float
+    scales: Mapping[str, float]
     relation: str
     fresh: Callable[[Workload], list[Fact]]
     is_aggregate: bool = False
+
+    def scale(self, engine: str) -> float:
+        return self.scales.get(engine, self.scales["reference"])
 
 
 def _fresh_edges(made: Workload) -> list[Fact]:
@@ -64,8 +71,14 @@ def _fresh_orders(made: Workload) -> list[Fact]:
 
 
 SWEEPS = (
-    Sweep("w1_dag", 0.02, "edge", _fresh_edges),
-    Sweep("w6_500k", 0.004, "orders", _fresh_orders, is_aggregate=True),
+    Sweep("w1_dag", {"reference": 0.02, "embedded": 0.1}, "edge", _fresh_edges),
+    Sweep(
+        "w6_500k",
+        {"reference": 0.004, "embedded": 0.04},
+        "orders",
+        _fresh_orders,
+        is_aggregate=True,
+    ),
 )
 
 
@@ -155,11 +168,14 @@ class Crossover:
                 curve.sweep.workload,
                 curve.mode,
                 curve.engine,
-                _said(curve.crossing_by_time),
-                NOTHING if curve.sweep.is_aggregate else _said(curve.crossing_by_facts),
+                _said(curve, curve.crossing_by_time),
+                NOTHING if curve.sweep.is_aggregate else _said(curve, curve.crossing_by_facts),
             )
         console.print(summary)
-        console.print(f"`auto` recomputes from a share of {percent(MUCH_SHARE)} on (MUCH_SHARE).\n")
+        console.print(
+            f"`auto` recomputes from a share of {percent(MUCH_SHARE)} on (MUCH_SHARE), and from "
+            f"{percent(LOST_SHARE)} on where that much is deleted below recursion (LOST_SHARE).\n"
+        )
 
     def charts(self) -> dict[str, str]:
         engines = {curve.engine for curve in self.curves}
@@ -204,8 +220,10 @@ def _point_json(point: Point) -> dict[str, float]:
     }
 
 
-def _said(share: float | None) -> str:
-    return percent(share) if share is not None else f"never, up to {percent(SHARES[-1])}"
+def _said(curve: Curve, share: float | None) -> str:
+    if share is not None:
+        return percent(share)
+    return f"never, up to {percent(curve.points[-1].share)}"
 
 
 def _table(curve: Curve) -> Table:
@@ -261,36 +279,48 @@ def _compared(
 
 
 def crossover(settings: Settings, progress: Progress) -> Crossover:
-    """Sweep the share of changed facts, with `rederive` and `recompute`."""
+    """Sweep the share of changed facts, with `rederive` and `recompute`, on every engine."""
     curves: list[Curve] = []
     gaps: list[Gap] = []
-    sweeps = [sweep for sweep in SWEEPS if settings.includes(sweep.workload)]
-    for sweep in sweeps:
-        scale = settings.scale if settings.scale is not None else sweep.scale
-        made = workload(sweep.workload, scale, 1)
-        steps = list(_changes(sweep, made))
-        one = made.base[sweep.relation][:1]
-        warm_up = Transaction("warm up", {}, {sweep.relation: one})
-        done = {(mode, share) for mode, share, _ in steps}
-        gaps += [
-            Gap(f"{sweep.workload}: {mode} {percent(share)}", "less than one fact at this scale")
-            for mode in MODES
-            for share in SHARES
-            if (mode, share) not in done
-        ]
-        for engine in settings.engines:
-            both = [Contender(c.strategy, engine=engine) for c in (REDERIVE, RECOMPUTE)]
-            found: dict[str, list[Point]] = {}
+    for sweep in (sweep for sweep in SWEEPS if settings.includes(sweep.workload)):
+        for engine in settings.side_by_side:
             try:
-                for number, (mode, share, step) in enumerate(steps, start=1):
-                    text = f"{sweep.workload}: {mode} {percent(share)} on {engine}"
-                    progress.say("where recomputation wins", text, number, len(steps))
-                    rederived, recomputed = _compared(both, made, step, warm_up)
-                    changed = sum(map(len, [*step.insert.values(), *step.delete.values()]))
-                    point = Point(share, changed, rederived, recomputed)
-                    found.setdefault(mode, []).append(point)
+                done = _swept(sweep, engine, settings, progress)
             except UNAVAILABLE as error:
                 gaps.append(Gap(f"crossover of {sweep.workload} on {engine}", str(error)))
                 continue
-            curves += [Curve(sweep, scale, mode, engine, tuple(p)) for mode, p in found.items()]
+            curves += done.curves
+            gaps += done.gaps
     return Crossover(tuple(curves), tuple(gaps))
+
+
+def _swept(sweep: Sweep, engine: str, settings: Settings, progress: Progress) -> Crossover:
+    """All modes of one sweep on one engine."""
+    scale = settings.scale if settings.scale is not None else sweep.scale(engine)
+    made = workload(sweep.workload, scale, 1)
+    steps = list(_changes(sweep, made))
+    warm_up = Transaction("warm up", {}, {sweep.relation: made.base[sweep.relation][:1]})
+    both = [Contender(c.strategy, engine=engine) for c in (REDERIVE, RECOMPUTE)]
+    found: dict[str, list[Point]] = {}
+    used = dict.fromkeys(MODES, 0.0)
+    gaps: list[Gap] = []
+    offered = {(mode, share) for mode, share, _ in steps}
+    for mode in MODES:
+        for share in SHARES:
+            if (mode, share) not in offered:
+                what = f"{sweep.workload} on {engine}: {mode} {percent(share)}"
+                gaps.append(Gap(what, "less than one fact at this scale"))
+    stopped: dict[str, Gap] = {}
+    for number, (mode, share, step) in enumerate(steps, start=1):
+        text = f"{sweep.workload}: {mode} {percent(share)} on {engine}"
+        if used[mode] > CURVE_SECONDS * settings.seconds_max:
+            stopped.setdefault(mode, Gap(f"{text} and more", "the seconds of a curve were used up"))
+            continue
+        progress.say("where recomputation wins", text, number, len(steps))
+        started = time.perf_counter()
+        rederived, recomputed = _compared(both, made, step, warm_up)
+        used[mode] += time.perf_counter() - started
+        changed = sum(map(len, [*step.insert.values(), *step.delete.values()]))
+        found.setdefault(mode, []).append(Point(share, changed, rederived, recomputed))
+    curves = (Curve(sweep, scale, mode, engine, tuple(p)) for mode, p in found.items())
+    return Crossover(tuple(curves), (*gaps, *stopped.values()))

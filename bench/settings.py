@@ -13,20 +13,32 @@ from rich.markup import escape
 from rich.status import Status
 
 from bench.contenders import CONTENDERS, Contender, Gap
+from deltalog.runtime.database import ENGINES
 
 SECONDS_BETWEEN_LINES = 5.0
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Nothing given means: as each part thinks right for the reference engine."""
+    """Nothing given means: as each part thinks right."""
 
     workloads: tuple[str, ...] = ()
     scale: float | None = None
     changes: int | None = None
     strategies: tuple[str, ...] = ()
-    engines: tuple[str, ...] = ("reference",)
+    asked_engines: tuple[str, ...] = ()
     seconds_max: float = 6.0
+    is_quick: bool = False
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """For parts that compare strategies: one engine, unless others are asked for."""
+        return self.asked_engines or ("reference",)
+
+    @property
+    def side_by_side(self) -> tuple[str, ...]:
+        """For parts that are about engines: all, unless some are asked for."""
+        return self.asked_engines or tuple(ENGINES)
 
     def contenders(self, among: Iterable[Contender] = CONTENDERS) -> list[Contender]:
         """Those whose strategy is asked for, on every engine that is; engines side by side."""

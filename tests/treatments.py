@@ -136,6 +136,12 @@ def contents(database: deltalog.Database) -> Facts:
     return {name: database.facts(name) for name in database.relations}
 
 
+def helpers(database: deltalog.Database) -> Facts:
+    """What is stored beside the views; wrong there shows in a view only later, if at all."""
+    stored = filter(is_generated, database.model.stored)
+    return {name: set(database.engine.rows(name)) for name in stored}
+
+
 def difference(before: Facts, after: Facts) -> ChangeSet:
     """The change between two states: what an exact delta must be."""
     names = before.keys() | after.keys()

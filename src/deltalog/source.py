@@ -34,7 +34,7 @@ class Source:
         return self.text[start:] if end < 0 else self.text[start:end]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Span:
     """A piece of a source, from `start` up to but not including `end`."""
 
@@ -54,7 +54,7 @@ class Span:
         return f"{self.source.name}:{line}:{column}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Origin:
     """Written at a span, or made by a rewrite from the rules that had these parent origins."""
 

@@ -221,6 +221,17 @@ def test_what_a_pass_makes(invoke: Call, name: str, rule: str) -> None:
     assert rule in [line.split("%")[0].strip() for line in result.stdout.splitlines()]
 
 
+def test_split_joins_are_shown(invoke: Call) -> None:
+    longer = "path(X, Y) :- edge(X, A), path(A, B), path(B, Y).\n"
+    program = write("longer.dl", GRAPH + longer)
+    rules = invoke("explain", program, "--after", "split_joins", "--show", "rules").stdout
+    assert "path__join1(X, B) :- edge(X, A), path(A, B)." in rules
+    assert "path__join1__ins(X, B) :-" in invoke("explain", program, "--propagation").stdout
+    assert invoke("explain", program, "--propagation", "--format", "svg").exit_code == 0
+    virtual = invoke("explain", program, "--propagation", "--virtual").stdout
+    assert "path__join" not in virtual
+
+
 def test_delta_rules_of_recursion_have_a_cycle(invoke: Call) -> None:
     result = invoke("explain", "graph.dl", "--after", "delta_rules")
     assert "note: these rules are not stratifiable: path__a2__plus <- path__minus" in result.stderr

@@ -89,7 +89,7 @@ def test_the_end_of_input_ends_the_session() -> None:
 
 def test_progress_appears_after_a_second_and_goes_away() -> None:
     write("grow.dl", "n(0).\nn(X + 1) :- n(X).\n")
-    terminal = Terminal("run", "grow.dl", "--rounds-max", "1000000", "--seconds-max", "2.2")
+    terminal = Terminal("run", "grow.dl", "--rounds-max", "1000000000", "--seconds-max", "2.2")
     assert terminal.ended() == 3
     assert "evaluating: " in terminal.shown
     assert " rounds, " in terminal.shown

@@ -18,7 +18,9 @@ from xml.etree import ElementTree
 import pytest
 from documents import ROOT
 
-MODULES = ("charts", "crossover", "figures", "workloads")
+import deltalog
+
+MODULES = ("charts", "crossover", "figures", "many_rules", "peers", "workloads")
 DIGESTS = {
     "w1_scc": "d7cc734eed6961e8",
     "w1_dag": "a93831caec37ea78",
@@ -45,7 +47,7 @@ def bench(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 def test_every_part_says_what_it_found(tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
     tiny = ("--workloads", "w1_scc,w1_dag,w5_10", "--scale", "0.004", "--changes", "2")
-    done = bench(*tiny, "--results", tmp_path, "--json", figures)
+    done = bench(*tiny, "--engines", "reference", "--results", tmp_path, "--json", figures)
     assert done.returncode == 0, done.stderr
     for words in (
         "All contenders gave the same deltas",
@@ -55,6 +57,8 @@ def test_every_part_says_what_it_found(tmp_path: Path) -> None:
         "facts in path__del",
         "`delta` does not handle recursion: w1_scc: delta on reference",
         "other systems",
+        "Installing rules",
+        "not asked for: engine embedded at full size",
     ):
         assert words in done.stdout
     found = json.loads(figures.read_text(encoding="utf-8"))
@@ -64,12 +68,31 @@ def test_every_part_says_what_it_found(tmp_path: Path) -> None:
     pictures = sorted(path.name for path in tmp_path.glob("*.svg"))
     assert pictures == [
         "crossover.svg",
+        "embedded.svg",
         "follows_change.svg",
+        "installing.svg",
         "single_changes_facts.svg",
         "single_changes_milliseconds.svg",
     ]
     for picture in pictures:
         assert ElementTree.parse(tmp_path / picture).getroot().tag.endswith("svg")
+
+
+def test_the_embedded_engine_is_measured_beside_the_limit(tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    parts = ("--parts", "embedded,crossover", "--engines", "embedded", "--seconds", "0.2")
+    tiny = ("--workloads", "w1_dag,w5_10", "--scale", "0.01", "--changes", "2")
+    done = bench(*parts, *tiny, "--results", tmp_path, "--json", figures)
+    assert done.returncode == 0, done.stderr
+    assert "Views are what recomputation says: w1_dag (by hand), w5_10 (reference)" in done.stdout
+    assert "No targets: they are for workloads at full size." in done.stdout
+    found = json.loads(figures.read_text(encoding="utf-8"))
+    full = {each["workload"]: each for each in found["embedded"]["measured"]}
+    assert set(full["w1_dag"]["costs"]) == {"insert", "delete", "reinsert", "batch"}
+    assert full["w1_dag"]["costs"]["delete"]["limit"]["count"] >= 1
+    assert full["w5_10"]["costs"]["update"]["with_rows"]["median"] > 0
+    assert all(each["verified"] and each["stage"] == "done" for each in full.values())
+    assert {each["engine"] for each in found["crossover"]} == {"embedded"}
 
 
 def test_unknown_names_are_refused() -> None:
@@ -91,6 +114,101 @@ def test_a_difference_between_strategies_ends_the_benchmark() -> None:
     comparison.steps = [Transaction("insert", {"edge": [(1, 778)]}, {})]
     with pytest.raises(BenchError, match="transaction 1 has another delta"):
         comparison.add(MAGIC)
+
+
+def test_what_differs_from_recomputation_ends_the_benchmark(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from bench import full_scale
+
+    honest = deltalog.Database.facts
+    spoiled = {"path": {(0, 0)}}
+    monkeypatch.setattr(
+        deltalog.Database, "facts", lambda db, name: honest(db, name) | spoiled.get(name, set())
+    )
+    tiny = ["w1_chain", "--scale", "0.02", "--changes", "2", "--engine", "reference"]
+    assert full_scale.main(tiny) == 1
+    assert "views are not what recomputation says" in capsys.readouterr().err
+
+
+def test_the_view_of_duckdb_is_ours() -> None:
+    pytest.importorskip("duckdb")
+    from bench.full_scale import Measured, full_scale
+
+    seen: list[Measured] = []
+    found = full_scale("w6_500k", 0.002, 2, 1.0, "reference", seen.append)
+    assert found.verified == "DuckDB"
+    assert found.duckdb is not None
+    assert "move" in found.costs
+    assert Measured.of_json(json.dumps(found.as_json())) == found
+
+
+def test_the_limit_keeps_a_closure() -> None:
+    import random
+
+    from bench.limit import Limit
+
+    draw = random.Random(1)
+    closure, edges = Limit(capacity=1 << 15, stack=1 << 12), set()
+    for _ in range(300):
+        edge = (draw.randrange(12), draw.randrange(12))
+        if edge in edges:
+            closure.apply(delete=[edge])
+        else:
+            closure.apply(insert=[edge])
+        edges ^= {edge}
+        fresh = Limit(capacity=1 << 15, stack=1 << 12)
+        fresh.apply(insert=sorted(edges))
+        assert closure.keys().tolist() == fresh.keys().tolist() == _closed(edges)
+
+
+def _closed(edges: set[tuple[int, int]]) -> list[int]:
+    paths = set(edges)
+    while more := {(x, z) for x, y in paths for a, z in edges if a == y} - paths:
+        paths |= more
+    return sorted((x << 32) + y for x, y in paths)
+
+
+def test_targets_are_judged_by_what_was_measured() -> None:
+    from bench.full_scale import Cost, Measured
+    from bench.measure import Spread
+    from bench.targets import verdicts
+
+    def spread(milliseconds: float) -> Spread:
+        return Spread(10, milliseconds, milliseconds)
+
+    def measured(name: str, kind: str, ours: float, limit: float | None = None) -> Measured:
+        by_hand = spread(limit) if limit is not None else None
+        cost = Cost(10, 1.0, spread(ours), spread(ours), by_hand)
+        return Measured(name, 1.0, "embedded", costs={kind: cost})
+
+    made = [
+        measured("w1_scc", "delete", 1.0, 0.3),
+        measured("w1_dag", "insert", 1.0, 0.2),
+        measured("w5_10", "update", 0.05),
+        measured("w5_1m", "update", 0.06),
+        measured("w6", "insert", 0.2),
+    ]
+    made[-1].duckdb = spread(100.0)
+    found = {(v.workload, v.words): v.is_reached for v in verdicts({m.workload: m for m in made})}
+    assert found == {
+        ("w1_scc", "≤4× limit"): True,
+        ("w1_scc", "5× faster"): True,
+        ("w1_dag", "≤4× limit"): False,
+        ("w1_dag", "5× faster"): False,
+        ("w5_10", "not slower"): True,
+        ("w5_1m", "≤1.3× w5_10"): True,
+        ("w6", "<0.1 ms"): False,
+        ("w6", "100× DuckDB"): True,
+    }
+
+
+def test_programs_of_many_rules_are_as_large_as_they_say() -> None:
+    from bench.installing import program_of
+
+    program = deltalog.connect(program=program_of(100)).model.checked.program
+    assert len(program.rules) == 100
+    assert program_of(100) != program_of(100, changed=5, least=1)
 
 
 @pytest.mark.parametrize("name", DIGESTS)

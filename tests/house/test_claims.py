@@ -12,7 +12,7 @@ from deltalog.language.printer import print_rule
 from deltalog.plan.text import plan_text
 from deltalog.rewrites.unfold import RULES_MAX
 from deltalog.runtime.fixpoint import lowered
-from deltalog.runtime.propagation import MUCH_MIN, MUCH_SHARE
+from deltalog.runtime.propagation import LOST_MIN, LOST_SHARE, MUCH_MIN, MUCH_SHARE
 from deltalog.runtime.rule_changes import guarded_program
 from deltalog.runtime.strategies import STRATEGIES
 
@@ -56,8 +56,10 @@ def test_the_table_of_strategies_is_complete_and_right() -> None:
 
 def test_figures_are_those_of_the_code() -> None:
     page = " ".join(PROPAGATION.read_text(encoding="utf-8").split())
-    assert MUCH_SHARE == 0.5
+    assert (MUCH_SHARE, LOST_SHARE) == (0.5, 0.1)
     assert f"at least {MUCH_MIN} facts and at least half" in page
+    assert f"at least {LOST_MIN} deletions from its influents" in page
+    assert "when they are a tenth of what was held" in page
     assert f"`unfold` stops at {RULES_MAX:,} rules" in page
 
 

@@ -24,6 +24,8 @@ last(X) :- far(X), not link(X, _).
 linked :- link(_, _).
 marked :- mark(X), (X > 3 ; X < 0).
 quiet :- not linked, not marked.
+tour(X, Y) :- link(X, Y).
+tour(X, Y) :- edge(X, A), tour(A, B), tour(B, Y).
 degree(X, count(), sum(Y), min(Y)) :- link(X, Y), far(Y).
 highest(X, max(Y)) :- link(X, Y).
 """

@@ -139,14 +139,14 @@ MUTANTS = (
     Mutant(
         "nothing is rederived",
         "rewrites/maintenance_rules.py",
-        "        *(made for rule in rules for made in rederivation_rules(rule)),\n",
+        "        *(made for rule in rules for made in rederive(rule, component)),\n",
         "",
         _sequences("algebra or non_linear"),
     ),
     Mutant(
         "rederived from the old state",
         "rewrites/maintenance_rules.py",
-        "body = (estimate, *(in_state(literal, names.new) for literal in rule.body))",
+        "body = (estimate, *(in_state(literal, names.new) for literal in literals))",
         "body = (estimate, *rule.body)",
         _sequences("closure and (rederive or demand)"),
     ),
@@ -204,8 +204,8 @@ MUTANTS = (
     Mutant(
         "suspects are examined in no order",
         "engines/interpreter.py",
-        "rank, number, row = heapq.heappop(waiting)",
-        "rank, number, row = waiting.pop()",
+        "rank, _, number, row = heapq.heappop(waiting)",
+        "rank, _, number, row = waiting.pop()",
         _sequences("rederive"),
     ),
     Mutant(
@@ -217,10 +217,31 @@ MUTANTS = (
     ),
     Mutant(
         "derived facts are appended in the wrong order",
-        "runtime/propagation.py",
-        "for made, row in list(self.engine.history(list(owner))):",
-        "for made, row in reversed(list(self.engine.history(list(owner)))):",
+        "engines/reference/engine.py",
+        "for come, row in list(self.history(list(owner))):",
+        "for come, row in reversed(list(self.history(list(owner)))):",
         _sequences("(closure or non_linear) and rederive"),
+    ),
+    Mutant(
+        "kernels do not look at ranks",
+        "engines/embedded/pipeline.py",
+        "if is_ranked and (stamp & ~SEEN) >= rank:",
+        "if is_ranked and stamp < 0:",
+        (SEQUENCES, "-k", "(closure or non_linear) and rederive and embedded"),
+    ),
+    Mutant(
+        "for kernels nothing is doubtful",
+        "engines/embedded/pipeline.py",
+        "if load64(machine, PASSED_OVER) == 1:",
+        "if load64(machine, PASSED_OVER) == 2:",
+        ("tests/unit/test_deletion_order.py",),
+    ),
+    Mutant(
+        "kernels go on where nothing has been decided",
+        "engines/embedded/program.py",
+        "        if bound & wanted:\n            count = number",
+        "        if bound & wanted and not count:\n            count = number",
+        (PROGRAMS, "-k", "embedded"),
     ),
     # --- delta rules
     Mutant(
@@ -301,6 +322,35 @@ MUTANTS = (
         "renaming = {name: Variable(name) for name in names",
         _sequences("flat"),
     ),
+    # --- split joins
+    Mutant(
+        "a split join forgets what the rest of the body needs",
+        "rewrites/split_joins.py",
+        "needed = variable_names(rule.head, *rest)",
+        "needed = variable_names(rule.head)",
+        _sequences("split"),
+    ),
+    Mutant(
+        "a split join is not computed anew after a change of rules",
+        "runtime/rule_changes.py",
+        "view in reached or ",
+        "",
+        (PAIRS, "-k", "pair and auto-stored and not embedded"),
+    ),
+    Mutant(
+        "a split join keeps its facts when its name stands for another",
+        "runtime/rule_changes.py",
+        " or before.get(view) != after[view]",
+        "",
+        (PAIRS, "-k", "pair and auto-stored and not embedded"),
+    ),
+    Mutant(
+        "a split join is younger than what was derived from it",
+        "runtime/rule_changes.py",
+        "choice.members & helpers\n            or not",
+        "not",
+        (PAIRS, "-k", "pair and auto-stored and not embedded"),
+    ),
     # --- aggregates
     Mutant(
         "a group is touched by insertions only",
@@ -319,8 +369,8 @@ MUTANTS = (
     Mutant(
         "group state forgets what went",
         "rewrites/group_state.py",
-        'value = Operation("-", (added, columns["L"][i]), type_)',
-        "value = added",
+        'rest = Operation("-", (columns["H"][i], columns["L"][i]), type_)',
+        'rest = columns["H"][i]',
         _sequences("aggregates"),
     ),
     Mutant(
@@ -329,6 +379,20 @@ MUTANTS = (
         'Comparison(">", columns["N"][i], Constant(0, "int"), "int")',
         'Comparison(">=", columns["N"][i], Constant(0, "int"), "int")',
         _sequences("aggregates"),
+    ),
+    Mutant(
+        "a sum that may have no value is continued",
+        "rewrites/group_state.py",
+        '(term.type == "exact" or term.argument in halves)',
+        "True",
+        (PROGRAMS, "-k", "large_sums and rederive"),
+    ),
+    Mutant(
+        "one half of a sum is shown",
+        "rewrites/group_state.py",
+        "value = Operation(name, self.parts, self.part_type)",
+        "value = self.parts[-1]",
+        (PROGRAMS, "-k", "large_sums and rederive"),
     ),
     # --- recomputation
     Mutant(
@@ -385,8 +449,8 @@ MUTANTS = (
     Mutant(
         "what changes nothing counts as a change",
         "runtime/transaction.py",
-        "if holds != self._contains(relation, row):",
-        "if True:",
+        "if holds != is_there",
+        "if True",
         ("tests/unit/test_transactions.py",),
     ),
     Mutant(
@@ -399,8 +463,8 @@ MUTANTS = (
     Mutant(
         "the rules that come are not guarded",
         "runtime/rule_changes.py",
-        "*(_guarded(rule, NEW) for rule in after if rule not in set(before)),",
-        "*(rule for rule in after if rule not in set(before)),",
+        "*(_guarded(rule, NEW) for rule in after if rule not in old_rules),",
+        "*(rule for rule in after if rule not in old_rules),",
         (PAIRS, "-k", "pair and auto-stored and not embedded"),
     ),
     Mutant(

@@ -78,6 +78,7 @@ class Features:
     arithmetic: bool = True
     expressions_in_atoms: bool = True
     view_declarations: bool = False
+    longer_joins: bool = False  # every closure has a rule with three or four atoms, too
 
 
 @dataclass(frozen=True)
@@ -508,6 +509,12 @@ class _Maker(_Drawing):
         view = Relation(name, (_hull(self.all_columns(heads)),) * 2)
         steps = ([(edges, "XZ"), (view, "ZY")], [(view, "XZ"), (edges, "ZY")],
                  [(view, "XZ"), (view, "ZY")])  # fmt: skip
+        longer = ([(edges, "XZ"), (view, "ZW"), (view, "WY")],
+                  [(view, "XZ"), (edges, "ZW"), (view, "WY")],
+                  [(view, "XZ"), (view, "ZW"), (view, "WY")],
+                  [(edges, "XZ"), (view, "ZW"), (edges, "WV"), (view, "VY")])  # fmt: skip
+        if self.features.longer_joins:
+            self.path_rule(name, edges, self.pick(longer), view)
         self.path_rule(name, edges, self.pick(steps), view)
         self.lower.append(view)
 

@@ -6,7 +6,7 @@ from effort import effort
 from hypothesis import given, note
 from hypothesis import strategies as st
 from oracle import clingo_model
-from programs import Facts, base_relations, programs
+from programs import Facts, Features, base_relations, programs
 from programs import facts as random_facts
 
 import deltalog
@@ -16,16 +16,25 @@ from treatments import EVALUATIONS, LIMITS, naive
 
 
 @st.composite
-def loaded(draw: st.DrawFn) -> tuple[Program, Facts]:
+def loaded(draw: st.DrawFn, features: Features = Features()) -> tuple[Program, Facts]:  # noqa: B008
     bases = draw(base_relations())
     rows = draw(random_facts(bases))
-    return draw(programs(bases=bases)), rows
+    return draw(programs(features, bases)), rows
 
 
 @effort(quick=250, fuzz=2500)
 @given(loaded())
 def test_every_evaluation_agrees_with_clingo(example: tuple[Program, Facts]) -> None:
-    program, facts = example
+    agree(*example)
+
+
+@effort(quick=60, fuzz=1000)
+@given(loaded(Features(longer_joins=True)))
+def test_longer_joins_agree_with_clingo(example: tuple[Program, Facts]) -> None:
+    agree(*example)
+
+
+def agree(program: Program, facts: Facts) -> None:
     note(print_program(program))
     expected = clingo_model(program, facts)
     for name, treatment in EVALUATIONS.items():

@@ -74,6 +74,15 @@ WORLDS = {
     "non_linear": World(
         f"{EDGE} path(X, Y) :- edge(X, Y). path(X, Y) :- path(X, Z), path(Z, Y).", **RING
     ),
+    "split": World(
+        """base load(x: int, y: int). base alloc(x: int, y: int).
+        pt(V, O) :- alloc(V, O).
+        pt(V, O) :- load(V, P), pt(P, Q), pt(Q, O).
+        pt(V, V) :- pt(V, P), pt(P, Q), load(Q, R), pt(R, V).""",
+        facts="alloc(0, 1). load(0, 0). load(1, 0). alloc(1, 0). load(1, 1).",
+        start="alloc(0, 1). alloc(1, 0). load(1, 0).",
+        more="alloc(1, 1).",
+    ),
     "even_odd": World(
         f"""{EDGE} base zero(x: int).
         even(X) :- zero(X).
@@ -266,4 +275,5 @@ def test_every_transaction_if_auto_often_starts_afresh(
 ) -> None:
     """What counts as much is so little that recomputation and maintenance take turns."""
     monkeypatch.setattr(propagation, "MUCH_MIN", 2)
+    monkeypatch.setattr(propagation, "LOST_MIN", 2)
     walked(world, "auto-stored", transactions)

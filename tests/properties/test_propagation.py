@@ -11,7 +11,7 @@ import deltalog
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import ENGINES, Database
 from deltalog.runtime.strategies import STRATEGIES
-from treatments import LIMITS, naive
+from treatments import LIMITS, helpers, naive
 
 TREATMENTS = [
     (strategy, materialize)
@@ -20,6 +20,8 @@ TREATMENTS = [
     if materialize or strategy in ("auto", "magic", "demand", "differencing")
 ]
 
+LONGER_JOINS = Features(longer_joins=True, aggregates=False)
+
 
 def _state(database: Database) -> dict[str, set[tuple[object, ...]]]:
     return {name: database.facts(name) for name in database.relations}
@@ -27,12 +29,15 @@ def _state(database: Database) -> dict[str, set[tuple[object, ...]]]:
 
 def check(scenario: Scenario, strategy: str, materialize: bool, engine: str) -> None:
     """Deltas and states are those of recomputation on the naive evaluator, step by step."""
-    database = deltalog.connect(
-        program=scenario.program,
-        strategy=strategy,
-        materialize=materialize,
-        engine=engine,
-        limits=LIMITS,
+    database, fresh = (
+        deltalog.connect(
+            program=scenario.program,
+            strategy=strategy,
+            materialize=materialize,
+            engine=each,
+            limits=LIMITS,
+        )
+        for each in (engine, "reference")
     )
     database.apply(insert={name: sorted(rows) for name, rows in scenario.facts.items()})
     facts = {name: set(rows) for name, rows in scenario.facts.items()}
@@ -51,6 +56,8 @@ def check(scenario: Scenario, strategy: str, materialize: bool, engine: str) -> 
         assert database.apply(insert=plus, delete=minus) == expected, f"delta of step {number}"
         assert _state(database) == after, f"state after step {number}"
         before = after
+    fresh.apply(insert={name: sorted(rows) for name, rows in facts.items()})
+    assert helpers(database) == helpers(fresh), "what is stored beside the views"
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -60,5 +67,16 @@ def test_strategy(strategy: str, materialize: bool, engine: str) -> None:
     @given(scenarios(Features(view_declarations=not materialize)))
     def run(scenario: Scenario) -> None:
         check(scenario, strategy, materialize, engine)
+
+    run()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("strategy", ["auto", "recompute"])
+def test_longer_joins(strategy: str, engine: str) -> None:
+    @effort(quick=30, fuzz=700)
+    @given(scenarios(LONGER_JOINS))
+    def run(scenario: Scenario) -> None:
+        check(scenario, strategy, True, engine)
 
     run()

@@ -26,7 +26,7 @@ from deltalog.language.ast import Atom, Comparison, Constant, Negation, Program,
 from deltalog.language.parser import parse_text
 from deltalog.language.printer import print_program
 from deltalog.language.walk import atoms
-from treatments import UPKEEP, contents, difference, naive
+from treatments import UPKEEP, contents, difference, helpers, naive
 
 RULES_MAX = 30 if IS_FUZZ else 7
 TREATMENTS = (
@@ -218,6 +218,7 @@ def check(change: RuleChange, upkeep: str) -> None:
     assert contents(database) == state_of(change.new, moved)
     assert database.audit() == ()
     for transaction in change.after:
+        assert helpers(database) == helpers(UPKEEP[upkeep].connect(without(change.new), moved))
         moved = step(database, change.new, moved, transaction)
 
 
@@ -231,10 +232,18 @@ def test_a_change_of_rules_is_exact(upkeep: str) -> None:
     run()
 
 
+@effort(quick=30, fuzz=300)
+@given(rule_changes(Features(longer_joins=True)))
+def test_longer_joins_come_and_go(change: RuleChange) -> None:
+    check(change, "auto-stored")
+
+
 # --- pairs that random programs do not make -------------------------------------------------------
 
 EDGE = "base edge(src: int, dst: int)."
 CLOSURE = "path(X, Y) :- edge(X, Y). path(X, Y) :- edge(X, Z), path(Z, Y)."
+SPLIT = " path(X, Y) :- edge(A, X), path(A, B), path(B, Y)."
+UPWARDS = " up(X, Y) :- edge(X, Y), X < Y. p(X, Y) :- edge(X, Y)."
 PAIRS: dict[str, tuple[str, str]] = {
     "nothing": (f"{EDGE}{CLOSURE}", f"{EDGE}{CLOSURE}"),
     "the same rules in another order": (
@@ -311,6 +320,24 @@ PAIRS: dict[str, tuple[str, str]] = {
     "a negation comes": (
         f"{EDGE}{CLOSURE} p(X) :- path(X, _).",
         f"{EDGE}{CLOSURE} p(X) :- path(X, _), not path(_, X).",
+    ),
+    "a longer join comes": (f"{EDGE}{CLOSURE}", f"{EDGE}{CLOSURE}{SPLIT}"),
+    "a longer join goes": (f"{EDGE}{CLOSURE}{SPLIT}", f"{EDGE}{CLOSURE}"),
+    "a longer join is another": (
+        f"{EDGE}{CLOSURE}{SPLIT}",
+        f"{EDGE}{CLOSURE} path(X, Y) :- path(X, A), edge(B, A), path(B, Y).",
+    ),
+    "longer joins change places": (
+        f"{EDGE}{UPWARDS} p(X, Y) :- up(A, X), p(A, B), p(B, Y)."
+        " p(X, Y) :- p(X, A), edge(B, A), p(Y, B).",
+        f"{EDGE}{UPWARDS} p(X, Y) :- p(X, A), edge(B, A), p(Y, B)."
+        " p(X, Y) :- up(A, X), p(A, B), p(B, Y).",
+    ),
+    "what a longer join reads changes": (
+        f"{EDGE} mid(X, Y) :- edge(X, Y), X < 4. path(X, Y) :- edge(X, Y)."
+        " path(X, Y) :- path(X, A), mid(B, A), path(B, Y).",
+        f"{EDGE} mid(X, Y) :- edge(X, Y), X > 1. path(X, Y) :- edge(X, Y)."
+        " path(X, Y) :- path(X, A), mid(B, A), path(B, Y).",
     ),
     "everything goes": (f"{EDGE}{CLOSURE} p(X) :- path(X, _).", EDGE),
     "everything comes": (EDGE, f"{EDGE}{CLOSURE} p(X) :- path(X, _)."),

@@ -14,6 +14,7 @@ SMALL = {
     "spark.deltalog.overlay_rows_max": "6",
     "spark.deltalog.pieces_max": "2",
     "spark.deltalog.literal_keys_max": "5",
+    "spark.deltalog.scanned_rows_min": "3",
 }
 
 

@@ -10,6 +10,7 @@ import deltalog
 from deltalog.engines.spark.engine import SparkEngine
 from deltalog.engines.spark.partitions import Source, sent, shares
 from deltalog.engines.spark.settings import Settings
+from deltalog.runtime.database import ENGINES
 
 CLOSURE = """
     base edge(src: int, dst: int).
@@ -72,7 +73,7 @@ def test_rules_of_a_round_share_a_probe(spark: SparkSession) -> None:
 
 def test_pieces_masks_and_folds(spark: SparkSession) -> None:
     settings = Settings(driver_rows_max=3, overlay_rows_max=4, pieces_max=2)
-    engine = SparkEngine(spark, settings)
+    engine = SparkEngine(ENGINES["embedded"], spark, settings)
     engine.create("r", ("int", "str"))
     known = {(n, f"t{n}") for n in range(10)}
     assert engine.insert("r", sorted(known)) == 10

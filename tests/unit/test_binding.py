@@ -125,3 +125,11 @@ def test_one_of_two_equal_atoms_is_put_first() -> None:
 
 def test_an_unsafe_body_is_returned_whole() -> None:
     assert sorted(ordered("X > Y, p(Z), X = Y + 1")) == ["X = Y + 1", "X > Y", "p(Z)"]
+
+
+def test_of_equals_a_large_predicate_comes_last() -> None:
+    text = body("path(X, Y), edge(Y, Z), size(X, S)")
+    order = evaluation_order(text, {"X", "Z"}, large={"path"})
+    assert [print_literal(each) for each in order] == ["edge(Y, Z)", "path(X, Y)", "size(X, S)"]
+    alone = evaluation_order(body("path(X, Y), edge(Z, W)"), {"X"}, large={"path"})
+    assert [print_literal(each) for each in alone] == ["path(X, Y)", "edge(Z, W)"]

@@ -32,6 +32,7 @@ from deltalog.rewrites.partial_differentials import partial_differentials
 from deltalog.rewrites.propagation_rules import propagation_rules
 from deltalog.rewrites.recomputation import recomputation
 from deltalog.rewrites.rederive_on_demand import rederive_on_demand
+from deltalog.rewrites.split_joins import split_joins
 from deltalog.rewrites.states import unchanged
 from deltalog.rewrites.transition_rules import transition_rules
 from deltalog.rewrites.unfold import unfold
@@ -160,6 +161,11 @@ def _normalized(program: Program) -> str:
     return _text(normalize(_core(program).rules))
 
 
+def _split(program: Program) -> str:
+    parts = (split_joins(rules) for _, rules in _components(_core(program).rules))
+    return _text(rule for part in parts for rule in part)
+
+
 def _delta(program: Program) -> str:
     rules = _core(program).rules
     cycle = unstratified_cycle(rules) or ()
@@ -222,6 +228,7 @@ REWRITES = {
     "propagation_rules": _propagation,
     "recomputation": _recomputed,
     "rederive_on_demand": _on_demand,
+    "split_joins": _split,
     "transition_rules": _transition,
     "unfold": _unfolded,
 }

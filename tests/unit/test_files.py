@@ -43,7 +43,7 @@ def problem(path: Path, columns: Iterable[Column], content: str | bytes | None =
 # Round trips
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
-    "int": st.integers(-(2**63), 2**63 - 1),
+    "int": st.integers(-(2**63) + 1, 2**63 - 1),
     "float": st.floats(allow_nan=False, allow_infinity=False).map(lambda x: canonical(x, "float")),
     "str": st.text() | st.text(alphabet='",\n\r\t\ufeff\u2028\x00 aé😀[]{}', max_size=6),
     "bool": st.booleans(),
@@ -253,6 +253,7 @@ def test_bad_records_name_file_line_column_value_and_type(tmp_path: Path) -> Non
     ("type_", "text"),
     [
         ("int", "9223372036854775808"),
+        ("int", "-9223372036854775808"),
         ("int", "1.0"),
         ("float", "inf"),
         ("float", "1e999"),
@@ -305,6 +306,7 @@ def test_json_lines_numbers(tmp_path: Path) -> None:
         ("7", "7 is neither an array nor an object"),
         ("[1]", "it has 1 field, the relation has 2: src, dst"),
         ("[[1, 2], [3, 4]]", "[1, 2] is not an int"),
+        ("[1, -9223372036854775808]", "-9223372036854775808 is not an int"),
         ("[1, null]", "null is not an int"),
         ("[1, true]", "true is not an int"),
         ("[1, 2.0]", "2.0 is not an int"),
@@ -390,6 +392,7 @@ def test_parquet_cells_that_do_not_fit(tmp_path: Path) -> None:
 
     assert 'row 2, column `v`: "a" is not an int' in cell("int", "a", pyarrow.string())
     assert "is not an int" in cell("int", 2**64 - 1, pyarrow.uint64())
+    assert "is not an int" in cell("int", -(2**63), pyarrow.int64())
     assert "nan is not a float" in cell("float", float("nan"), pyarrow.float64())
     assert "is not a date" in cell("date", 10**8, pyarrow.date32())
     assert "an unreadable timestamp" in cell("timestamp", 10**15, pyarrow.timestamp("s"))

@@ -123,7 +123,7 @@ def test_a_limit_that_is_not_reached_does_not_matter() -> None:
     )
 
 
-def test_ints_that_leave_their_64_bits_end_a_recursion_by_themselves() -> None:
+def test_ints_that_leave_their_range_end_a_recursion_by_themselves() -> None:
     db = deltalog.connect(program="n(1). n(X * 2) :- n(X).")
     assert max(db.facts("n")) == (2**62,)
     assert len(db.facts("n")) == 63

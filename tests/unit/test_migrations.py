@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import deltalog
+from deltalog.runtime.database import ENGINES
 
 SPREAD = """base e(a: int, b: int). base start(a: int).
 p(X) :- start(X). p(Y) :- p(X), e(X, Y). q(X) :- p(X).
@@ -70,6 +71,32 @@ def test_a_changed_aggregate_starts_from_new_group_state() -> None:
     assert db.facts("n") == {(1, 2), (2, 1)}
     db.apply(insert={"e": [(3, 2)]})
     assert db.facts("n") == {(1, 2), (2, 2)}
+    assert db.audit() == ()
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+def test_group_state_of_ints_gives_way_to_that_of_floats(engine: str) -> None:
+    ints = "base paid(who: str, whole: int, part: float). mean(avg(A)) :- paid(_, A, _).\n"
+    floats = ints.replace("paid(_, A, _)", "paid(_, _, A)")
+    facts = {"paid": [("ann", 2**63 - 1, 0.5), ("bob", 2**63 - 1, 1.0)]}
+    db = deltalog.connect(program=ints, facts=facts, engine=engine)
+    for program, mean in ((floats, 0.75), (ints, 2.0**63), (floats, 0.75)):
+        db.change_program(program)
+        assert db.facts("mean") == {(mean,)}
+        assert db.audit() == ()
+    db.apply(delete={"paid": [("ann", 2**63 - 1, 0.5)]})
+    assert db.facts("mean") == {(1.0,)}
+    assert db.audit() == ()
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+def test_a_sum_without_a_value_survives_a_change_of_rules(engine: str) -> None:
+    program = "base paid(who: str, amount: int). total(sum(A)) :- paid(_, A).\n"
+    facts = {"paid": [("ann", 2**63 - 1), ("bob", 1)]}
+    db = deltalog.connect(program=program, facts=facts, engine=engine)
+    db.change_program(program + "payee(W) :- paid(W, _).\n")
+    assert db.facts("total") == set()
+    assert db.apply(delete={"paid": [("ann", 2**63 - 1)]}).inserted["total"] == {(1,)}
     assert db.audit() == ()
 
 

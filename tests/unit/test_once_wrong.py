@@ -214,3 +214,24 @@ def test_a_query_has_a_limit_of_branches_too() -> None:
 def test_a_view_with_named_columns_may_be_null() -> None:
     program = "base q(a: int?). q(null). view p(x). p(X) :- q(X)."
     assert deltalog.connect(program=program).facts("p") == {(None,)}
+
+
+@pytest.mark.parametrize("engine", ["reference", "embedded"])
+@pytest.mark.parametrize("strategy", ["demand", "magic", "differencing", "auto"])
+def test_a_change_is_kept_for_who_asks_for_a_state_made_of_it(strategy: str, engine: str) -> None:
+    """The change of a virtual helper was dropped after its reader, before that reader's own one."""
+    program = """
+    base b0(c0: int, c1: int).
+    base b2(c0: int, c1: int, c2: int).
+    v0(X, Y) :- b0(X, Y).
+    v1(X, max(-X)) :- v0(X, X).
+    v1(0 - A - Y, count()) :- A = Z, b2(_, Y, Z),
+        (v0(W, 1) ; b2(4, Z, 4), W = 4 mod -1, not v0(_, Y)).
+    """
+    facts = {"b2": [(4, 0, 2)], "b0": [(0, 1)]}
+    db = deltalog.connect(
+        program=program, engine=engine, strategy=strategy, materialize=False, facts=facts
+    )
+    change = db.apply(insert={"b2": [(0, 1, 1)]})
+    assert change.inserted["v1"] == {(-2, 2)}
+    assert change.deleted["v1"] == {(-2, 1)}

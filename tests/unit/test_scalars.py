@@ -34,6 +34,7 @@ SIGNATURES = [
     for function, signatures in FUNCTIONS.items()
     for signature in signatures
 ]
+ints = st.integers(INT_MIN, INT_MAX)
 floats = st.floats(allow_nan=False, allow_infinity=False)
 
 
@@ -70,12 +71,11 @@ def test_a_null_operand_leaves_no_value(function: str, signature: Signature) -> 
     [
         ("+", "int", (INT_MAX, 1)),
         ("-", "int", (INT_MIN, 1)),
-        ("-", "int", (INT_MIN,)),
+        ("-", "int", (-1, INT_MAX)),
+        ("*", "int", (2**31, -(2**32))),
         ("*", "int", (INT_MAX, 2)),
-        ("/", "int", (INT_MIN, -1)),
         ("/", "int", (1, 0)),
         ("mod", "int", (1, 0)),
-        ("abs", "int", (INT_MIN,)),
         ("+", "float", (1.7e308, 1.7e308)),
         ("-", "float", (-1.7e308, 1.7e308)),
         ("*", "float", (1e200, 1e200)),
@@ -83,6 +83,8 @@ def test_a_null_operand_leaves_no_value(function: str, signature: Signature) -> 
         ("/", "float", (1e308, 1e-308)),
         ("round", "float", (9.3e18,)),
         ("int", "float", (-9.3e18,)),
+        ("int", "float", (-(2.0**63),)),
+        ("round", "decimal", (Decimal("-9223372036854775807.5"),)),
         ("int", "decimal", (Decimal("9223372036854775808"),)),
         ("+", "decimal", (Decimal("99999999999999999999"), Decimal(1))),
         ("*", "decimal", (Decimal(10) ** 11, Decimal(10) ** 11)),
@@ -92,6 +94,7 @@ def test_a_null_operand_leaves_no_value(function: str, signature: Signature) -> 
         ("int", "str", ("1.5",)),
         ("int", "str", ("",)),
         ("int", "str", ("9223372036854775808",)),
+        ("int", "str", ("-9223372036854775808",)),
         ("float", "str", ("nan",)),
         ("float", "str", ("1e999",)),
         ("decimal", "str", ("1e5",)),
@@ -113,10 +116,13 @@ def test_what_is_undefined_or_out_of_range_has_no_value(
     ("function", "type_", "operands", "expected"),
     [
         ("+", "int", (INT_MAX, 0), INT_MAX),
-        ("-", "int", (-1, INT_MAX), INT_MIN),
-        ("-", "int", (INT_MIN + 1,), INT_MAX),
-        ("*", "int", (2**31, -(2**32)), INT_MIN),
+        ("-", "int", (0, INT_MAX), INT_MIN),
+        ("-", "int", (INT_MIN,), INT_MAX),
+        ("abs", "int", (INT_MIN,), INT_MAX),
+        ("*", "int", (INT_MAX, -1), INT_MIN),
         ("/", "int", (INT_MIN, 1), INT_MIN),
+        ("/", "int", (INT_MIN, -1), INT_MAX),
+        ("int", "float", (-(2.0**63) + 1024,), -(2**63) + 1024),
         ("/", "int", (-7, 2), -3),
         ("/", "int", (7, -2), -3),
         ("mod", "int", (-7, 2), -1),
@@ -156,10 +162,10 @@ def test_values_at_the_edges(
 
 
 @checked
-@given(st.integers(INT_MIN, INT_MAX), st.integers(INT_MIN, INT_MAX))
+@given(ints, ints)
 def test_quotient_and_remainder_belong_together(left: int, right: int) -> None:
     quotient, remainder = compute("/", "int", (left, right)), compute("mod", "int", (left, right))
-    if right == 0 or (left, right) == (INT_MIN, -1):
+    if right == 0:
         assert quotient is None
         return
     assert isinstance(quotient, int)
@@ -247,6 +253,59 @@ def test_a_sum_is_checked_only_at_its_end() -> None:
     assert aggregate("sum", "int", [INT_MAX, 1]) is None
     assert aggregate("avg", "int", [INT_MAX, INT_MAX]) == float(INT_MAX)
     assert aggregate("avg", "int", [1, 2, 2]) == 5 / 3
+
+
+@checked
+@given(st.lists(ints, min_size=1, max_size=20))
+def test_the_halves_of_ints_give_their_sum_and_their_average(values: list[int]) -> None:
+    highs, lows = _halves(values)
+    assert compute("whole__", "int", (highs, lows)) == aggregate("sum", "int", values)
+    mean = compute("ratio__", "int", (highs, lows, len(values)))
+    assert mean == aggregate("avg", "int", values) == float(Fraction(sum(values), len(values)))
+
+
+def _halves(values: list[int]) -> tuple[Value, Value]:
+    return (
+        aggregate("sum", "int", [compute("high__", "int", (value,)) for value in values]),
+        aggregate("sum", "int", [compute("low__", "int", (value,)) for value in values]),
+    )
+
+
+@pytest.mark.parametrize("value", [0, 1, -1, 2**32 - 1, 2**32, -(2**32), INT_MAX, INT_MIN])
+def test_halves_are_within_their_bounds(value: int) -> None:
+    high, low = compute("high__", "int", (value,)), compute("low__", "int", (value,))
+    assert isinstance(high, int)
+    assert -(2**31) <= high < 2**31
+    assert isinstance(low, int)
+    assert 0 <= low < 2**32
+    assert compute("whole__", "int", (high, low)) == value
+
+
+@pytest.mark.parametrize(
+    ("high", "low", "expected"),
+    [
+        (2**31 - 1, 2**32 - 1, INT_MAX),
+        (2**31, 0, None),
+        (2**31 - 1, 2**32, None),
+        (2**31 - 2, 2**33 - 1, INT_MAX),
+        (-(2**31), 1, -INT_MAX),
+        (-(2**31) - 1, 2**32 + 1, -INT_MAX),
+        (-(2**31) - 1, 2**32 - 1, None),
+        (-(2**62), 2**63 - 2**33, None),
+    ],
+)
+def test_a_whole_has_a_value_if_it_fits(high: int, low: int, expected: int | None) -> None:
+    assert compute("whole__", "int", (high, low)) == expected
+
+
+def test_averages_of_halves_are_rounded_once() -> None:
+    highs, lows = _halves([2**53, 1])
+    assert compute("ratio__", "int", (highs, lows, 2)) == 2**52  # the tie goes to the even one
+    highs, lows = _halves([2**53, 3])
+    assert compute("ratio__", "int", (highs, lows, 2)) == 2**52 + 2
+    count = 2**31 - 1
+    largest = (2**31 - 1) * count, (2**32 - 1) * count  # of so many times 2^63 - 1
+    assert compute("ratio__", "int", (*largest, count)) == 2.0**63
 
 
 def test_sums_of_decimals_are_exact_and_averages_round_half_to_even() -> None:

@@ -18,6 +18,7 @@ from deltalog.language.ast import (
     Literal,
     Negation,
     Operation,
+    Term,
     Variable,
 )
 from deltalog.language.walk import names
@@ -25,10 +26,15 @@ from deltalog.language.walk import names
 
 def bound_variables(body: Iterable[Literal], given: Set[str] = frozenset()) -> set[str]:
     """Variables that have a value once the whole body has been evaluated."""
-    body = tuple(body)
     bound = set(given)
+    others: list[Literal] = []  # what they bind depends on what is bound
+    for literal in body:
+        if isinstance(literal, Atom):
+            bound |= binds(literal, bound)
+        elif not isinstance(literal, Negation):
+            others.append(literal)
     while True:
-        more = set().union(*(binds(literal, bound) for literal in body)) - bound
+        more = set().union(*(binds(literal, bound) for literal in others)) - bound
         if not more:
             return bound
         bound |= more
@@ -65,40 +71,47 @@ def needs(literal: Literal) -> set[str]:
         case Atom(arguments=arguments):
             return {n for term in arguments if isinstance(term, Operation) for n in names(term)}
         case Negation(atom=atom):
-            return {
-                n
-                for term in atom.arguments
-                if not (isinstance(term, Variable) and term.is_wildcard)
-                for n in names(term)
-            }
+            return set(names(*(term for term in atom.arguments if not _is_wildcard(term))))
         case Comparison():
             return set(names(literal))
         case Disjunction():
             return set()
 
 
+def _is_wildcard(term: Term) -> bool:
+    return isinstance(term, Variable) and term.is_wildcard
+
+
 def evaluation_order(
-    body: tuple[Literal, ...], bound: Set[str] = frozenset(), first: Atom | None = None
+    body: tuple[Literal, ...],
+    bound: Set[str] = frozenset(),
+    first: Atom | None = None,
+    large: Set[str] = frozenset(),
 ) -> tuple[Literal, ...]:
     """The body in the order to evaluate it, `first` (one of its atoms) at the front.
 
     Every test as soon as it can be done; among atoms a pure test first, then the one with most
-    bound arguments, ties as written.
+    bound arguments; of equals those of predicates that are not `large`; ties as written.
     """
     known: set[str] = set()
     ordered: list[Literal] = []
     tests = [(literal, needs(literal)) for literal in body if not isinstance(literal, Atom)]
-    atoms = [_Candidate(atom) for atom in body if isinstance(atom, Atom) and atom is not first]
+    atoms = [
+        _Candidate(atom, atom.predicate in large)
+        for atom in body
+        if isinstance(atom, Atom) and atom is not first
+    ]
     using: dict[str, list[_Candidate]] = {}
     for candidate in atoms:
         for name in candidate.names:
             using.setdefault(name, []).append(candidate)
 
-    def learn(names: Set[str]) -> None:
-        for name in names - known:
-            for candidate in using.get(name, ()):
-                candidate.bound += 1
-        known.update(names)
+    def learn(names: Iterable[str]) -> None:
+        for name in names:
+            if name not in known:
+                known.add(name)
+                for candidate in using.get(name, ()):
+                    candidate.bound += 1
 
     learn(bound)
     if first is not None:
@@ -107,30 +120,32 @@ def evaluation_order(
     while tests or atoms:
         ready = next((i for i, (x, needed) in enumerate(tests) if _ready(x, needed, known)), None)
         if ready is not None:
-            literal: Literal = tests.pop(ready)[0]
-        else:
-            usable = [candidate for candidate in atoms if candidate.needed <= known]
-            if not usable:  # an unsafe body; the safety check reports it
-                return (*ordered, *(x for x, _ in tests), *(c.atom for c in atoms))
-            best = max(usable, key=_Candidate.preference)
-            atoms.remove(best)
-            literal = best.atom
-        ordered.append(literal)
-        learn(binds(literal, known))
+            literal, _ = tests.pop(ready)
+            ordered.append(literal)
+            learn(binds(literal, known))
+            continue
+        usable = [candidate for candidate in atoms if candidate.needed <= known]
+        if not usable:  # an unsafe body; the safety check reports it
+            return (*ordered, *(x for x, _ in tests), *(c.atom for c in atoms))
+        best = max(usable, key=_Candidate.preference)
+        atoms.remove(best)
+        ordered.append(best.atom)
+        learn(best.names)
     return tuple(ordered)
 
 
 class _Candidate:
     """An atom that waits for its turn, with the number of its arguments that are bound."""
 
-    def __init__(self, atom: Atom) -> None:
+    def __init__(self, atom: Atom, is_large: bool) -> None:
         self.atom = atom
+        self.is_large = is_large
         self.needed = needs(atom)
         self.names = [term.name for term in atom.arguments if isinstance(term, Variable)]
         self.bound = len(atom.arguments) - len(self.names)
 
-    def preference(self) -> tuple[bool, int]:
-        return (self.bound == len(self.atom.arguments), self.bound)
+    def preference(self) -> tuple[bool, int, bool]:
+        return (self.bound == len(self.atom.arguments), self.bound, not self.is_large)
 
 
 def _ready(literal: Literal, needed: set[str], known: set[str]) -> bool:

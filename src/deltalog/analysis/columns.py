@@ -17,6 +17,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cached_property
 from typing import Literal as OneOf
 from typing import TypeAlias
 
@@ -62,15 +63,20 @@ class Relation:
     inferred: frozenset[int] = frozenset()
     span: Span | None = field(default=None, compare=False, repr=False)
 
-    @property
+    @cached_property
     def arity(self) -> int:
         return len(self.columns)
 
-    @property
+    @cached_property
+    def is_nullable(self) -> bool:
+        """Whether some column is."""
+        return any(column.nullable for column in self.columns)
+
+    @cached_property
     def types(self) -> tuple[str | None, ...]:
         return tuple(column.type for column in self.columns)
 
-    @property
+    @cached_property
     def key(self) -> tuple[int, ...]:
         """Positions of the key columns; empty when the relation has no key."""
         return tuple(i for i, column in enumerate(self.columns) if column.key)
@@ -97,9 +103,7 @@ def relations(program: Program) -> Relations:
     all_rules = (*program.rules, *(Rule(fact) for fact in program.facts))
     views = (r for r in all_rules if found[r.head.predicate].kind == "view")
     rules = _lowest_first(tuple(views))
-    _settle(found, rules, _typed_firmly)
-    _settle(found, rules, _typed_fully)
-    _settle(found, rules, _nullable)
+    _infer(found, rules)
     return found
 
 
@@ -117,9 +121,8 @@ def generated_relations(rules: Iterable[Rule], known: Relations) -> Relations:
         if rule.head.predicate not in known:
             found[rule.head.predicate] = undeclared_view(rule.head, "virtual")
     made = _lowest_first(tuple(rule for rule in rules if rule.head.predicate not in known))
-    for step in (_typed_firmly, _typed_fully, _nullable):
-        _settle(found, made, step)
-    return {name: relation for name, relation in found.items() if name not in known}
+    _infer(found, made)
+    return {rule.head.predicate: found[rule.head.predicate] for rule in made}
 
 
 def _declared(program: Program) -> dict[str, Relation]:
@@ -192,19 +195,36 @@ def _replaced(relation: Relation, columns: tuple[Column, ...]) -> Relation:
 _Step: TypeAlias = Callable[[Rule, Relations], tuple[Column, ...]]
 
 
-def _settle(found: dict[str, Relation], rules: tuple[Rule, ...], step: _Step) -> None:
-    """Apply `step` to every rule until no column changes; a column never changes back."""
-    changed = True
-    while changed:
-        changed = False
-        for rule in rules:
-            name = rule.head.predicate
-            if found[name].arity != len(rule.head.arguments):
-                continue
-            columns = step(rule, found)
+def _infer(found: dict[str, Relation], rules: tuple[Rule, ...]) -> None:
+    """Types and nullability of what the rules define."""
+    fitting = [r for r in rules if found[r.head.predicate].arity == len(r.head.arguments)]
+    read = [{atom.predicate for atom, _ in atoms(rule.body)} for rule in fitting]
+    for step in (_typed_firmly, _typed_fully, _nullable):
+        _settle(found, fitting, read, step)
+
+
+def _settle(
+    found: dict[str, Relation], rules: list[Rule], read: list[set[str]], step: _Step
+) -> None:
+    """Apply `step` to every rule until no column changes; a column never changes back.
+
+    Once is enough for a rule unless something that it reads changes afterwards.
+    """
+    waiting = set(range(len(rules)))
+    while waiting:
+        changed_by: dict[str, int] = {}
+        for number in sorted(waiting):
+            name = rules[number].head.predicate
+            columns = step(rules[number], found)
             if columns != found[name].columns:
-                found[name] = _replaced(found[name], columns)
-                changed = True
+                found[name] = replace(found[name], columns=columns)
+                changed_by[name] = number
+        waiting = {
+            number
+            for number, names in enumerate(read)
+            for name in names & changed_by.keys()
+            if number not in waiting or number <= changed_by[name]
+        }
 
 
 def _typed_firmly(rule: Rule, found: Relations) -> tuple[Column, ...]:
@@ -221,14 +241,15 @@ def _is_int_literal(term: Term) -> bool:
 
 
 def _typed(rule: Rule, found: Relations, counts: Callable[[Term], bool]) -> tuple[Column, ...]:
+    columns = found[rule.head.predicate].columns
+    if None not in found[rule.head.predicate].types:
+        return columns
     types = variable_types(rule.body, found)
     return tuple(
         replace(column, type=term_type(term, types))
         if column.type is None and counts(term)
         else column
-        for column, term in zip(
-            found[rule.head.predicate].columns, rule.head.arguments, strict=True
-        )
+        for column, term in zip(columns, rule.head.arguments, strict=True)
     )
 
 
@@ -237,8 +258,10 @@ def _nullable(rule: Rule, found: Relations) -> tuple[Column, ...]:
     nullable = nullable_variables(rule.body, found)
     relation = found[rule.head.predicate]
     return tuple(
-        replace(column, nullable=column.nullable or term_is_nullable(term, nullable))
+        replace(column, nullable=True)
         if position in relation.inferred
+        and not column.nullable
+        and term_is_nullable(term, nullable)
         else column
         for position, (column, term) in enumerate(
             zip(relation.columns, rule.head.arguments, strict=True)
@@ -260,7 +283,8 @@ def fitting_atoms(body: tuple[Literal, ...], found: Relations) -> Iterator[tuple
 def variable_types(body: tuple[Literal, ...], found: Relations) -> VariableTypes:
     """The type of each variable as far as the body tells it: what binds it comes first."""
     types: VariableTypes = {}
-    _take_types(types, body, found, from_positive=True)
+    fitting = list(fitting_atoms(body, found))
+    _take_types(types, (atom for atom, positive in fitting if positive), found)
     firm = set(types)
     equations = [c for c in literals(body) if isinstance(c, Comparison) and c.operator == "="]
     changed = True
@@ -281,16 +305,12 @@ def variable_types(body: tuple[Literal, ...], found: Relations) -> VariableTypes
                 if wide is not None and wide != known:
                     types[side.name] = wide
                     changed = True
-    _take_types(types, body, found, from_positive=False)
+    _take_types(types, (atom for atom, positive in fitting if not positive), found)
     return types
 
 
-def _take_types(
-    types: VariableTypes, body: tuple[Literal, ...], found: Relations, from_positive: bool
-) -> None:
-    for atom, positive in fitting_atoms(body, found):
-        if positive != from_positive:
-            continue
+def _take_types(types: VariableTypes, fitting: Iterable[Atom], found: Relations) -> None:
+    for atom in fitting:
         for column, term in zip(found[atom.predicate].columns, atom.arguments, strict=True):
             if isinstance(term, Variable) and column.type is not None:
                 types.setdefault(term.name, column.type)
@@ -370,8 +390,21 @@ def comparison_type(
 
 def nullable_variables(body: tuple[Literal, ...], found: Relations) -> set[str]:
     """Variables that may be null in some way through the disjunctions of a body."""
+    if not _has_nulls(body, found):
+        return set()
     ways = itertools.islice(distributed(body), BRANCHES_MAX)
     return set().union(*(_nullable_in(way, found) for way in ways))
+
+
+def _has_nulls(body: tuple[Literal, ...], found: Relations) -> bool:
+    """Whether anything in a body can be null at all; mostly nothing can."""
+    for literal in literals(body):
+        match literal:
+            case Comparison(left=Constant(type="null")) | Comparison(right=Constant(type="null")):
+                return True
+            case Atom(predicate=name) if name in found and found[name].is_nullable:
+                return True
+    return False
 
 
 def _nullable_in(body: tuple[Literal, ...], found: Relations) -> set[str]:

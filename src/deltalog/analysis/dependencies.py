@@ -18,7 +18,7 @@ from deltalog.source import Span
 Kind = OneOf["positive", "negative", "aggregate"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Dependency:
     """`head` is derived from `body` by a literal written at `span`."""
 
@@ -57,13 +57,9 @@ def dependencies(rules: Iterable[Rule]) -> Dependencies:
 
 def _arcs(rule: Rule) -> Iterator[Dependency]:
     head = rule.head.predicate
+    kind: Kind = "aggregate" if rule.is_aggregate else "positive"
     for atom, positive in atoms(rule.body):
-        if not positive:
-            yield Dependency(head, atom.predicate, "negative", atom.span)
-        elif rule.is_aggregate:
-            yield Dependency(head, atom.predicate, "aggregate", atom.span)
-        else:
-            yield Dependency(head, atom.predicate, "positive", atom.span)
+        yield Dependency(head, atom.predicate, kind if positive else "negative", atom.span)
 
 
 def components(graph: Mapping[str, Iterable[str]]) -> Iterator[frozenset[str]]:

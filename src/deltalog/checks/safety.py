@@ -91,7 +91,6 @@ def check_body(body: tuple[Literal, ...], used_outside: Iterable[str] = ()) -> I
 def _level(body: tuple[Literal, ...], given: set[str], outside: set[str]) -> Iterator[Diagnostic]:
     bound = bound_variables(body, given)
     for literal in body:
-        elsewhere = outside | set(names(*(other for other in body if other is not literal)))
         match literal:
             case Atom(arguments=arguments):
                 for term in arguments:
@@ -102,6 +101,8 @@ def _level(body: tuple[Literal, ...], given: set[str], outside: set[str]) -> Ite
             case Comparison():
                 yield from _valued(literal, bound, catalogue.UNBOUND_EXPRESSION)
             case Disjunction(branches=branches):
+                others = (other for other in body if other is not literal)
+                elsewhere = outside | set(names(*others))
                 yield from _branches(literal, bound, elsewhere)
                 for branch in branches:
                     yield from _level(branch, bound, elsewhere)

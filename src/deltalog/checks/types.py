@@ -56,9 +56,10 @@ Types = dict[str, str]
 
 def check_types(program: Program, relations: Relations) -> Iterator[Diagnostic]:
     for rule in program.rules:
-        yield from check_body_types(rule.body, relations)
+        types = variable_types(rule.body, relations)
+        yield from _body(rule.body, relations, types)
         if relations[rule.head.predicate].arity == len(rule.head.arguments):
-            yield from _head(rule, relations)
+            yield from _head(rule, relations, types)
     for fact in program.facts:
         if relations[fact.predicate].arity == len(fact.arguments):
             yield from _constants(fact, relations[fact.predicate])
@@ -68,7 +69,10 @@ def check_types(program: Program, relations: Relations) -> Iterator[Diagnostic]:
 
 def check_body_types(body: tuple[Literal, ...], relations: Relations) -> Iterator[Diagnostic]:
     """What a body joins, computes and compares fits together."""
-    types = variable_types(body, relations)
+    return _body(body, relations, variable_types(body, relations))
+
+
+def _body(body: tuple[Literal, ...], relations: Relations, types: Types) -> Iterator[Diagnostic]:
     yield from _joined(body, relations, types)
     for atom, _ in fitting_atoms(body, relations):
         yield from _constants(atom, relations[atom.predicate])
@@ -269,9 +273,8 @@ def _comparable(comparison: Comparison, left: str, right: str) -> bool:
     return met is not None and (operator in ("=", "!=") or met in ORDERED)
 
 
-def _head(rule: Rule, relations: Relations) -> Iterator[Diagnostic]:
+def _head(rule: Rule, relations: Relations, types: Types) -> Iterator[Diagnostic]:
     relation = relations[rule.head.predicate]
-    types = variable_types(rule.body, relations)
     nullable = nullable_variables(rule.body, relations)
     yield from _constants(rule.head, relation)
     for column, term in zip(relation.columns, rule.head.arguments, strict=True):

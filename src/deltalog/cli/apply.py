@@ -35,6 +35,7 @@ from deltalog.cli.progress import Progress
 from deltalog.cli.statistics import show_statistics
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
+from deltalog.runtime.database import DEFAULT_ENGINE
 from deltalog.runtime.limits import Limits
 
 EXAMPLE = "deltalog apply graph.dl changes.jsonl --strategy magic --format json"
@@ -65,7 +66,7 @@ def apply(
         typer.Option("--keep-going", help="Go on after a transaction that cannot be made."),
     ] = False,
     strategy: Strategies = None,
-    engine: Engine = "reference",
+    engine: Engine = DEFAULT_ENGINE,
     virtual: Virtual = False,
     network: Network = NetworkForm.BUSHY,
     stats: Stats = False,

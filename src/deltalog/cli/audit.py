@@ -45,7 +45,7 @@ from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import counted, note, write_result
 from deltalog.language.ast import Row
 from deltalog.language.values import plain, sort_key
-from deltalog.runtime.database import Database
+from deltalog.runtime.database import DEFAULT_ENGINE, Database
 from deltalog.runtime.evaluation import Difference
 from deltalog.runtime.limits import Limits
 
@@ -60,7 +60,7 @@ def audit(
     changes: ChangesOption = None,
     relation: Relation = None,
     strategy: Strategies = None,
-    engine: Engine = "reference",
+    engine: Engine = DEFAULT_ENGINE,
     virtual: Virtual = False,
     network: Network = NetworkForm.BUSHY,
     as_json: Annotated[

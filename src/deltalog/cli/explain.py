@@ -43,7 +43,7 @@ from deltalog.language.ast import Query
 from deltalog.language.parser import parse_query
 from deltalog.language.printer import print_query
 from deltalog.rewrites.pipeline import EVERY_PASS, PASSES
-from deltalog.runtime.database import Database
+from deltalog.runtime.database import DEFAULT_ENGINE, Database
 from deltalog.runtime.explain import Explanation
 from deltalog.runtime.explain import explain as explanation_of
 from deltalog.runtime.limits import Limits
@@ -149,7 +149,9 @@ def explain(
     if propagation:
         others = {"--query": query, "--after": after, "--without": without, "--show": show}
         _refuse("with --propagation", others)
-        settings = Settings(limits, strategy_of(strategy), "reference", not virtual, network_form)
+        settings = Settings(
+            limits, strategy_of(strategy), DEFAULT_ENGINE, not virtual, network_form
+        )
         if changes is not None:
             check_changes(changes, file)
         database = open_files(file, facts, facts_dir, settings, progress)
@@ -158,7 +160,7 @@ def explain(
         return
     needing = {"--changes": changes, "--strategy": strategy, "--facts": facts}
     _refuse("without --propagation", needing | {"--facts-dir": facts_dir, "--virtual": virtual})
-    settings = Settings(limits, materialize=False)
+    settings = Settings(limits, engine="reference", materialize=False)
     database = open_program(read_and_parse(file, progress), settings, progress)
     asked = None if query is None else parse_query(query)
     explanation = _explained(database, asked, after, without or ())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from contextlib import suppress
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from typer.core import TyperGroup
 from deltalog import __version__
 from deltalog.cli import apply, audit, check, explain, query, repl, run
 from deltalog.cli.exit_codes import MEANINGS, exit_codes
+from deltalog.cli.terminal import note
 
 EXAMPLE = "deltalog run graph.dl"
 
@@ -70,7 +72,12 @@ for _module, _command in (
 def main() -> None:
     """The entry point of the installed command."""
     _prepare_streams()
+    warnings.showwarning = _show_warning
     app(prog_name="deltalog")
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    note(str(message))
 
 
 def _prepare_streams() -> None:

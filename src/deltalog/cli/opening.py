@@ -27,7 +27,7 @@ from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Atom, Constant, Program, Row, Value
 from deltalog.language.parser import parse
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.database import Database, connect, read_program
+from deltalog.runtime.database import DEFAULT_ENGINE, Database, connect, read_program
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.transaction import Transaction, base_relation
 from deltalog.source import Source
@@ -86,7 +86,7 @@ class Settings:
 
     limits: Limits
     strategy: str | Mapping[str, str] = "auto"
-    engine: str = "reference"
+    engine: str = DEFAULT_ENGINE
     materialize: bool = True
     network: str = "bushy"
 
@@ -142,7 +142,9 @@ def read_facts(
 
 def _key_check(program: Program, relations: Relations) -> Transaction:
     """A transaction on nothing, never committed: it knows when a key is taken."""
-    check = Transaction(relations, lambda *_: False, lambda *_: (), lambda _: ChangeSet())
+    check = Transaction(
+        relations, lambda _, rows: [False] * len(rows), lambda *_: (), lambda _: ChangeSet()
+    )
     for fact in program.facts:
         relation = relations[fact.predicate]
         if relation.kind == "base" and relation.key:

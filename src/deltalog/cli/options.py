@@ -108,7 +108,7 @@ Engine: TypeAlias = Annotated[
         "--engine",
         metavar="|".join(ENGINES),
         callback=lambda name: one_of(name, ENGINES, "engine"),
-        help="What holds the facts and runs the rules.",
+        help="What holds the facts and runs the rules: compiled and fast, or plain and obvious.",
     ),
 ]
 Virtual: TypeAlias = Annotated[

@@ -25,6 +25,7 @@ from deltalog.cli.options import (
     FACTS_MAX,
     ROUNDS_MAX,
     SECONDS_MAX,
+    Engine,
     Facts,
     FactsDirectory,
     FactsMax,
@@ -42,7 +43,7 @@ from deltalog.diagnostics.report import Diagnostic, ProgramError, raise_if_any
 from deltalog.language.ast import Query
 from deltalog.language.parser import parse_query
 from deltalog.language.printer import print_query
-from deltalog.runtime.database import Database
+from deltalog.runtime.database import DEFAULT_ENGINE, Database
 from deltalog.runtime.limits import Limits
 
 EXAMPLE = "deltalog query graph.dl 'path(1, Y)' --facts edge=edges.csv --stats"
@@ -68,6 +69,7 @@ def query(
             "--limit", metavar="ROWS", min=0, help="Show so many rows of each answer, 0 for all."
         ),
     ] = None,
+    engine: Engine = DEFAULT_ENGINE,
     rounds_max: RoundsMax = ROUNDS_MAX,
     facts_max: FactsMax = FACTS_MAX,
     seconds_max: SecondsMax = SECONDS_MAX,
@@ -80,7 +82,9 @@ def query(
     asked = _checked(queries, relations)
     files = (*files_in(facts_dir, relations), *loaded)
     rows = read_facts(program, relations, files, progress)
-    settings = Settings(Limits(rounds_max, facts_max, seconds_max), materialize=False)
+    settings = Settings(
+        Limits(rounds_max, facts_max, seconds_max), engine=engine, materialize=False
+    )
     database = open_program(program, settings, progress, rows)
     show_results(_answers(database, asked, stats, progress), format_, limit or None)
 

@@ -35,6 +35,7 @@ from deltalog.cli.options import (
     FACTS_MAX,
     ROUNDS_MAX,
     SECONDS_MAX,
+    Engine,
     Facts,
     FactsDirectory,
     FactsMax,
@@ -52,6 +53,7 @@ from deltalog.cli.terminal import counted, note, write_message, write_result
 from deltalog.diagnostics.report import DeltalogError
 from deltalog.language.ast import Program
 from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.database import DEFAULT_ENGINE
 from deltalog.runtime.limits import Limits
 
 EXAMPLE = "deltalog repl graph.dl --facts edge=edges.csv"
@@ -75,6 +77,7 @@ def repl(
         ),
     ] = None,
     strategy: Strategies = None,
+    engine: Engine = DEFAULT_ENGINE,
     rounds_max: RoundsMax = ROUNDS_MAX,
     facts_max: FactsMax = FACTS_MAX,
     seconds_max: SecondsMax = SECONDS_MAX,
@@ -86,7 +89,7 @@ def repl(
     relations = check_program(program).relations
     files = (*files_in(facts_dir, relations), *loaded)
     rows = read_facts(program, relations, files, progress)
-    settings = Settings(Limits(rounds_max, facts_max, seconds_max), strategy_of(strategy))
+    settings = Settings(Limits(rounds_max, facts_max, seconds_max), strategy_of(strategy), engine)
     session = Session(program, settings, progress, rows)
     reader = line_reader(lambda: session.database.relations)
     if limit is None:

@@ -22,6 +22,7 @@ from deltalog.cli.options import (
     FACTS_MAX,
     ROUNDS_MAX,
     SECONDS_MAX,
+    Engine,
     Facts,
     FactsDirectory,
     FactsMax,
@@ -39,7 +40,7 @@ from deltalog.cli.terminal import counted, note
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.runtime.database import Database
+from deltalog.runtime.database import DEFAULT_ENGINE, Database
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.rows import Rows
 from deltalog.store.files import read_rows, write_rows
@@ -81,6 +82,7 @@ def run(
         ),
     ] = None,
     strategy: Strategies = None,
+    engine: Engine = DEFAULT_ENGINE,
     rounds_max: RoundsMax = ROUNDS_MAX,
     facts_max: FactsMax = FACTS_MAX,
     seconds_max: SecondsMax = SECONDS_MAX,
@@ -97,7 +99,7 @@ def run(
     _check_writable(relations, written)
     files = (*files_in(facts_dir, relations), *loaded)
     rows = read_facts(program, relations, files, progress)
-    settings = Settings(Limits(rounds_max, facts_max, seconds_max), strategy_of(strategy))
+    settings = Settings(Limits(rounds_max, facts_max, seconds_max), strategy_of(strategy), engine)
     database = open_program(program, settings, progress, rows)
     _write(database, written, progress)
     names = _shown_names(database, show, bool(written))

@@ -41,7 +41,9 @@ UNEXPECTED_TOKEN = Entry("E0102", "expected {expected}, found {found}")
 UNTERMINATED = Entry("E0103", "{what} is never closed")
 MISSING_STOP = Entry("E0104", "this statement never ends", "every statement ends with a `.`")
 NUMBER_OUT_OF_RANGE = Entry(
-    "E0105", "`{number}` is out of range", "an int has 64 bits; a float is finite"
+    "E0105",
+    "`{number}` is out of range",
+    "an int lies between -(2^63 - 1) and 2^63 - 1; a float is finite",
 )
 BAD_LITERAL = Entry("E0106", "`{text}` is not a {type}")
 RESERVED_NAME = Entry(
@@ -186,6 +188,7 @@ STRATEGY_CONFLICT = Entry(
     "views that are defined together change together",
 )
 STRATEGY_MISFIT = Entry("E0715", "the strategy `{strategy}` does not fit `{name}`: {reason}")
+ENGINE_NEEDS = Entry("E0716", "the engine `{name}` needs {needed}, which is not here")
 
 # Limits
 ROUNDS_LIMIT = Entry(

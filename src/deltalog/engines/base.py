@@ -8,24 +8,53 @@ derived in the same round: that is the consequence operator, and soft stratifica
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from deltalog.language.ast import Row
 from deltalog.plan.nodes import RankedDeletion, RulePlan
 
 
 class Part(Protocol):
-    """Plans prepared by an engine, with their reading positions.
-
-    If it `is_soft`, parts below it may have to run between two of its rounds. Otherwise an engine
-    may run it to its fixpoint within one round.
-    """
-
-    is_soft: bool
+    """Plans prepared by an engine, with their reading positions."""
 
     def rewind(self) -> None:
         """Forget what has been read: the next round starts from the beginning."""
+
+
+class Ended(NamedTuple):
+    """How far a sequence got: to its end, to a limit, or (neither) to a pause.
+
+    `fruitful` are the rounds that derived something, those before the run included.
+    """
+
+    is_done: bool
+    is_stopped: bool
+    rounds: int
+    fruitful: int
+    generated: Mapping[str, int]
+    growing: tuple[str, ...]
+
+
+class Sequence(Protocol):
+    """Parts that an engine runs to their fixpoint by itself, without coming back every round."""
+
+    def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Ended:
+        """Go on until nothing is new, a limit is reached, or a while has passed.
+
+        `rounds` and `facts` have been used before; `until` is a time of `time.monotonic_ns`.
+        """
+
+    def rewind(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Copied:
+    """Rows as they were when they were copied; made into tuples when somebody reads them."""
+
+    size: int
+    read: Callable[[], Iterable[Row]]
 
 
 class Engine(Protocol):
@@ -34,6 +63,9 @@ class Engine(Protocol):
     @property
     def name(self) -> str: ...
 
+    def fresh(self) -> Engine:
+        """An engine of the same kind without any relations."""
+
     def create(self, relation: str, types: tuple[str, ...]) -> None:
         """Make an empty relation; nothing happens if it exists."""
 
@@ -41,11 +73,17 @@ class Engine(Protocol):
 
     def clear(self, relation: str) -> None: ...
 
+    def clear_all(self, relations: tuple[str, ...]) -> None: ...
+
     def size(self, relation: str) -> int: ...
 
     def rows(self, relation: str) -> Iterator[Row]: ...
 
-    def contains(self, relation: str, row: Row) -> bool: ...
+    def copied(self, relation: str) -> Copied | frozenset[Row]:
+        """The rows as they are now, whatever happens to the relation afterwards."""
+
+    def present(self, relation: str, rows: Collection[Row]) -> Collection[bool]:
+        """Whether each of the rows is there."""
 
     def insert(self, relation: str, rows: Iterable[Row]) -> int:
         """Add rows; answers how many were new."""
@@ -56,8 +94,17 @@ class Engine(Protocol):
     def lookup(self, relation: str, key: Mapping[int, object]) -> Iterator[Row]:
         """The rows with these values in these columns."""
 
-    def history(self, relations: Sequence[str]) -> Iterator[tuple[str, Row]]:
+    def expect(self, relation: str, columns: tuple[int, ...], keys: Collection[Row]) -> None:
+        """These keys will be looked up: what must be fetched can be fetched together."""
+
+    def history(self, relations: Collection[str]) -> Iterator[tuple[str, Row]]:
         """The rows of several relations together, in the order in which they were added."""
+
+    def move(self, changes: tuple[tuple[str, str, str], ...]) -> None:
+        """For each (stored, gone, come): take away, then append all that came, in that history."""
+
+    def settle(self) -> None:
+        """A transaction is over: give back what is no longer needed."""
 
     def prepare(self, plans: tuple[RulePlan, ...]) -> Part: ...
 
@@ -66,6 +113,13 @@ class Engine(Protocol):
 
     def watch(self, checkpoint: Callable[[], None] | None) -> None:
         """Call this now and then inside a long round; it raises when a limit is reached."""
+
+    def sequence(self, parts: Collection[Part], is_soft: bool) -> Sequence | None:
+        """The parts as one program that the engine runs by itself; None if it cannot.
+
+        If it `is_soft`, parts may have to run again after later ones. Otherwise, an engine may run
+        a part to its fixpoint within one round.
+        """
 
     def run_round(self, part: Part) -> dict[str, int]:
         """Fire every rule of the part once; answers the number of new facts per predicate."""

@@ -7,6 +7,7 @@ do, on its own relations.
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
@@ -63,7 +64,6 @@ class RulesPart:
     plans: tuple[RulePlan, ...]
     read: list[list[int]] = field(default_factory=list)
     has_fired: list[bool] = field(default_factory=list)
-    is_soft: bool = False
 
     def __post_init__(self) -> None:
         self.rewind()
@@ -77,7 +77,6 @@ class RulesPart:
 class DeletionPart:
     plan: RankedDeletion
     has_fired: bool = False
-    is_soft: bool = False
 
     def rewind(self) -> None:
         self.has_fired = False
@@ -92,6 +91,7 @@ class Interpreter:
     def __init__(self, relations: MutableMapping[str, Stored]) -> None:
         self.relations = relations
         self.rank_limit = 0
+        self.has_passed_over = False
         self.ticks = 0
         self.checkpoint: Callable[[], None] | None = None
 
@@ -117,21 +117,23 @@ class Interpreter:
         part.has_fired = True
         plan = part.plan
         number_of = {name: number for number, name in enumerate(plan.predicates)}
+        order = itertools.count()  # rows of equal rank are not compared: null has no place
         waiting = [
-            (self.relations[name].rank(row), number, row)
+            (self.relations[name].rank(row), next(order), number, row)
             for number, name in enumerate(plan.predicates)
             for row in self.relations[plan.suspects[number]]
             if row in self.relations[name]
         ]
         heapq.heapify(waiting)
-        seen = {(number, row) for _, number, row in waiting}
+        seen = {(number, row) for *_, number, row in waiting}
         new: dict[str, int] = {}
         while waiting:
-            rank, number, row = heapq.heappop(waiting)
+            rank, _, number, row = heapq.heappop(waiting)
             if self._is_supported(plan.support[number], row, rank):
                 continue
-            self.relations[plan.deleted[number]].add(row)
-            new[plan.deleted[number]] = new.get(plan.deleted[number], 0) + 1
+            for made in (plan.deleted, plan.doubtful)[: 1 + self.has_passed_over]:
+                self.relations[made[number]].add(row)
+                new[made[number]] = new.get(made[number], 0) + 1
             for head, pipeline in plan.lost[number]:
                 for derived in self._run(pipeline, [], row):
                     entry = (number_of[head], derived)
@@ -140,11 +142,12 @@ class Interpreter:
                     derived_rank = self.relations[head].rank(derived)
                     if derived_rank > rank:
                         seen.add(entry)
-                        heapq.heappush(waiting, (derived_rank, *entry))
+                        heapq.heappush(waiting, (derived_rank, next(order), *entry))
         return new
 
     def _is_supported(self, pipelines: tuple[Pipeline, ...], row: Row, rank: int) -> bool:
         self.rank_limit = rank
+        self.has_passed_over = False
         return any(True for pipeline in pipelines for _ in self._run(pipeline, [], row))
 
     def _aggregated(self, aggregation: Aggregation, group: Row, read: list[int]) -> Iterator[Row]:
@@ -226,7 +229,10 @@ class Interpreter:
         """Of the rows of a ranked match, those older than the fact that is examined."""
         assert isinstance(step.relation, Overlay)
         stored = self.relations[step.relation.stored]
-        return [row for row in rows if stored.rank(row) < self.rank_limit]
+        rows = list(rows)
+        older = [row for row in rows if stored.rank(row) < self.rank_limit]
+        self.has_passed_over |= len(older) < len(rows)
+        return older
 
     def _exists(self, step: Absent, slots: Slots) -> bool:
         as_match = Match(step.relation, step.key)

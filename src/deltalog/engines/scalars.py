@@ -1,9 +1,9 @@
 """What operators, functions, comparisons and aggregates compute: the meaning for every engine.
 
 A function gives None where it has no value: an operand is null, a divisor is zero, an int leaves
-its 64 bits, a float stops being finite, a text does not read as a number. A literal whose
-expression has no value does not hold. That makes evaluation total and independent of the order in
-which a body is evaluated, so every strategy on every engine can agree.
+its range, a float stops being finite, a text does not read as a number. A literal whose expression
+has no value does not hold. That makes evaluation total and independent of the order in which a body
+is evaluated, so every strategy on every engine can agree.
 
 Aggregates are exact: the sum of floats is the correctly rounded true sum, whatever the order.
 """
@@ -86,7 +86,7 @@ def _int(value: int) -> int:
 
 def _divide_int(left: int, right: int) -> int:
     quotient = abs(left) // abs(right)
-    return _int(quotient if (left < 0) == (right < 0) else -quotient)
+    return quotient if (left < 0) == (right < 0) else -quotient
 
 
 def _mod(left: int, right: int) -> int:
@@ -119,7 +119,7 @@ _ARITHMETIC: dict[tuple[str, str], Function] = {
     ("*", "int"): _checked(_int, lambda a, b: a * b),
     ("/", "int"): _divide_int,
     ("mod", "int"): _mod,
-    ("abs", "int"): _checked(_int, abs),
+    ("abs", "int"): abs,
     ("+", "float"): _checked(_float, lambda a, b: a + b),
     ("*", "float"): _checked(_float, lambda a, b: a * b),
     ("/", "float"): _checked(_float, lambda a, b: a / b),
@@ -234,7 +234,14 @@ _COMPARISONS: dict[str, Function] = {
 }
 
 
-# --- exact numbers ------------------------------------------------------------------------------
+# --- sums as they are kept ----------------------------------------------------------------------
+
+HALF = 2**32
+
+
+def _total(high: int, low: int) -> int:
+    """The sum of which these are the halves; it may be beyond the range of int."""
+    return high * HALF + low
 
 
 def _exact_float(value: Fraction) -> float:
@@ -247,22 +254,20 @@ def _exact_decimal(value: Fraction) -> Decimal:
     return rounded_decimal(Decimal(round(value * 10**18)).scaleb(-18, DECIMALS))
 
 
-def _exact_int(value: Fraction) -> int:
-    assert value.denominator == 1, "a sum of ints is an int"
-    return _int(value.numerator)
-
-
-_EXACT: dict[tuple[str, str], Function] = {
-    **{("exact__", type_): Fraction for type_ in ("int", "float", "decimal")},
+_KEPT: dict[tuple[str, str], Function] = {
+    ("high__", "int"): lambda value: value // HALF,
+    ("low__", "int"): lambda value: value % HALF,
+    ("whole__", "int"): _checked(_int, _total),
+    ("ratio__", "int"): lambda high, low, count: _total(high, low) / count,
+    **{("exact__", type_): Fraction for type_ in ("float", "decimal")},
     ("+", "exact"): lambda a, b: a + b,
     ("-", "exact"): lambda a, b: a - b,
-    ("int", "exact"): _exact_int,
     ("float", "exact"): _exact_float,
     ("decimal", "exact"): _exact_decimal,
     ("ratio__", "exact,int"): lambda total, count: _exact_float(total / count),
     ("decimal_ratio__", "exact,int"): lambda total, count: _exact_decimal(total / count),
 }
-_FUNCTIONS |= _EXACT
+_FUNCTIONS |= _KEPT
 
 
 # --- aggregates ---------------------------------------------------------------------------------
@@ -273,11 +278,16 @@ def _exact_sum(values: list[Any]) -> Fraction:
 
 
 def _sum(values: list[Any], type_: str) -> Value:
+    if type_ == "int":
+        return _int(sum(values))
     total = _exact_sum(values)
     return total if type_ == "exact" else compute(type_, "exact", (total,))
 
 
 def _average(values: list[Any], type_: str) -> Value:
+    if type_ == "int":
+        average: float = sum(values) / len(values)  # of ints, the nearest float
+        return average
     function = "decimal_ratio__" if type_ == "decimal" else "ratio__"
     return compute(function, "exact,int", (_exact_sum(values), len(values)))
 

@@ -29,7 +29,7 @@ Value: TypeAlias = int | float | str | bool | date | datetime | Decimal | Fracti
 Row: TypeAlias = tuple[Value, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Variable:
     name: str
     span: Span | None = field(default=None, compare=False, repr=False)
@@ -40,7 +40,7 @@ class Variable:
         return self.name[0] == "_" and self.name[1:].isdecimal()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Constant:
     """A value and its type; the type keeps `1`, `1.0` and `true` apart. `null` has type null."""
 
@@ -49,7 +49,7 @@ class Constant:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Operation:
     """An operator or function applied to expressions; `type` is its operand type once known."""
 
@@ -59,7 +59,7 @@ class Operation:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Aggregate:
     """`sum(S)` in a head: the function over the distinct bindings of all body variables."""
 
@@ -73,14 +73,14 @@ Expression: TypeAlias = Variable | Constant | Operation
 Term: TypeAlias = Variable | Constant | Operation | Aggregate
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Atom:
     predicate: str
     arguments: tuple[Term, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Negation:
     """`not p(X, _)`: no fact matches."""
 
@@ -88,7 +88,7 @@ class Negation:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """`D * 2 > 100`; `type` is the type both sides are compared in, once known."""
 
@@ -99,7 +99,7 @@ class Comparison:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Disjunction:
     branches: tuple[tuple[Literal, ...], ...]
     span: Span | None = field(default=None, compare=False, repr=False)
@@ -108,7 +108,7 @@ class Disjunction:
 Literal: TypeAlias = Atom | Negation | Comparison | Disjunction
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Rule:
     """`leads` says that the first atom is small and evaluation should start from it."""
 
@@ -126,7 +126,7 @@ class Rule:
         return self.origin.span
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Query:
     """`? path(1, Y).` Its answers are the bindings of its named variables."""
 
@@ -134,7 +134,7 @@ class Query:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Column:
     name: str
     type: str | None = None
@@ -143,7 +143,7 @@ class Column:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Declaration:
     """`base edge(src: int, dst: int).` or `materialized view path.` (columns to be inferred)."""
 
@@ -154,7 +154,7 @@ class Declaration:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Program:
     """Declarations, rules, ground facts and queries, in the order they were written."""
 

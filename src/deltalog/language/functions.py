@@ -62,16 +62,21 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = {
 }
 
 GENERATED: dict[str, tuple[Signature, ...]] = {
-    "exact__": tuple(Signature((type_,), "exact") for type_ in NUMERIC),
-    "ratio__": (Signature(("exact", "int"), "float"),),
+    "high__": _same(1, "int"),
+    "low__": _same(1, "int"),
+    "whole__": _same(2, "int"),
+    "exact__": tuple(Signature((type_,), "exact") for type_ in ("float", "decimal")),
+    "ratio__": (Signature(("int", "int", "int"), "float"), Signature(("exact", "int"), "float")),
     "decimal_ratio__": (Signature(("exact", "int"), "decimal"),),
     "+": _same(2, "exact"),
     "-": _same(2, "exact"),
-    "int": (Signature(("exact",), "int"),),
     "float": (Signature(("exact",), "float"),),
     "decimal": (Signature(("exact",), "decimal"),),
 }
-"""What only generated rules use: exact numbers, in which group state is kept."""
+"""What only generated rules use: the halves and the exact numbers in which sums are kept.
+
+Of a group's sum of ints the halves H and L are kept, of other sums one exact number.
+"""
 
 INFIX = ("+", "-", "*", "/", "mod")
 

@@ -19,7 +19,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from lark import Lark, Token, Transformer, UnexpectedInput
+from lark import Lark, Transformer, UnexpectedInput
 from lark.exceptions import VisitError
 
 from deltalog.diagnostics import catalogue
@@ -57,9 +57,12 @@ ERRORS_MAX = 50
 Reader: TypeAlias = Callable[[str, Source], Source]
 
 
-class PlacedToken(Token):
-    """A lark token that knows its span."""
+class PlacedToken(str):
+    """A token as lark's parser takes them, that knows its span."""
 
+    __slots__ = ("span", "type")
+
+    type: str
     span: Span
 
 
@@ -195,12 +198,11 @@ def _statements(source: Source, problems: list[Diagnostic]) -> Iterator[_Stateme
 def _chunks(source: Source, problems: list[Diagnostic]) -> Iterator[list[PlacedToken]]:
     chunk: list[PlacedToken] = []
     damaged = False
-    for token in _grammar().lex(source.text):
-        span = Span(source, token.start_pos or 0, token.end_pos or 0)
+    for token in _tokens(source):
         if len(problems) > ERRORS_MAX:
             return
         if token.type in _LEXICAL:
-            problems.append(_LEXICAL[token.type](token, span))
+            problems.append(_LEXICAL[token.type](token))
             damaged = True
             if token.type == "UNCLOSED_COMMENT":
                 return
@@ -208,33 +210,48 @@ def _chunks(source: Source, problems: list[Diagnostic]) -> Iterator[list[PlacedT
                 chunk, damaged = [], False
         elif token.type == "STOP":
             if chunk and not damaged:
-                chunk.append(_placed(token, span))
+                chunk.append(token)
                 yield chunk
             elif not chunk and not damaged:
                 problems.append(
-                    catalogue.UNEXPECTED_TOKEN.at(span, expected="a statement", found="`.`")
+                    catalogue.UNEXPECTED_TOKEN.at(token.span, expected="a statement", found="`.`")
                 )
             chunk, damaged = [], False
         else:
-            chunk.append(_placed(token, span))
+            chunk.append(token)
     if chunk and not damaged:
         problems.append(catalogue.MISSING_STOP.at(chunk[0].span.to(chunk[-1].span)))
 
 
-def _placed(token: Token, span: Span) -> PlacedToken:
-    placed = PlacedToken(token.type, token.value)
-    placed.span = span
-    return placed
+def _tokens(source: Source) -> Iterator[PlacedToken]:
+    for found in _terminals().finditer(source.text):
+        kind = found.lastgroup
+        if kind not in _IGNORED:
+            token = PlacedToken(found[0])
+            token.type = str(kind)
+            token.span = Span(source, found.start(), found.end())
+            yield token
 
 
-_LEXICAL: dict[str, Callable[[Token, Span], Diagnostic]] = {
-    "BAD": lambda token, span: catalogue.UNEXPECTED_CHARACTER.at(
-        span,
+@cache
+def _terminals() -> re.Pattern[str]:
+    """The terminals of the grammar as one expression, tried in the order that lark tries them."""
+    ordered = sorted(
+        _grammar().terminals,
+        key=lambda t: (-t.priority, -t.pattern.max_width, -len(t.pattern.value), t.name),
+    )
+    return re.compile("|".join(f"(?P<{t.name}>{t.pattern.to_regexp()})" for t in ordered))
+
+
+_IGNORED = ("BLANK", "COMMENT")
+_LEXICAL: dict[str, Callable[[PlacedToken], Diagnostic]] = {
+    "BAD": lambda token: catalogue.UNEXPECTED_CHARACTER.at(
+        token.span,
         character=f"`{token}`" if token.isprintable() else f"U+{ord(token):04X}",
         hint="text is written in double quotes" if token == "'" else None,
     ),
-    "UNCLOSED_TEXT": lambda token, span: catalogue.UNTERMINATED.at(span, what="this text"),
-    "UNCLOSED_COMMENT": lambda token, span: catalogue.UNTERMINATED.at(span, what="this comment"),
+    "UNCLOSED_TEXT": lambda token: catalogue.UNTERMINATED.at(token.span, what="this text"),
+    "UNCLOSED_COMMENT": lambda token: catalogue.UNTERMINATED.at(token.span, what="this comment"),
 }
 
 
@@ -242,24 +259,17 @@ def _parse_statement(tokens: list[PlacedToken]) -> _Statement:
     """One statement from its tokens, the final stop included."""
     _check_depth(tokens)
     parser: Any = _grammar().parse_interactive()
-    for token in tokens[:-1]:
-        _feed(parser, token)
+    token = tokens[0]
     try:
+        for token in tokens[:-1]:
+            parser.feed_token(token)
+        token = tokens[-1]
         statement: _Statement = parser.feed_eof()
-    except UnexpectedInput:
-        raise _SyntaxError(_unexpected(parser, tokens[-1])) from None
-    except VisitError as error:
-        raise error.orig_exc from None
-    return statement
-
-
-def _feed(parser: Any, token: PlacedToken) -> None:
-    try:
-        parser.feed_token(token)
     except UnexpectedInput:
         raise _SyntaxError(_unexpected(parser, token)) from None
     except VisitError as error:
         raise error.orig_exc from None
+    return statement
 
 
 def _unexpected(parser: Any, token: PlacedToken) -> Diagnostic:

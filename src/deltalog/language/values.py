@@ -2,7 +2,8 @@
 
 Set semantics needs one representation per value: floats are finite and have no negative zero,
 timestamps are UTC without a zone and have microseconds, decimals are exact with at most 20 digits
-before the point and 18 after it (what Spark calls DECIMAL(38, 18)), text is valid Unicode.
+before the point and 18 after it (what Spark calls DECIMAL(38, 18)), text is valid Unicode. Ints lie
+between -(2^63 - 1) and 2^63 - 1: each has its negative, and of 64-bit words one is left for null.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import math
 import numbers
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from fractions import Fraction
@@ -19,13 +20,14 @@ from typing import Any
 
 from deltalog.language.ast import Constant, Value
 
-INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+INT_MAX = 2**63 - 1
+INT_MIN = -INT_MAX
 DECIMAL_LIMIT = Decimal(10) ** 20
 DECIMAL_STEP = Decimal(1).scaleb(-18)
 DECIMALS = Context(prec=60, rounding=ROUND_HALF_EVEN)
 
 TYPE_HINTS = {
-    "int": "an int is a whole number of at most 64 bits",
+    "int": "an int is a whole number from -(2^63 - 1) to 2^63 - 1",
     "float": "a float is finite and written like `2.5` or `1e-3`",
     "bool": "a bool is `true` or `false`",
     "date": "a date is written like `2026-01-31`",
@@ -43,6 +45,28 @@ def canonical(value: Any, type_: str) -> Value:
     (0.0, 2.0, '2.5')
     """
     return _CANONICAL[type_](value)
+
+
+def is_canonical(rows: Sequence[Sequence[Any]], types: Sequence[str | None]) -> bool:
+    """Whether rows are tuples of ints, text, bools and dates of these types, as they are stored.
+
+    Quick, and allowed to say no: what it does not know is looked at value by value.
+    """
+    classes = [_PLAIN.get(type_ or "") for type_ in types]
+    if None in classes or set(map(type, rows)) - {tuple} or set(map(len, rows)) - {len(types)}:
+        return False
+    for position, expected in enumerate(classes):
+        column = [row[position] for row in rows]
+        if set(map(type, column)) - {expected}:
+            return False
+        if expected is int and column and not (min(column) >= INT_MIN and max(column) <= INT_MAX):
+            return False
+        if expected is str and not all(map(str.isascii, column)):
+            return False
+    return True
+
+
+_PLAIN: dict[str, type] = {"int": int, "str": str, "bool": bool, "date": date}
 
 
 def parse_value(text: str, type_: str) -> Value:
@@ -112,7 +136,7 @@ def _int_of_any_size(value: Any) -> int:
 def _int(value: Any) -> int:
     number = _int_of_any_size(value)
     if not INT_MIN <= number <= INT_MAX:
-        raise OverflowError("an int has 64 bits")
+        raise OverflowError("an int lies between -(2^63 - 1) and 2^63 - 1")
     return number
 
 

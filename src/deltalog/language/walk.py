@@ -31,7 +31,10 @@ def variables(node: Term | Literal) -> Iterator[Variable]:
             pass
         case Operation(arguments=arguments) | Atom(arguments=arguments):
             for argument in arguments:
-                yield from variables(argument)
+                if isinstance(argument, Variable):
+                    yield argument
+                else:
+                    yield from variables(argument)
         case Aggregate(argument=argument):
             if argument is not None:
                 yield from variables(argument)
@@ -48,7 +51,7 @@ def variables(node: Term | Literal) -> Iterator[Variable]:
 
 def names(*nodes: Term | Literal) -> tuple[str, ...]:
     """The distinct variable names in `nodes`, in order of first occurrence."""
-    return tuple(dict.fromkeys(v.name for node in nodes for v in variables(node)))
+    return tuple(dict.fromkeys([v.name for node in nodes for v in variables(node)]))
 
 
 def rule_names(rule: Rule) -> tuple[str, ...]:
@@ -67,11 +70,14 @@ def literals(body: tuple[Literal, ...]) -> Iterator[Literal]:
 
 def atoms(body: tuple[Literal, ...]) -> Iterator[tuple[Atom, bool]]:
     """Every atom with whether it is positive."""
-    for literal in literals(body):
+    for literal in body:
         if isinstance(literal, Atom):
             yield literal, True
         elif isinstance(literal, Negation):
             yield literal.atom, False
+        elif isinstance(literal, Disjunction):
+            for branch in literal.branches:
+                yield from atoms(branch)
 
 
 def operations(node: Term | Literal) -> Iterator[Operation]:
@@ -83,7 +89,8 @@ def operations(node: Term | Literal) -> Iterator[Operation]:
                 yield from operations(argument)
         case Atom(arguments=arguments):
             for term in arguments:
-                yield from operations(term)
+                if not isinstance(term, Variable):
+                    yield from operations(term)
         case Aggregate(argument=argument):
             if argument is not None:
                 yield from operations(argument)

@@ -7,7 +7,7 @@ is the evaluation order of `analysis/binding.py`, started from the atom whose ne
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from deltalog.analysis.binding import evaluation_order
@@ -165,9 +165,16 @@ class _Slots:
         return self.value(expression)
 
 
+_EVERYTHING = (Window.ALL, 0)
+
+
 @dataclass(frozen=True)
 class Lowering:
-    """Literals to steps, reading states that are not stored through their overlays."""
+    """Literals to steps, reading states that are not stored through their overlays.
+
+    Of the predicates in `ranked` only older rows are read; and other predicates come first where
+    they bind as much, since a recursive view is mostly larger than what it is made of.
+    """
 
     overlays: Overlays
     ranked: Set[str] = frozenset()
@@ -185,19 +192,16 @@ class Lowering:
         assert start is None or isinstance(start, Atom)
         position_of = {id(literal): i for i, literal in enumerate(body)}
         steps: list[Step] = []
-        for literal in evaluation_order(body, set(given), start):
-            step = self._step(literal, slots)
-            if isinstance(step, Match):
-                window, occurrence = windows.get(position_of[id(literal)], (Window.ALL, 0))
-                step = replace(step, window=window, occurrence=occurrence)
-            steps.append(step)
+        for literal in evaluation_order(body, set(given), start, self.ranked):
+            read = windows.get(position_of[id(literal)], _EVERYTHING)
+            steps.append(self._step(literal, slots, read))
         emitted = tuple(slots.value(term) for term in output)
         return Pipeline(tuple(steps), emitted, len(slots.of), len(given))
 
-    def _step(self, literal: Literal, slots: _Slots) -> Step:
+    def _step(self, literal: Literal, slots: _Slots, read: tuple[Window, int]) -> Step:
         match literal:
             case Atom():
-                return self._match(literal, slots)
+                return self._match(literal, slots, *read)
             case Negation(atom=atom):
                 key = tuple(
                     (column, slots.value(term))
@@ -212,7 +216,7 @@ class Lowering:
     def _relation(self, atom: Atom) -> str | Overlay:
         return self.overlays.get(atom.predicate, atom.predicate)
 
-    def _match(self, atom: Atom, slots: _Slots) -> Match:
+    def _match(self, atom: Atom, slots: _Slots, window: Window, occurrence: int) -> Match:
         known = set(slots.of)
         key: list[tuple[int, Slot | Fixed]] = []
         bind: list[tuple[int, Slot]] = []
@@ -229,7 +233,9 @@ class Lowering:
             tuple(key),
             tuple(bind),
             tuple(same),
-            is_ranked=atom.predicate in self.ranked,
+            window,
+            occurrence,
+            atom.predicate in self.ranked,
         )
 
 

@@ -19,14 +19,14 @@ from deltalog.language.ast import Value
 from deltalog.source import Origin
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Slot:
     """A numbered place for the value of a variable."""
 
     index: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Fixed:
     """A constant; the type keeps equal-looking values of different types apart."""
 
@@ -34,7 +34,7 @@ class Fixed:
     type: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Compute:
     """A function of operands; it has no value where an operand is null or the result undefined."""
 
@@ -46,7 +46,7 @@ class Compute:
 Operand: TypeAlias = Slot | Fixed | Compute
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Overlay:
     """A state that is not stored: a stored relation without `minus` and with `plus`.
 
@@ -67,7 +67,7 @@ class Window(Enum):
     NEW = "new"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Match:
     """For every row whose `key` columns have these values, bind the others.
 
@@ -85,7 +85,7 @@ class Match:
     is_ranked: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Absent:
     """Go on only if no row has these values in its `key` columns."""
 
@@ -93,7 +93,7 @@ class Absent:
     key: tuple[tuple[int, Slot | Fixed], ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Test:
     """Go on only if the comparison holds; nothing holds of an operand without a value."""
 
@@ -103,7 +103,7 @@ class Test:
     type: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Assign:
     """Give a slot a value; go on only if there is one."""
 
@@ -114,7 +114,7 @@ class Assign:
 Step: TypeAlias = Match | Absent | Test | Assign
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Pipeline:
     """Steps, and the row to emit for every way through them; slots `given` are set beforehand."""
 
@@ -124,7 +124,7 @@ class Pipeline:
     given: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Total:
     """One aggregate of a head: the function over the values in a column of the bindings."""
 
@@ -133,7 +133,7 @@ class Total:
     type: str | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Aggregation:
     """How a group becomes a head row: from the group's values, constants, and totals.
 
@@ -144,7 +144,7 @@ class Aggregation:
     bindings: Pipeline
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RulePlan:
     """A rule ready to run.
 
@@ -166,18 +166,20 @@ class RulePlan:
         return (*own, *self.variants, *bindings)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RankedDeletion:
     """Estimate the deletions of a recursive component, stopping where support remains.
 
     Per predicate: `suspects` are the facts that lost a derivation to begin with, `deleted` receives
-    those that must go. `lost` holds, for a deleted fact (its columns given), the heads of all rules
-    of the component that used it; `support` the rules that may still derive a fact (its columns
-    given) from standing facts of lower rank.
+    those that must go, `doubtful` those of them that had support but for its rank. `lost` holds,
+    for a deleted fact (its columns given), the heads of all rules of the component that used it;
+    `support` the rules that may still derive a fact (its columns given) from standing facts of
+    lower rank.
     """
 
     predicates: tuple[str, ...]
     suspects: tuple[str, ...]
     deleted: tuple[str, ...]
+    doubtful: tuple[str, ...]
     lost: tuple[tuple[tuple[str, Pipeline], ...], ...]
     support: tuple[tuple[Pipeline, ...], ...]

@@ -23,8 +23,10 @@ examined after all suspects of lower rank, found a derivation from facts that st
 now, because suspects are taken in order of rank. So it has a witness in the new state.
 
 What was deleted may still be derivable from facts of higher rank; the rules (R) of
-`rewrites/maintenance_rules.py` find that out. Rederived and inserted facts are appended in the
-order of their derivation, which restores the invariant.
+`rewrites/maintenance_rules.py` find that out. They need to look only at *doubtful* facts, in whose
+examination a fact of the component was passed over because of its rank: where none was, there was
+no derivation from standing facts of any rank, and facts only go. Rederived and inserted facts are
+appended in the order of their derivation, which restores the invariant.
 
 Needed: the component's predicates are stored, and everything below it is stored too or read through
 an overlay, because the examination cannot stop to ask. This is the second road from rules to plans
@@ -59,6 +61,7 @@ class RankedComponent:
     predicates: tuple[str, ...]
     suspect: Callable[[str], str]
     deleted: Callable[[str], str]
+    doubtful: Callable[[str], str]
     kept: Callable[[str], str]
     new: Callable[[str], str]
 
@@ -74,6 +77,7 @@ def lower_ranked_deletion(component: RankedComponent, overlays: Overlays) -> Ran
         component.predicates,
         tuple(component.suspect(name) for name in component.predicates),
         tuple(component.deleted(name) for name in component.predicates),
+        tuple(component.doubtful(name) for name in component.predicates),
         tuple(tuple(_lost(component.rules, name, plain)) for name in component.predicates),
         tuple(
             tuple(_support(rule, component, members, ranked) for rule in component.of(name))

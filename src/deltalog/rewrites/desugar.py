@@ -55,6 +55,7 @@ from deltalog.language.walk import (
     rule_names,
     substitute,
     substitute_atom,
+    variables,
 )
 from deltalog.rewrites.names import ANSWER, bindings, total
 from deltalog.source import Origin
@@ -144,7 +145,7 @@ def _binding_variables(body: tuple[Literal, ...]) -> tuple[Variable, ...]:
 
 def _flat(rule: Rule, types: VariableTypes, relations: Relations) -> Rule:
     rule = _with_named_wildcards(rule)
-    fresh = (Variable(name) for name in fresh_names(set(rule_names(rule)), "V"))
+    fresh = _fresh_variables(rule)
     body: list[Literal] = []
     for literal in rule.body:
         match literal:
@@ -153,23 +154,29 @@ def _flat(rule: Rule, types: VariableTypes, relations: Relations) -> Rule:
                 body += [*equations, atom]
             case Negation():
                 equations, atom = _flat_atom(literal.atom, types, relations, fresh)
-                body += [*equations, replace(literal, atom=atom)]
+                body += [*equations, Negation(atom, literal.span)]
             case Comparison():
                 body.append(_typed_comparison(literal, types))
             case Disjunction():
                 raise AssertionError("disjunctions have been distributed")
     equations, head = _flat_atom(rule.head, types, relations, fresh)
-    changed = replace(rule, head=head, body=(*body, *equations))
+    changed = Rule(head, (*body, *equations), rule.origin, rule.leads)
     return rule if changed == rule else changed
+
+
+def _fresh_variables(rule: Rule) -> Iterator[Variable]:
+    """Names are looked for only if one is wanted."""
+    for name in fresh_names(set(rule_names(rule)), "V"):
+        yield Variable(name)
 
 
 def _with_named_wildcards(rule: Rule) -> Rule:
     """A `_` in a positive atom is a variable like any other; only in `not` it means anything."""
-    fresh = fresh_names(set(rule_names(rule)), "W")
-    bound = [x for x in rule.body if isinstance(x, Atom)]
-    named = {n: next(fresh) for n in names(*bound) if Variable(n).is_wildcard}
-    if not named:
+    bound = (x for x in rule.body if isinstance(x, Atom))
+    wildcards = dict.fromkeys(v.name for atom in bound for v in variables(atom) if v.is_wildcard)
+    if not wildcards:
         return rule
+    named = dict(zip(wildcards, fresh_names(set(rule_names(rule)), "W"), strict=False))
 
     def rename(variable: Variable) -> Variable:
         return replace(variable, name=named.get(variable.name, variable.name))
@@ -197,7 +204,7 @@ def _flat_atom(
             arguments.append(aggregate)
         else:
             arguments.append(_typed_constant(term, column.type))
-    return equations, replace(atom, arguments=tuple(arguments))
+    return equations, Atom(atom.predicate, tuple(arguments), atom.span)
 
 
 def _named(value: Expression, fresh: Iterator[Variable]) -> tuple[Literal, Variable]:

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 
 from deltalog.analysis.binding import binds, evaluation_order
@@ -91,8 +92,7 @@ def asked_rules(
     for rule in rules:
         by_head.setdefault(rule.head.predicate, []).append(rule)
     options = _Options(frozenset(stored), is_supplementary, is_adorned, asked_instead, rewrite)
-    component_of = dependencies(r for own in by_head.values() for r in own).component_of()
-    rewriting = _Rewriting(options, _totals(by_head), component_of)
+    rewriting = _Rewriting(options, by_head)
     result: list[Rule] = []
     for root in roots:
         for number, rule in enumerate(by_head.get(root, ()), start=1):
@@ -133,9 +133,16 @@ def _totals(by_head: Mapping[str, Iterable[Rule]]) -> Mapping[str, Set[int]]:
 @dataclass
 class _Rewriting:
     options: _Options
-    totals: Mapping[str, Set[int]]
-    component_of: Mapping[str, int]
+    by_head: Mapping[str, list[Rule]]
     waiting: list[_Asked] = field(default_factory=list)
+
+    @cached_property
+    def totals(self) -> Mapping[str, Set[int]]:
+        return _totals(self.by_head)
+
+    @cached_property
+    def component_of(self) -> Mapping[str, int]:
+        return dependencies([r for own in self.by_head.values() for r in own]).component_of()
 
     def answer(self, rule: Rule, number: int, asked: _Asked | None) -> Iterator[Rule]:
         """The answer rule, the supplementary rules and the questions made from one rule."""

@@ -20,9 +20,14 @@ strongly connected graph costs what it adds. And `p__new` is not computed but re
 (N3) are the overlay of the stored relation without `__del` and with `__add`, the union of `__red`
 and `__ins`. For a predicate that is not stored `new_state_rules` gives (N1) to (N3) as rules.
 
+A component that does not use itself needs no state in between: (I) and (E1) are one rule,
+`p__plus(X) :- Δ, not p(X).`, and in (E2) what (R) finds includes what was inserted. Where a fact
+has one derivation at most, the propagation rules are exact without any test.
+
 For a recursive component the estimate (D) can be far too large; `plan/ranked_deletion.py` stops it
 early where the predicates are stored. It then needs only `suspect_rules`, the part of (D) that
-starts below the component.
+starts below the component, and tells which deletions (R) must look at: see
+`ranked_rederivation_rules`.
 """
 
 from __future__ import annotations
@@ -32,6 +37,7 @@ from dataclasses import replace
 
 from deltalog.language.ast import Atom, Literal, Negation, Rule
 from deltalog.rewrites import names
+from deltalog.rewrites.propagation_rules import is_injective, propagation_rules
 from deltalog.rewrites.states import Rename, becomes, changing, in_state, unchanged
 from deltalog.source import Origin
 
@@ -41,13 +47,35 @@ def maintenance_rules(
 ) -> tuple[Rule, ...]:
     """Algorithm 1 for the rules of one component; if `is_ranked`, (D) is left to the engine."""
     rules = tuple(rules)
+    if not uses_itself(rules, component):
+        return tuple(_direct_rules(rules, component))
     estimate = suspect_rules if is_ranked else deletion_rules
+    rederive = ranked_rederivation_rules if is_ranked else rederivation_rules
     return (
         *(made for rule in rules for made in estimate(rule, component)),
-        *(made for rule in rules for made in rederivation_rules(rule)),
+        *(made for rule in rules for made in rederive(rule, component)),
         *(made for rule in rules for made in insertion_rules(rule, component)),
         *net_rules(rules),
     )
+
+
+def _direct_rules(rules: tuple[Rule, ...], component: Set[str]) -> Iterator[Rule]:
+    """A component that does not use itself: nothing reads what comes before the change is exact."""
+    if len(rules) == 1 and is_injective(rules[0]):
+        for made in propagation_rules(rules):  # a fact has one derivation, which came or went
+            yield replace(made, origin=Origin.made_by("maintenance_rules", rules[0].origin))
+        return
+    for rule in rules:
+        yield from deletion_rules(rule, component)
+        yield from rederivation_rules(rule, component)
+        head = Atom(names.plus(rule.head.predicate), rule.head.arguments)
+        for made in insertion_rules(rule, component):
+            yield replace(made, head=head, body=(*made.body[:-1], Negation(rule.head)))
+    for predicate, arity in _heads(rules).items():
+        row = names.row(arity)
+        lost, red = Atom(names.deleted(predicate), row), Atom(names.rederived(predicate), row)
+        origin = Origin.made_by("maintenance_rules", *(r.origin for r in rules))
+        yield Rule(Atom(names.minus(predicate), row), (lost, Negation(red)), origin, leads=True)
 
 
 def _within(component: Set[str], inside: Rename, outside: Rename) -> Rename:
@@ -75,12 +103,46 @@ def suspect_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
         yield replace(made, head=head)
 
 
-def rederivation_rules(rule: Rule) -> Iterator[Rule]:
-    """(R): a fact estimated to go has another derivation in the new state."""
+def rederivation_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
+    """(R): a fact estimated to go has another derivation in the new state.
+
+    What lies below comes first: `path__new(X, Y), edge__new(Y, Z)` for given X and Z walks all that
+    X reaches, the other way round it tests a path for each edge to Z.
+    """
     estimate = Atom(names.deleted(rule.head.predicate), rule.head.arguments)
     head = Atom(names.rederived(rule.head.predicate), rule.head.arguments)
-    body = (estimate, *(in_state(literal, names.new) for literal in rule.body))
+    literals = sorted(rule.body, key=lambda literal: _is_inside(literal, component))
+    body = (estimate, *(in_state(literal, names.new) for literal in literals))
     yield _made(rule, head, body)
+
+
+def ranked_rederivation_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
+    """(R) after a ranked deletion: from kept facts only what is doubtful, then from what returns.
+
+    A deleted fact that has a derivation from kept facts was examined while these stood, so one of
+    them had too high a rank: the fact is doubtful. Any other derivation uses a fact that returned.
+    A rule without component literals derives nothing: it would have been support.
+    """
+    inside = [i for i, x in enumerate(rule.body) if _is_inside(x, component)]
+    head = Atom(names.rederived(rule.head.predicate), rule.head.arguments)
+    below_first = sorted(rule.body, key=lambda literal: _is_inside(literal, component))
+    if inside:
+        doubtful = Atom(names.doubtful(rule.head.predicate), rule.head.arguments)
+        state = _within(component, names.kept, names.new)
+        yield _made(rule, head, (doubtful, *(in_state(x, state) for x in below_first)))
+    for position in inside:
+        returned = in_state(rule.body[position], names.returned)
+        estimate = Atom(names.deleted(rule.head.predicate), rule.head.arguments)
+        yield _made(rule, head, (returned, *_rest(rule, position, names.new), estimate))
+
+
+def uses_itself(rules: Iterable[Rule], component: Set[str]) -> bool:
+    """Whether some rule of the component reads the component."""
+    return any(_is_inside(literal, component) for rule in rules for literal in rule.body)
+
+
+def _is_inside(literal: Literal, component: Set[str]) -> bool:
+    return isinstance(literal, Atom) and literal.predicate in component
 
 
 def insertion_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:

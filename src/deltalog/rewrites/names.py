@@ -84,6 +84,11 @@ def returned(predicate: str) -> str:
     return f"{predicate}__add"
 
 
+def doubtful(predicate: str) -> str:
+    """What a ranked deletion took away although facts of higher rank may derive it."""
+    return f"{predicate}__doubtful"
+
+
 def suspect(predicate: str) -> str:
     """Facts that lost a derivation to a change below their component."""
     return f"{predicate}__suspect"
@@ -117,6 +122,11 @@ def apart(predicate: str) -> str:
 def auxiliary(predicate: str, number: int) -> str:
     """An intermediate result of a rule in algebra format."""
     return f"{predicate}__a{number}"
+
+
+def join(predicate: str, number: int) -> str:
+    """A join of two atoms in a rule for it, over the variables that are still needed."""
+    return f"{predicate}__join{number}"
 
 
 def still(predicate: str) -> str:

@@ -55,6 +55,11 @@ UNFOLD = Pass(
     "expand views into the views that use them, for a flat network",
     "before changes are taken: what is expanded is no influent any more",
 )
+SPLIT_JOINS = Pass(
+    "split_joins",
+    "name joins of two inside the longer joins of a recursive view",
+    "before changes are taken: what is named is a stored view, too",
+)
 GROUP_STATE = Pass(
     "group_state",
     "keep counts and exact sums per group, and show the view from them",
@@ -109,10 +114,10 @@ MAGIC_UPDATES = Pass(
 _STATES = (TRANSITION_RULES, MAGIC_UPDATES)
 
 MAINTAIN: Mapping[str, tuple[Pass, ...]] = {
-    "recompute": (DESUGAR, RECOMPUTATION, *_STATES),
+    "recompute": (DESUGAR, SPLIT_JOINS, RECOMPUTATION, *_STATES),
     "delta": (DESUGAR, NORMALIZE, DELTA_RULES, *_STATES),
     "differencing": (DESUGAR, UNFOLD, PARTIAL_DIFFERENTIALS, *_STATES),
-    "rederive": (DESUGAR, MAINTENANCE_RULES, *_STATES),
+    "rederive": (DESUGAR, SPLIT_JOINS, MAINTENANCE_RULES, *_STATES),
     "magic": (DESUGAR, PROPAGATION_RULES, *_STATES),
     "demand": (DESUGAR, MAINTENANCE_RULES, REDERIVE_ON_DEMAND, *_STATES),
 }

@@ -26,7 +26,11 @@ from dataclasses import dataclass
 
 from deltalog.language.ast import Rule
 from deltalog.rewrites import names
-from deltalog.rewrites.maintenance_rules import maintenance_rules, new_state_rules
+from deltalog.rewrites.maintenance_rules import (
+    maintenance_rules,
+    new_state_rules,
+    uses_itself,
+)
 from deltalog.rewrites.transition_rules import direct_transition
 
 
@@ -42,7 +46,7 @@ class OnDemand:
 def rederive_on_demand(rules: Iterable[Rule], component: Set[str]) -> OnDemand:
     """Algorithm 2 for one component."""
     rules = tuple(rules)
-    answered = tuple(new_state_rules(rules))
+    answered = tuple(new_state_rules(rules)) if uses_itself(rules, component) else ()
     return OnDemand(
         (*maintenance_rules(rules, component), *answered),
         frozenset(rule.head.predicate for rule in answered),

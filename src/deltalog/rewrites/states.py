@@ -12,7 +12,6 @@ show that, so the literal itself is asked again in the state it must hold in.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 
 from deltalog.language.ast import Atom, Literal, Negation, Rule, Variable
 from deltalog.language.walk import fresh_names, rule_names
@@ -26,18 +25,20 @@ def in_state(literal: Literal, rename: Rename) -> Literal:
     """The literal with its predicate renamed; comparisons have no state."""
     match literal:
         case Atom():
-            return replace(literal, predicate=rename(literal.predicate))
+            return atom_in_state(literal, rename)
         case Negation():
-            return replace(
-                literal, atom=replace(literal.atom, predicate=rename(literal.atom.predicate))
-            )
+            return Negation(atom_in_state(literal.atom, rename), literal.span)
         case _:
             return literal
 
 
+def atom_in_state(atom: Atom, rename: Rename) -> Atom:
+    return Atom(rename(atom.predicate), atom.arguments, atom.span)
+
+
 def rule_in_state(rule: Rule, rename: Rename, rewrite: str) -> Rule:
     """The rule with every predicate renamed: it defines the other state of its head."""
-    head = replace(rule.head, predicate=rename(rule.head.predicate))
+    head = atom_in_state(rule.head, rename)
     body = tuple(in_state(literal, rename) for literal in rule.body)
     return Rule(head, body, Origin.made_by(rewrite, rule.origin), rule.leads)
 
@@ -48,8 +49,8 @@ def renamed(rule: Rule, new_names: Mapping[str, str]) -> Rule:
     def rename(name: str) -> str:
         return new_names.get(name, name)
 
-    head = replace(rule.head, predicate=rename(rule.head.predicate))
-    return replace(rule, head=head, body=tuple(in_state(literal, rename) for literal in rule.body))
+    body = tuple(in_state(literal, rename) for literal in rule.body)
+    return Rule(atom_in_state(rule.head, rename), body, rule.origin, rule.leads)
 
 
 def unchanged(predicate: str) -> str:
@@ -83,7 +84,7 @@ def becomes(
         isinstance(term, Variable) and term.is_wildcard for term in atom.arguments
     )
     if not has_wildcard:
-        return (replace(atom, predicate=change(atom.predicate)),)
+        return (atom_in_state(atom, change),)
     fresh = (Variable(name) for name in fresh_names(set(rule_names(rule)), "V"))
     named = tuple(
         next(fresh) if isinstance(term, Variable) and term.is_wildcard else term

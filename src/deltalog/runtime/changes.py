@@ -11,12 +11,13 @@ delta-union as composition and swapping the two sides as inverse they form a sma
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 
+from deltalog.engines.base import Copied
 from deltalog.language.ast import Row
 from deltalog.language.values import sort_key
 
 Facts = Mapping[str, frozenset[Row]]
+Changed = frozenset[Row] | Copied
 
 
 class ChangeSet:
@@ -38,8 +39,15 @@ class ChangeSet:
         for name in sorted(new.keys() | gone.keys()):
             plus, minus = frozenset(new.get(name, ())), frozenset(gone.get(name, ()))
             kept_new[name], kept_gone[name] = plus - minus, minus - plus
-        self.inserted: Facts = _Sparse(kept_new)
-        self.deleted: Facts = _Sparse(kept_gone)
+        self.inserted = _Sparse(kept_new)
+        self.deleted = _Sparse(kept_gone)
+
+    @classmethod
+    def exact(cls, inserted: Mapping[str, Changed], deleted: Mapping[str, Changed]) -> ChangeSet:
+        """A change whose two sides are known to be net; rows are read when they are asked for."""
+        made = cls.__new__(cls)
+        made.inserted, made.deleted = _Sparse(inserted), _Sparse(deleted)
+        return made
 
     @property
     def relations(self) -> tuple[str, ...]:
@@ -51,7 +59,7 @@ class ChangeSet:
 
     def __len__(self) -> int:
         """How many facts change."""
-        return sum(map(len, self.inserted.values())) + sum(map(len, self.deleted.values()))
+        return self.inserted.size + self.deleted.size
 
     def __add__(self, later: ChangeSet) -> ChangeSet:
         """The net effect of this change followed by a later one (delta-union)."""
@@ -65,6 +73,10 @@ class ChangeSet:
 
     def __neg__(self) -> ChangeSet:
         return ChangeSet(self.deleted, self.inserted)
+
+    def without(self, *relations: str) -> ChangeSet:
+        """The change but for these relations."""
+        return self.only(*(name for name in self.relations if name not in relations))
 
     def only(self, *relations: str) -> ChangeSet:
         """The part of the change that concerns these relations."""
@@ -101,11 +113,26 @@ class ChangeSet:
 class _Sparse(Mapping[str, frozenset[Row]]):
     """Facts per relation without empty entries; a relation that does not change has none."""
 
-    def __init__(self, facts: Mapping[str, frozenset[Row]]) -> None:
-        self._facts = MappingProxyType({name: rows for name, rows in facts.items() if rows})
+    __slots__ = ("_facts",)
+
+    def __init__(self, facts: Mapping[str, Changed]) -> None:
+        self._facts = {
+            name: rows
+            for name, rows in facts.items()
+            if (rows.size if isinstance(rows, Copied) else rows)
+        }
+
+    @property
+    def size(self) -> int:
+        """How many facts there are, without reading them."""
+        held = self._facts.values()
+        return sum(rows.size if isinstance(rows, Copied) else len(rows) for rows in held)
 
     def __getitem__(self, name: str) -> frozenset[Row]:
-        return self._facts.get(name, frozenset())
+        rows = self._facts.get(name, _NOTHING)
+        if isinstance(rows, Copied):
+            rows = self._facts[name] = frozenset(rows.read())
+        return rows
 
     def __contains__(self, name: object) -> bool:
         return name in self._facts
@@ -117,4 +144,7 @@ class _Sparse(Mapping[str, frozenset[Row]]):
         return len(self._facts)
 
     def __repr__(self) -> str:
-        return repr({name: set(rows) for name, rows in self._facts.items()})
+        return repr({name: set(rows) for name, rows in self.items()})
+
+
+_NOTHING: frozenset[Row] = frozenset()

@@ -13,6 +13,8 @@ Sets, and only the part that is asked for.
 
 from __future__ import annotations
 
+import threading
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -50,32 +52,46 @@ from deltalog.source import Source
 
 
 def _embedded() -> Engine:
-    """Imported when it is asked for: numba takes its time."""
-    from deltalog.engines.embedded.engine import EmbeddedEngine
-
+    """Imported when it is asked for: numba takes its time. Without numba the reference serves."""
+    try:
+        from deltalog.engines.embedded.engine import EmbeddedEngine
+    except ImportError as error:
+        warnings.warn(
+            f"the embedded engine needs numba ({error}); the reference engine serves instead, with "
+            "the same answers, but far slower and with more memory for each fact: "
+            "`pip install numba` brings the speed back",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+        return ReferenceEngine()
     return EmbeddedEngine()
 
 
 def _spark(session: Any = None) -> Engine:
     """Imported when it is asked for: Spark is an extra."""
-    from deltalog.engines.spark.engine import SparkEngine
-
-    return SparkEngine(session)
+    try:
+        from deltalog.engines.spark.engine import SparkEngine
+    except ImportError as error:
+        hint = "`pip install 'deltalog[spark]'` brings it"
+        needed = {"name": "spark", "needed": "pyspark", "hint": hint}
+        raise DataError([catalogue.ENGINE_NEEDS.at(None, **needed)]) from error
+    return SparkEngine(_embedded, session)
 
 
 ENGINES: Mapping[str, Callable[[], Engine]] = {
-    "reference": ReferenceEngine,
     "embedded": _embedded,
+    "reference": ReferenceEngine,
 }
 EXTRA_ENGINES: Mapping[str, Callable[[], Engine]] = {"spark": _spark}
 """Engines that need more than the package: they are asked for by name and tested apart."""
+DEFAULT_ENGINE = "embedded"
 Facts = Mapping[str, Iterable[Sequence[Any]]]
 
 
 def connect(
     *,
     program: str | Path | Program,
-    engine: str = "reference",
+    engine: str = DEFAULT_ENGINE,
     strategy: str | Mapping[str, str] = "auto",
     materialize: bool = True,
     network: str = "bushy",
@@ -87,6 +103,8 @@ def connect(
 ) -> Database:
     """Open a database in memory for a program: a path to a `.dl` file, or its text.
 
+    `engine` holds the facts and runs the rules: `embedded`, compiled and fast, or `reference`,
+    plain Python that defines the meaning of the language and starts at once.
     `strategy` says how changes of views are computed: one of `runtime.strategies.STRATEGIES`, or a
     mapping from views to them (`"*"` stands for all others); `network` and `nervous` belong to
     `differencing`. `materialize=False` keeps views virtual unless they are declared `materialized`.
@@ -123,7 +141,7 @@ def read_program(program: str | Path) -> Source:
 
 
 class Database:
-    """Made by `connect`."""
+    """Made by `connect`. Threads may share it: they take turns."""
 
     def __init__(
         self,
@@ -138,6 +156,7 @@ class Database:
         self.limits = limits
         self.watch = watch
         self.version = 0
+        self._lock = threading.RLock()
         create(engine, {name: model.relations[name] for name in model.stored})
         self._load(facts)
         self.statistics = evaluate(engine, model, limits, watch)
@@ -155,6 +174,10 @@ class Database:
         if relation not in self.relations:
             hint = did_you_mean(str(relation), self.relations)
             raise DataError([catalogue.NO_SUCH_RELATION.at(None, name=relation, hint=hint)])
+        with self._lock:
+            return self._facts(relation)
+
+    def _facts(self, relation: str) -> set[Row]:
         if relation in self.model.stored:
             return set(self.engine.rows(relation))
         arguments = tuple(Variable(f"V{i}") for i in range(self.relations[relation].arity))
@@ -167,7 +190,8 @@ class Database:
         `db.query("path(1, Y), not edge(1, Y)")`; the leading `?` and the final stop are optional.
         """
         query = parse_query(text) if isinstance(text, str) else text
-        return answer(self.engine, self.model, query, self.limits, self.watch)
+        with self._lock:
+            return answer(self.engine, self.model, query, self.limits, self.watch)
 
     # --- changing
 
@@ -185,9 +209,14 @@ class Database:
         return _filled(tried, insert, delete).commit()
 
     def _transaction(self, commit: Callable[[ChangeSet], ChangeSet]) -> Transaction:
-        expect = getattr(self.engine, "expect", None)
-        told = {} if expect is None else {"expect": expect}
-        return Transaction(self.relations, self.engine.contains, self.engine.lookup, commit, **told)
+        return Transaction(
+            self.relations,
+            self.engine.present,
+            self.engine.lookup,
+            commit,
+            self._lock,
+            self.engine.expect,
+        )
 
     def _propagate(self, base: ChangeSet, is_committed: bool) -> ChangeSet:
         """The change of everything; applied only if it is complete and `is_committed`."""
@@ -196,7 +225,7 @@ class Database:
             return base
         with propagated(self.propagation, base, self.limits, self.watch) as outcome:
             self.statistics = outcome.statistics
-            change = base + outcome.views(self.model.views)
+            change = outcome.changes()
             if is_committed:
                 outcome.apply()
                 self.version += 1
@@ -212,7 +241,10 @@ class Database:
         Facts of base relations stay. With `is_committed=False` nothing happens but the answer.
         """
         parsed = program if isinstance(program, Program) else parse(read_program(program))
-        checked = check_program(parsed)
+        with self._lock:
+            return self._change_program(check_program(parsed), is_committed)
+
+    def _change_program(self, checked: CheckedProgram, is_committed: bool) -> ChangeSet:
         known = {n: s for n, s in self.model.options.per_view.items() if n in checked.relations}
         new = make_model(checked, replace(self.model.options, per_view=known))
         base = base_change(self.model, new, self._base_facts())
@@ -237,7 +269,7 @@ class Database:
         guards = ChangeSet({NEW: {()}}, {OLD: {()}})
         try:
             with propagated(migration, base + guards, self.limits, self.watch) as outcome:
-                change = base + outcome.views(both.views)
+                change = outcome.changes().without(OLD, NEW)
                 self.statistics = outcome.statistics
                 if is_committed:
                     outcome.apply()
@@ -270,7 +302,7 @@ class Database:
         }
         for name, rows in base.inserted.items():
             kept.setdefault(name, set(rows))
-        made = Database(new, type(self.engine)(), self.limits, self.watch, kept)
+        made = Database(new, self.engine.fresh(), self.limits, self.watch, kept)
         after = {name: made.facts(name) for name in new.views}
         views = {*before, *after}
         change = base + ChangeSet(
@@ -294,6 +326,10 @@ class Database:
 
     def audit(self) -> tuple[Difference, ...]:
         """Recompute every view from the base facts and report what differs: nothing, normally."""
+        with self._lock:
+            return self._differences()
+
+    def _differences(self) -> tuple[Difference, ...]:
         expected = recomputed(self.model, self._base_facts(), self.limits, self.watch)
         differences = (
             Difference(name, frozenset(rows - found), frozenset(found - rows))

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Literal as OneOf
 from typing import TypeAlias
 
-from deltalog.engines.base import Engine, Part
+from deltalog.engines.base import Engine, Part, Sequence
 from deltalog.language.ast import Rule
 from deltalog.language.walk import atoms
 from deltalog.plan.lower import Overlays, lower_all
@@ -48,8 +48,12 @@ class Installed:
 
     parts: tuple[Part, ...]
     is_soft: bool
+    whole: Sequence | None = None
 
     def rewind(self) -> None:
+        if self.whole is not None:
+            self.whole.rewind()
+            return
         for part in self.parts:
             part.rewind()
 
@@ -66,9 +70,7 @@ def install(
         engine.prepare_deletion(plan) if isinstance(plan, RankedDeletion) else engine.prepare(plan)
         for plan in plans
     )
-    for part in parts:
-        part.is_soft = is_soft
-    return Installed(parts, is_soft)
+    return Installed(parts, is_soft, engine.sequence(parts, is_soft))
 
 
 def lowered(
@@ -90,7 +92,8 @@ def lowered(
 
 def _defined(stage: Stage) -> set[str]:
     if isinstance(stage, RankedComponent):
-        return {stage.deleted(name) for name in stage.predicates}
+        made = (stage.deleted, stage.doubtful)
+        return {each(name) for each in made for name in stage.predicates}
     return {rule.head.predicate for rule in stage}
 
 
@@ -126,10 +129,16 @@ def run(
     mode: Mode = "semi_naive",
     watch: Watch | None = None,
     meter: Meter | None = None,
+    statistics: Statistics | None = None,
 ) -> Statistics:
-    """Apply the soft consequence operator until no part yields anything new."""
+    """Apply the soft consequence operator until no part yields anything new.
+
+    What was done is added to the `statistics` given.
+    """
     meter = meter or Meter.start(limits)
-    statistics = Statistics()
+    statistics = statistics or Statistics()
+    if installed.whole is not None and mode == "semi_naive":
+        return _run_whole(installed.whole, meter, watch, statistics)
     number = 0
     while number < len(installed.parts):
         part = installed.parts[number]
@@ -151,3 +160,25 @@ def run(
         if installed.is_soft:
             number = 0
     return statistics
+
+
+def _run_whole(
+    sequence: Sequence, meter: Meter, watch: Watch | None, statistics: Statistics
+) -> Statistics:
+    """Let the engine do it, and look at the limits when it comes back."""
+    limits, until = meter.limits, meter.until
+    while True:
+        ended = sequence.run(meter.rounds, limits.rounds_max, meter.facts, limits.facts_max, until)
+        statistics.rounds += ended.rounds
+        for name, count in ended.generated.items():
+            statistics.generated[name] += count
+        meter.rounds = ended.fruitful
+        meter.facts += sum(ended.generated.values())
+        if ended.is_stopped:
+            meter.check(ended.growing)
+            meter.look()
+            raise AssertionError("stopped without a limit")
+        if watch is not None and ended.generated:
+            watch(statistics.rounds, meter.facts)
+        if ended.is_done:
+            return statistics

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from deltalog.diagnostics import catalogue
@@ -39,7 +40,11 @@ class Meter:
         """Count a round; raises a `LimitError` that names the limit and what was still growing."""
         self.rounds += 1
         self.facts += sum(new.values())
-        hint = _growing(new)
+        self.check(new)
+
+    def check(self, growing: Iterable[str]) -> None:
+        """Raise a `LimitError` if a limit is reached."""
+        hint = _growing(growing)
         if self.facts > self.limits.facts_max:
             raise LimitError(
                 [catalogue.FACTS_LIMIT.at(None, limit=self.limits.facts_max, hint=hint)]
@@ -50,6 +55,11 @@ class Meter:
             )
         self.look(hint)
 
+    @property
+    def until(self) -> int:
+        """When time is up, on the clock of `time.monotonic_ns`."""
+        return int(min(self.started + self.limits.seconds_max, 2e9) * 1e9)
+
     def look(self, hint: str | None = None) -> None:
         """See whether time is up; also asked in the middle of a round."""
         if time.monotonic() - self.started > self.limits.seconds_max:
@@ -58,7 +68,7 @@ class Meter:
             )
 
 
-def _growing(new: dict[str, int]) -> str:
+def _growing(new: Iterable[str]) -> str:
     written = {name.split("__")[0] for name in new}
     names = ", ".join(f"`{name}`" for name in sorted(written))
     return f"still growing: {names}; does a rule compute ever new values?"

@@ -24,6 +24,7 @@ from deltalog.language.ast import Aggregate, Program, Rule
 from deltalog.rewrites.desugar import desugar
 from deltalog.rewrites.group_state import CONTINUED, group_state
 from deltalog.rewrites.normalize import normalize
+from deltalog.rewrites.split_joins import split_joins
 from deltalog.rewrites.unfold import unfold
 from deltalog.runtime.strategies import Choice, choose, known_strategy
 
@@ -42,7 +43,7 @@ class Options:
     per_view: Mapping[str, str] = field(default_factory=dict)
     network: OneOf["bushy", "flat"] = "bushy"
     is_nervous: bool = False
-    is_migration: bool = False  # old and new rules at once: no ranks and no group state to trust
+    is_migration: bool = False  # old and new rules at once: no ranks and no helpers to trust
 
     @classmethod
     def of(
@@ -149,12 +150,39 @@ def _chosen(
         stored |= {rule.head.predicate for rule in made}
         asked = dict(options.per_view) | {rule.head.predicate: "delta" for rule in made}
         choices = choose(core.rules, stored, options.strategy, asked)
+    if not options.is_migration:
+        core, stored, choices = _with_split_joins(core, stored, choices)
     grouped = [c for c in choices if _keeps_groups(c, stored, known)]
     if grouped and not options.is_migration:
         core, stored, choices = _with_group_state(core, stored, options, grouped, choices)
     if options.network == "flat":
         choices = _flattened(choices)
     return core, stored, choices
+
+
+def _with_split_joins(
+    core: Program, stored: frozenset[str], choices: tuple[Choice, ...]
+) -> tuple[Program, frozenset[str], tuple[Choice, ...]]:
+    """Longer joins split where a stored component is evaluated as a whole.
+
+    Strategies that ask questions instead would have to answer those of helpers, too.
+    """
+    rules: list[Rule] = []
+    made = []
+    for choice in choices:
+        if choice.is_recursive and choice.strategy in ("rederive", "recompute"):
+            split = split_joins(choice.rules)
+            if split is not choice.rules:
+                predicates = {rule.head.predicate for rule in split}
+                choice = replace(choice, predicates=tuple(sorted(predicates)), rules=split)
+                stored |= predicates
+                rules += split
+        made.append(choice)
+    if not rules:
+        return core, stored, choices
+    replaced = {rule.head.predicate for rule in rules}
+    others = (rule for rule in core.rules if rule.head.predicate not in replaced)
+    return replace(core, rules=(*others, *rules)), stored, tuple(made)
 
 
 def _keeps_groups(choice: Choice, stored: frozenset[str], relations: Relations) -> bool:

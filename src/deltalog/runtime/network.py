@@ -40,6 +40,7 @@ from deltalog.rewrites.normalize import normalize
 from deltalog.rewrites.partial_differentials import partial_differentials
 from deltalog.rewrites.propagation_rules import propagation_rules
 from deltalog.rewrites.recomputation import recomputation
+from deltalog.rewrites.split_joins import split_joins
 from deltalog.rewrites.states import unchanged
 from deltalog.rewrites.transition_rules import transition_rules
 from deltalog.rewrites.unfold import unfold
@@ -267,6 +268,7 @@ def _differentiated(part: Rules) -> Rules:
 
 _REWRITES: Mapping[str, Callable[[Rules], Rules]] = {
     "normalize": _normalized,
+    "split_joins": split_joins,
     "delta_rules": _unless_aggregate(lambda part: delta_rules(normalize(part))),
     "transition_rules": lambda part: transition_rules(part, {}),
     "propagation_rules": propagation_rules,
@@ -304,7 +306,9 @@ def _on_demand(checked: CheckedProgram) -> Partition:
     """As it runs for virtual views: what is asked of views below is part of the rewriting."""
     model = make_model(checked, Options(materialize=False, strategy="demand"))
     building = Building(model.relations, model.stored)
-    programs = [building.add(choice) for choice in model.choices]
+    for choice in model.choices:
+        building.add(choice)
+    programs = map(building.program, model.choices)
     return tuple(
         tuple(rule for stage in map(_stage, stages(each, model.stored)) for rule in stage.rules)
         for each in programs

@@ -1,17 +1,20 @@
 """Update propagation: a strategy per component, one program for all of them, run per transaction.
 
-Installed once: every component's rules are rewritten by its strategy, what they ask of virtual
-views is answered by Magic Sets rules, everything is partitioned (softly, where questions make that
-necessary) and prepared on the engine. A transaction only binds the changes of the base relations:
-`edge__plus` and `edge__minus` are filled, the parts run, and `path__plus` and `path__minus` are the
-exact change of `path`.
+Installed once, when a change first reaches it: a component's rules are rewritten by its strategy,
+what they ask of virtual views is answered by Magic Sets rules, everything is partitioned (softly,
+where questions make that necessary) and prepared on the engine. A transaction only binds the
+changes of the base relations: `edge__plus` and `edge__minus` are filled, the parts run, and
+`path__plus` and `path__minus` are the exact change of `path`.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
 
 from deltalog.analysis.columns import Relation, Relations, generated_relations, undeclared_view
 from deltalog.analysis.stratification import Stratification, stratification
@@ -36,7 +39,7 @@ from deltalog.rewrites.rederive_on_demand import (
     rederive_on_demand,
 )
 from deltalog.rewrites.states import Rename, renamed, rule_in_state, unchanged
-from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.changes import Changed, ChangeSet
 from deltalog.runtime.fixpoint import Installed, Stage, Statistics, Watch, install, run
 from deltalog.runtime.limits import Limits, Meter
 from deltalog.runtime.model import Model
@@ -62,7 +65,11 @@ class NodeProgram:
 
 @dataclass
 class Building:
-    """Components are added from the bottom up; each offers its states to those above."""
+    """Components are added from the bottom up; each offers its states to those above.
+
+    The program of a component reads only what those below it offer, so it can be made at any time
+    after it was added.
+    """
 
     relations: Relations
     stored: Set[str]
@@ -71,7 +78,7 @@ class Building:
     has_ranks: bool = True
     askable: dict[str, list[Rule]] = field(default_factory=dict)
     overlays: dict[str, Overlay | str] = field(default_factory=dict)
-    answered: list[OnDemand] = field(default_factory=list)
+    answered: dict[str, OnDemand] = field(default_factory=dict)
     _asked_for: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -84,27 +91,34 @@ class Building:
             else:
                 self._overlay_new(name)
 
-    def add(self, choice: Choice) -> NodeProgram:
-        """The program of a component, rewritten by its strategy."""
-        if not self._is_stored(choice):
-            self._ask(choice.rules)  # its old state
+    def add(self, choice: Choice) -> None:
+        """Offer both states of a component: stored, read through an overlay, or asked for."""
+        if self._is_stored(choice):
+            for name in choice.predicates:
+                self._overlay_new(name)
+            return
+        self._ask(choice.rules)
+        if choice.strategy != "demand" or choice.is_aggregate:
+            self._ask(_transitions(choice.rules))
+            return
+        for name in choice.predicates:
+            new = names.new(name)
+            self.answered[new] = new_state_on_demand(name, self.relations[name].arity)
+            self._asked_for[new] = name
+
+    def program(self, choice: Choice) -> NodeProgram:
+        """The program of a component that was added, rewritten by its strategy."""
         if choice.strategy == "recompute":
-            apart = self._apart(choice)
-            program = self._program(renamed(rule, apart) for rule in recomputation(choice.rules))
-            self._offer_new(choice)
-            return program
+            apart = _apart(choice)
+            return self._program(renamed(rule, apart) for rule in recomputation(choice.rules))
         if choice.is_aggregate:
             (rule,) = choice.rules
             changes = fold_changes if self._is_folded(choice) else aggregate_changes
-            program = self._program(changes(rule, unchanged, names.new))
-            self._offer_new(choice)
-            return program
+            return self._program(changes(rule, unchanged, names.new))
         if choice.strategy in ("rederive", "demand"):
             return self._maintained(choice)
         if choice.strategy == "delta":
-            program = self._program(delta_rules(choice.rules))
-            self._offer_new(choice)
-            return program
+            return self._program(delta_rules(choice.rules))
         return self._propagated(choice)
 
     def _is_stored(self, choice: Choice) -> bool:
@@ -113,46 +127,45 @@ class Building:
     def _is_folded(self, choice: Choice) -> bool:
         return self._is_stored(choice) and is_foldable(choice.rules[0])
 
-    def _apart(self, choice: Choice) -> dict[str, str]:
-        """While it is being computed, the new state of a component has a name of its own."""
-        return {names.new(name): names.derivable(name) for name in choice.predicates}
-
     def _overlay_new(self, name: str) -> None:
         """The new state of a stored relation whose change is complete."""
         self.overlays[names.new(name)] = Overlay(name, names.minus(name), names.plus(name))
 
-    def _offer_new(self, choice: Choice) -> None:
-        """The new state for the components above: an overlay, or asked by transition rules."""
-        if self._is_stored(choice):
-            for name in choice.predicates:
-                self._overlay_new(name)
-        else:
-            self._ask(_transitions(choice.rules))
+    def _ask(self, rules: Iterable[Rule]) -> None:
+        for rule in rules:
+            self.askable.setdefault(rule.head.predicate, []).append(rule)
 
     def _program(
         self,
         own: Iterable[Rule],
         askable: Iterable[Rule] = (),
+        overlays: Overlays = MappingProxyType({}),
         ranked: RankedComponent | None = None,
         on_demand: OnDemand | None = None,
     ) -> NodeProgram:
-        """The rules of a component, with what they can ask and the states they read."""
+        """The rules of a component, with what they can ask and the states they read.
+
+        `overlays` are states that it sees in its own way while they change.
+        """
         own, library = tuple(own), tuple(askable)
         states = [on_demand] if on_demand else []
+        changing = on_demand.asked_instead if on_demand else {}
         driven = [*own, *(rule for each in states for rule in each.rules)]
         asked = self._reached(_read_by((*driven, *library)))
         used = _read_by((*driven, *library, *asked))
-        for each in self.answered:
-            if each.silent & used:
+        for name, each in self.answered.items():
+            if name in used and name not in changing:
                 states.append(each)
                 asked += [r for r in self._reached(_read_by(each.rules)) if r not in asked]
                 driven += each.rules
         used = _read_by((*driven, *library, *asked))
-        read = {n: overlay for n in used if (overlay := self.overlays.get(n)) is not None}
+        if ranked is not None:  # it reads the states of what lies below, and its own
+            used |= {state(name) for name in _read_by(ranked.rules) for state in _STATES}
+        read = {n: overlays.get(n) or self.overlays.get(n) for n in used}
         return NodeProgram(
             (*driven, *library, *asked),
             tuple(dict.fromkeys(rule.head.predicate for rule in driven)),
-            self._with_ranked(read, ranked),
+            {name: overlay for name, overlay in read.items() if overlay is not None},
             ranked,
             {k: v for each in states for k, v in each.asked_instead.items()},
             frozenset(name for each in states for name in each.silent),
@@ -170,54 +183,31 @@ class Building:
                 waiting += _read_by(self.askable[name])
         return [rule for name in found for rule in self.askable[name]]
 
-    def _with_ranked(
-        self, read: dict[str, Overlay | str], ranked: RankedComponent | None
-    ) -> dict[str, Overlay | str]:
-        """A ranked deletion also reads the new states of what lies below, and its old ones."""
-        if ranked is None:
-            return read
-        states = (state(name) for name in _read_by(ranked.rules) for state in _STATES)
-        return read | {n: overlay for n in states if (overlay := self.overlays.get(n)) is not None}
-
-    def _ask(self, rules: Iterable[Rule]) -> None:
-        for rule in rules:
-            self.askable.setdefault(rule.head.predicate, []).append(rule)
-
     def _propagated(self, choice: Choice) -> NodeProgram:
         """Propagation rules or differentials; a stored component asks for its own new state."""
         if choice.strategy == "differencing":
             own = partial_differentials(choice.rules, self.is_strict)
         else:
             own = propagation_rules(choice.rules)
-        transitions = _transitions(choice.rules)
-        if self._is_stored(choice):
-            apart = self._apart(choice)
-            own = tuple(renamed(rule, apart) for rule in own)
-            transitions = [renamed(rule, apart) for rule in transitions]
-        program = self._program(own, transitions)
-        self._offer_new(choice)
-        return program
+        if not self._is_stored(choice):
+            return self._program(own)
+        apart = _apart(choice)
+        transitions = (renamed(rule, apart) for rule in _transitions(choice.rules))
+        return self._program((renamed(rule, apart) for rule in own), transitions)
 
     def _maintained(self, choice: Choice) -> NodeProgram:
         """Maintenance rules; the new state is the kept facts and those that came back or in."""
         if not self._is_stored(choice):
-            program = self._program((), on_demand=rederive_on_demand(choice.rules, choice.members))
-            for name in choice.predicates:
-                arity = self.relations[name].arity
-                self.answered.append(new_state_on_demand(name, arity))
-                self._asked_for[names.new(name)] = name
-            return program
+            return self._program((), on_demand=rederive_on_demand(choice.rules, choice.members))
+        overlays: dict[str, Overlay] = {}
         for name in choice.predicates:
             gone, back = names.deleted(name), names.returned(name)
-            self.overlays[names.new(name)] = Overlay(name, gone, back)
-            self.overlays[names.kept(name)] = Overlay(name, gone)
+            overlays[names.new(name)] = Overlay(name, gone, back)
+            overlays[names.kept(name)] = Overlay(name, gone)
         is_ranked = self._is_ranked(choice)
         rules = maintenance_rules(choice.rules, choice.members, is_ranked)
-        program = self._program(rules, ranked=_ranked(choice) if is_ranked else None)
-        for name in choice.predicates:
-            del self.overlays[names.kept(name)]
-        self._offer_new(choice)
-        return program
+        ranked = _ranked(choice) if is_ranked else None
+        return self._program(rules, overlays=overlays, ranked=ranked)
 
     def _is_ranked(self, choice: Choice) -> bool:
         """Ranks help recursion, and need everything the component reads to be at hand."""
@@ -240,9 +230,20 @@ def _transitions(rules: Iterable[Rule]) -> list[Rule]:
     return [rule_in_state(rule, names.new, "transition_rules") for rule in rules]
 
 
+def _apart(choice: Choice) -> dict[str, str]:
+    """While it is being computed, the new state of a component has a name of its own."""
+    return {names.new(name): names.derivable(name) for name in choice.predicates}
+
+
 def _ranked(choice: Choice) -> RankedComponent:
     return RankedComponent(
-        choice.rules, choice.predicates, names.suspect, names.deleted, names.kept, names.new
+        choice.rules,
+        choice.predicates,
+        names.suspect,
+        names.deleted,
+        names.doubtful,
+        names.kept,
+        names.new,
     )
 
 
@@ -294,7 +295,8 @@ def _strata(program: NodeProgram) -> Stratification:
 
 def _as_rules(component: RankedComponent) -> list[Rule]:
     """What a ranked deletion needs to be complete, written as rules."""
-    heads = [Atom(component.deleted(name)) for name in component.predicates]
+    made = (component.deleted, component.doubtful)
+    heads = [Atom(each(name)) for each in made for name in component.predicates]
     needed = {component.suspect(name) for name in component.predicates}
     below = _read_by(component.rules) - set(component.predicates)
     needed |= {component.new(name) for name in below}
@@ -308,19 +310,86 @@ def _as_rules(component: RankedComponent) -> list[Rule]:
 MUCH_MIN = 500
 MUCH_SHARE = 0.5
 """A change of this share of what a component reads is recomputed under `auto` (see bench/)."""
+LOST_MIN = 50
+LOST_SHARE = 0.1
+"""The same for what takes derivations from a recursive component: each may take many facts."""
 
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A component installed on the engine: the changes it reads, and what only it needs."""
+    """A component: the changes it reads, and what is made of it when one first reaches it.
+
+    `relations` are those that only this node needs, `local` are their names.
+    """
 
     choice: Choice
-    program: NodeProgram
-    stages: tuple[Stage, ...]
-    installed: Installed
     influents: tuple[str, ...]
-    local: frozenset[str]
-    recomputed: frozenset[str]
+    network: Propagation = field(repr=False)
+
+    @cached_property
+    def program(self) -> NodeProgram:
+        return self.network.building.program(self.choice)
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        return stages(self.program, self.network.stored)
+
+    @cached_property
+    def relations(self) -> Relations:
+        return self.network.local_relations(self)
+
+    @cached_property
+    def local(self) -> frozenset[str]:
+        return frozenset(self.relations)
+
+    @cached_property
+    def installed(self) -> Installed:
+        return self.network.install(self)
+
+    @cached_property
+    def losses(self) -> frozenset[str]:
+        """The changes that take derivations away: deletions, or insertions where it is negated."""
+        read = (found for rule in self.choice.rules for found in atoms(rule.body))
+        return frozenset(
+            names.minus(atom.predicate) if is_positive else names.plus(atom.predicate)
+            for atom, is_positive in read
+            if atom.predicate in self.influents
+        )
+
+    @cached_property
+    def recomputed(self) -> frozenset[str]:
+        """Its new state, which replaces the stored one as a whole."""
+        is_fresh = self.choice.strategy == "recompute"
+        return frozenset(map(names.derivable, self.choice.predicates if is_fresh else ()))
+
+    @cached_property
+    def is_maintained(self) -> bool:
+        """Whether it is brought up with what was deleted and what returned."""
+        return self.choice.strategy in ("rederive", "demand") and self.choice.is_recursive
+
+    @cached_property
+    def forgotten(self) -> tuple[str, ...]:
+        """What is of no use once the node has run."""
+        return tuple(self.local - self.recomputed)
+
+    @cached_property
+    def outlasting(self) -> tuple[str, ...]:
+        """What is of use until the transaction is over."""
+        sides = [names.plus, names.minus]
+        sides += [names.deleted, names.returned] if self.is_maintained else []
+        made = (side(name) for name in self.choice.predicates for side in sides)
+        return (*made, *self.recomputed)
+
+    @cached_property
+    def moves(self) -> tuple[tuple[str, str, str], ...]:
+        """How stored predicates are brought up: (stored, gone, come); nothing of a fresh one."""
+        gone, come = names.minus, names.plus
+        if self.recomputed:
+            gone, come = names.derivable, names.derivable
+        elif self.is_maintained:
+            gone, come = names.deleted, names.returned
+        stored = (name for name in self.choice.predicates if name in self.network.stored)
+        return tuple((name, gone(name), come(name)) for name in stored)
 
 
 class Propagation:
@@ -335,113 +404,145 @@ class Propagation:
         self.model = model
         self.relations = model.relations
         self.stored = model.stored
-        self.flows: dict[tuple[str, str], tuple[int, int]] = {}
         self.ran: list[Node] = []
-        self._changes = self._create_changes()
-        self._building = building = Building(
+        self._flowed: list[tuple[Node, list[tuple[int, int]]]] = []
+        self._bound: tuple[str, ...] = ()
+        self._views = frozenset(model.views)
+        self._made: set[str] = set()
+        self._readable = {name: self.relations[name] for name in self.stored}
+        self._create_changes(self.relations, (names.plus, names.minus))
+        self.building = Building(
             model.relations,
             model.stored,
             is_strict=not model.options.is_nervous,
             is_in_place=model.is_in_place,
             has_ranks=not model.options.is_migration,
         )
-        self.nodes = tuple(self._install(each, building.add(each)) for each in model.choices)
+        for choice in model.choices:
+            self.building.add(choice)
+        self.nodes = tuple(map(self._node, model.choices))
         self._fresh: dict[Node, Node] = {}
         self._last_read = self._last_readers()
+        self._readers: dict[str, list[int]] = {}
+        for position, node in enumerate(self.nodes):
+            for name in node.influents:
+                self._readers.setdefault(name, []).append(position)
 
-    def _last_readers(self) -> dict[int, list[str]]:
-        """Per node, the virtual helpers whose changes it is the last to read."""
-        last = {name: i for i, node in enumerate(self.nodes) for name in node.influents}
-        readers: dict[int, list[str]] = {}
+    def _node(self, choice: Choice) -> Node:
+        return Node(choice, tuple(sorted(_read_by(choice.rules) - choice.members)), self)
+
+    def _last_readers(self) -> dict[int, tuple[str, ...]]:
+        """Per node, the changes of virtual helpers that nobody reads after it.
+
+        Who asks for the state of a virtual view reads the changes of what that is made of.
+        """
+        last: dict[str, int] = {}
+        for position, node in reversed(tuple(enumerate(self.nodes))):
+            virtual = (name for name in node.choice.predicates if name not in self.stored)
+            used = max([position, *(last.get(name, 0) for name in virtual)])
+            for name in node.influents:
+                last[name] = max(used, last.get(name, 0))
+        readers: dict[int, tuple[str, ...]] = {}
         for name, position in last.items():
             if names.is_generated(name) and name not in self.stored:
-                readers.setdefault(position, []).append(name)
+                known = readers.get(position, ())
+                readers[position] = (*known, names.plus(name), names.minus(name))
         return readers
 
-    def _create_changes(self) -> frozenset[str]:
-        """Relations that outlive a node: changes, and what overlays of maintained views read."""
-        made = {
-            change(name): relation
-            for name, relation in self.relations.items()
-            for change in (names.plus, names.minus, names.deleted, names.returned)
-        }
-        for name, relation in made.items():
-            self._create(name, relation)
-        return frozenset(made)
+    def _create_changes(self, predicates: Iterable[str], changes: Iterable[Rename]) -> None:
+        """Relations that outlive a node: changes, and what a maintained view is brought up with."""
+        made = {change(name): self.relations[name] for name in predicates for change in changes}
+        self._readable.update(made)
+        self.create(made)
 
-    def _create(self, name: str, relation: Relation) -> None:
-        self.engine.create(name, tuple(type_ or "int" for type_ in relation.types))
+    def create(self, relations: Relations) -> None:
+        """Empty relations that exist until the network is dropped."""
+        self._made.update(relations)
+        for name, relation in relations.items():
+            self.engine.create(name, tuple(type_ or "int" for type_ in relation.types))
 
-    def _install(self, choice: Choice, program: NodeProgram) -> Node:
-        planned = stages(program, self.stored)
-        rules = tuple(rule for stage in planned if isinstance(stage, tuple) for rule in stage)
-        known = self._known(program)
+    def install(self, node: Node) -> Installed:
+        """Lower and prepare a node, and create what it fills."""
+        choice = node.choice
+        if node.is_maintained:
+            self._create_changes(choice.predicates, (names.deleted, names.returned))
+        self.create(node.relations)
+        return install(self.engine, node.stages, node.program.overlays)
+
+    def local_relations(self, node: Node) -> Relations:
+        """The relations that only this node needs, with their columns."""
+        rules = [rule for stage in node.stages if isinstance(stage, tuple) for rule in stage]
+        known = self._known(rules, node)
         local = dict(generated_relations(rules, known))
         for rule in rules:
             for atom, _ in atoms(rule.body):
                 if atom.predicate not in local and atom.predicate not in known:
                     local[atom.predicate] = undeclared_view(atom, "virtual")
-        if program.ranked is not None:
-            local |= {names.suspect(n): self.relations[n] for n in program.ranked.predicates}
-        for name, relation in local.items():
-            self._create(name, relation)
-        installed = install(self.engine, planned, program.overlays)
-        influents = tuple(sorted(_read_by(choice.rules) - choice.members))
-        recomputed = {names.derivable(name) for name in choice.predicates}
-        kept = recomputed & local.keys() if choice.strategy == "recompute" else set()
-        return Node(
-            choice, program, planned, installed, influents, frozenset(local), frozenset(kept)
-        )
+        if node.program.ranked is not None:
+            own = (names.suspect, names.doubtful)
+            local |= {each(n): self.relations[n] for each in own for n in node.choice.predicates}
+        return local
 
-    def _known(self, program: NodeProgram) -> dict[str, Relation]:
-        """Relations that exist before a node is installed, and states read through overlays."""
-        known = {name: self.relations[name] for name in self.stored}
-        for name, relation in self.relations.items():
-            for change in (names.plus, names.minus, names.deleted, names.returned):
-                known[change(name)] = relation
-        for name, overlay in program.overlays.items():
+    def _known(self, rules: Iterable[Rule], node: Node) -> dict[str, Relation]:
+        """What a node's rules use that exists before it, and states read through overlays."""
+        known = {
+            change(name): self.relations[name]
+            for name in (node.choice.predicates if node.is_maintained else ())
+            for change in (names.deleted, names.returned)
+        }
+        for name in _read_by(rules) | {rule.head.predicate for rule in rules}:
+            overlay = node.program.overlays.get(name, name)
             stored = overlay if isinstance(overlay, str) else overlay.stored
-            known[name] = self.relations[stored]
+            if stored in self._readable:
+                known[name] = self._readable[stored]
         return known
 
     def run(self, base: ChangeSet, limits: Limits, watch: Watch | None = None) -> Statistics:
         """Bind the changes of base relations and derive those of views."""
-        self.flows = {}
+        self._flowed = []
+        self._bound = base.relations
+        self.ran = []
         for name, rows in base.inserted.items():
             self.engine.insert(names.plus(name), rows)
         for name, rows in base.deleted.items():
             self.engine.insert(names.minus(name), rows)
         total = Statistics()
         meter = Meter.start(limits)
-        self.ran = []
-        for position, node in enumerate(self.nodes):
-            if not self._is_reached(node):
-                continue
-            if node.choice.is_auto and self._is_much(node):
+        waiting = sorted({i for name in self._bound for i in self._readers.get(name, ())})
+        while waiting:
+            position = heapq.heappop(waiting)
+            node = self.nodes[position]
+            flows = [self._sizes(name) for name in node.influents]
+            if node.choice.is_auto and self._is_much(node, flows):
                 node = self._recomputing(node)
             self.ran.append(node)
-            for name in node.influents:
-                self.flows |= {(name, view): self._sizes(name) for view in node.choice.predicates}
+            self._flowed.append((node, flows))
             try:
-                done = run(self.engine, node.installed, limits, watch=watch, meter=meter)
+                run(self.engine, node.installed, limits, "semi_naive", watch, meter, total)
             finally:
-                self._forget(node)
-            total.rounds += done.rounds
-            total.generated.update(done.generated)
-            self._drop_wave(position)
+                self.engine.clear_all(node.forgotten)
+                node.installed.rewind()
+            for name in node.choice.predicates:
+                if any(self._sizes(name)):
+                    for reader in self._readers.get(name, ()):
+                        if reader != position and reader not in waiting:
+                            heapq.heappush(waiting, reader)
+            if position in self._last_read:
+                self.engine.clear_all(self._last_read[position])
         return total
 
-    def _drop_wave(self, position: int) -> None:
-        """Changes of virtual helpers go as soon as no node above reads them."""
-        for name in self._last_read.get(position, ()):
-            self.engine.clear(names.plus(name))
-            self.engine.clear(names.minus(name))
+    @property
+    def flows(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """How many facts came and went along every arc in the last run."""
+        return {
+            (name, view): sizes
+            for node, flows in self._flowed
+            for name, sizes in zip(node.influents, flows, strict=True)
+            for view in node.choice.predicates
+        }
 
     def _sizes(self, name: str) -> tuple[int, int]:
         return self.engine.size(names.plus(name)), self.engine.size(names.minus(name))
-
-    def _is_reached(self, node: Node) -> bool:
-        return any(any(self._sizes(name)) for name in node.influents)
 
     def _recomputing(self, node: Node) -> Node:
         """The same component recomputed, installed when it is first needed."""
@@ -450,65 +551,57 @@ class Propagation:
             return node
         if node not in self._fresh:
             fresh = replace(choice, strategy="recompute", reason="much has changed")
-            self._fresh[node] = self._install(fresh, self._building.add(fresh))
+            self._fresh[node] = self._node(fresh)
         return self._fresh[node]
 
-    def _is_much(self, node: Node) -> bool:
+    def _is_much(self, node: Node, flows: Iterable[tuple[int, int]]) -> bool:
         """Whether so much of what a component reads has changed that starting afresh is cheaper."""
-        changed = sum(sum(self._sizes(name)) for name in node.influents)
+        changed = sum(map(sum, flows))
+        if changed < min(MUCH_MIN, LOST_MIN):
+            return False
         held = sum(self.engine.size(name) for name in node.influents if name in self.stored)
-        return changed >= MUCH_MIN and changed >= MUCH_SHARE * held
+        if changed >= MUCH_MIN and changed >= MUCH_SHARE * held:
+            return True
+        if not node.choice.is_recursive or not self.stored.issuperset(node.influents):
+            return False
+        lost = sum(self.engine.size(name) for name in node.losses)
+        return lost >= LOST_MIN and lost >= LOST_SHARE * held
 
-    def _forget(self, node: Node) -> None:
-        for name in node.local - node.recomputed:
-            self.engine.clear(name)
-        node.installed.rewind()
-
-    def views(self, views: Iterable[str]) -> ChangeSet:
-        """What the last run found: the rows really new and really gone."""
-        views = tuple(views)
-        return ChangeSet(
-            {view: set(self.engine.rows(names.plus(view))) for view in views},
-            {view: set(self.engine.rows(names.minus(view))) for view in views},
-        )
+    def changes(self, base: ChangeSet) -> ChangeSet:
+        """What the last run found, with the change it began from."""
+        inserted: dict[str, Changed] = dict(base.inserted.items())
+        deleted: dict[str, Changed] = dict(base.deleted.items())
+        for node in self.ran:
+            for view in node.choice.predicates:
+                if view in self._views:
+                    come, gone = self._sizes(view)
+                    if come:
+                        inserted[view] = self.engine.copied(names.plus(view))
+                    if gone:
+                        deleted[view] = self.engine.copied(names.minus(view))
+        return ChangeSet.exact(inserted, deleted)
 
     def apply(self) -> None:
-        """Bring the stored views to their new state."""
+        """Bring the stored views to their new state.
+
+        What comes is appended in the order of derivation, which keeps ranks well-founded.
+        """
         for node in self.ran:
-            choice = node.choice
-            predicates = [name for name in choice.predicates if name in self.stored]
-            if node.recomputed:
-                self._replace(predicates)
-            elif choice.strategy in ("rederive", "demand") and not choice.is_aggregate:
-                self._move(predicates, names.deleted, names.returned)
-            else:
-                self._move(predicates, names.minus, names.plus)
-
-    def _move(self, predicates: list[str], gone: Rename, come: Rename) -> None:
-        """Take away, then append in the order of derivation, which keeps ranks well-founded."""
-        for name in predicates:
-            self.engine.delete(name, list(self.engine.rows(gone(name))))
-        owner = {come(name): name for name in predicates}
-        for made, row in list(self.engine.history(list(owner))):
-            self.engine.insert(owner[made], [row])
-
-    def _replace(self, predicates: list[str]) -> None:
-        owner = {names.derivable(name): name for name in predicates}
-        rows = list(self.engine.history(list(owner)))
-        for name in predicates:
-            self.engine.clear(name)
-        for made, row in rows:
-            self.engine.insert(owner[made], [row])
+            for name in node.choice.predicates if node.recomputed else ():
+                self.engine.clear(name)
+            if node.moves:
+                self.engine.move(node.moves)
 
     def reset(self) -> None:
         """Forget the last run."""
-        for name in self._changes.union(*(node.recomputed for node in self.ran)):
-            self.engine.clear(name)
+        bound = (side(name) for name in self._bound for side in (names.plus, names.minus))
+        self.engine.clear_all(tuple(bound))
+        for node in self.ran:
+            self.engine.clear_all(node.outlasting)
 
     def drop(self) -> None:
         """Take everything off the engine that was put there for propagation."""
-        nodes = (*self.nodes, *self._fresh.values())
-        for name in self._changes.union(*(node.local for node in nodes)):
+        for name in self._made:
             self.engine.drop(name)
 
 
@@ -521,8 +614,9 @@ class Outcome:
     statistics: Statistics
     is_applied: bool = False
 
-    def views(self, views: Iterable[str]) -> ChangeSet:
-        return self.propagation.views(views)
+    def changes(self) -> ChangeSet:
+        """The exact change of base relations and views."""
+        return self.propagation.changes(self.base)
 
     def apply(self) -> None:
         """Make the new state the stored one."""
@@ -548,6 +642,7 @@ def propagated(
         propagation.reset()
         if is_in_place and not outcome.is_applied:
             _write(engine, -base)
+        engine.settle()
 
 
 def _write(engine: Engine, change: ChangeSet) -> None:

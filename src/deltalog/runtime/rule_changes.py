@@ -38,10 +38,11 @@ def guarded_program(old: Model, new: Model) -> CheckedProgram | None:
     if not _agree(old, new):
         return None
     before, after = _all_rules(old.checked), _all_rules(new.checked)
+    old_rules, new_rules = set(before), set(after)
     rules = (
-        *(rule for rule in before if rule in set(after)),
-        *(_guarded(rule, OLD) for rule in before if rule not in set(after)),
-        *(_guarded(rule, NEW) for rule in after if rule not in set(before)),
+        *(rule for rule in before if rule in new_rules),
+        *(_guarded(rule, OLD) for rule in before if rule not in new_rules),
+        *(_guarded(rule, NEW) for rule in after if rule not in old_rules),
     )
     found = stratification(rules)
     if not found.is_stratified:
@@ -88,26 +89,40 @@ def _declarations(old: Model, new: Model) -> Iterable[Declaration]:
 def to_rebuild(old: Model, new: Model, reached: Set[str]) -> frozenset[str]:
     """Stored relations that a migration leaves behind the state or the order they should have.
 
-    Helpers (group state) are not maintained by it, so those of views that it reached are computed
-    anew, and those of changed rules. And where components have grown together, the ranks of their
-    facts tell nothing about each other any more.
+    Helpers (group state, split joins) are not maintained by it, so those of views that it reached
+    are computed anew, and those that have other rules now. Where a helper belongs to a recursive
+    component, or components have grown together, the ranks of their facts would tell nothing about
+    each other any more.
     """
-    before, after = _all_rules(old.checked), _all_rules(new.checked)
-    changed = {rule.head.predicate for rule in set(before) ^ set(after)}
-    helpers = {
-        name
-        for name in new.stored
-        if is_generated(name)
-        and (name not in old.stored or name.split("__")[0] in changed | reached)
-    }
-    grown = {
+    before, after = _helper_rules(old), _helper_rules(new)
+    stale = {view for view in after if view in reached or before.get(view) != after[view]}
+    helpers = {name for name in new.stored if is_generated(name) and _view(name) in stale}
+    component_of = {name: choice.members for choice in old.choices for name in choice.predicates}
+    unranked = {
         name
         for choice in new.choices
-        if choice.is_recursive and not any(choice.members <= c.members for c in old.choices)
+        if choice.is_recursive
+        and (
+            choice.members & helpers
+            or not choice.members <= component_of.get(choice.predicates[0], frozenset())
+        )
         for name in choice.predicates
         if name in new.stored
     }
-    return frozenset(helpers | grown)
+    return frozenset(helpers | unranked)
+
+
+def _helper_rules(model: Model) -> dict[str, set[Rule]]:
+    """The rules of helpers by the view that they were made for."""
+    found: dict[str, set[Rule]] = {}
+    for rule in model.rules:
+        if is_generated(rule.head.predicate):
+            found.setdefault(_view(rule.head.predicate), set()).add(rule)
+    return found
+
+
+def _view(helper: str) -> str:
+    return helper.split("__")[0]
 
 
 def base_change(old: Model, new: Model, facts: dict[str, set[Row]]) -> ChangeSet:

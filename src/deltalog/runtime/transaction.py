@@ -10,7 +10,8 @@ before: inserting what is there, deleting what is not, or undoing an earlier ope
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import date
 from decimal import Decimal
 from types import TracebackType
@@ -21,14 +22,22 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Column, Row, Value
-from deltalog.language.values import VALUE_ERRORS, canonical, print_value
+from deltalog.language.values import VALUE_ERRORS, canonical, is_canonical, print_value
 from deltalog.runtime.changes import ChangeSet
 
-Contains = Callable[[str, Row], bool]
+Present = Callable[[str, Collection[Row]], Iterable[bool]]
 FindKey = Callable[[str, Mapping[int, Any]], Iterable[Row]]
 Commit = Callable[[ChangeSet], ChangeSet]
-Expect = Callable[[str, tuple[int, ...], Iterable[Row]], None]
+Expect = Callable[[str, tuple[int, ...], Collection[Row]], None]
 """Told which keys will be looked up in which columns, an engine may fetch them together."""
+
+
+def checked_rows(relation: Relation, rows: Iterable[Sequence[Any]]) -> list[Row]:
+    """The rows in canonical form; all of them are looked at before anything is done."""
+    given = _iterated(relation, rows)
+    if is_canonical(given, relation.types):
+        return given  # type: ignore[return-value]
+    return [checked_row(relation, row) for row in given]
 
 
 def checked_row(relation: Relation, row: Sequence[Any]) -> Row:
@@ -71,7 +80,7 @@ def _checked_value(value: Any, column: Column, relation: Relation) -> Value:
 
 
 _PYTHON_HINTS = {
-    "int": "give an int of at most 64 bits",
+    "int": "give an int from -(2^63 - 1) to 2^63 - 1",
     "float": "give a finite float",
     "str": "give a str",
     "bool": "give True or False",
@@ -114,13 +123,15 @@ class Transaction:
     def __init__(
         self,
         relations: Relations,
-        contains: Contains,
+        present: Present,
         find: FindKey,
         commit: Commit,
+        lock: AbstractContextManager[object] = nullcontext(),  # noqa: B008 - it holds nothing
         expect: Expect = lambda relation, columns, keys: None,
     ) -> None:
+        self._lock = lock
         self._relations = relations
-        self._contains = contains
+        self._present = present
         self._find = find
         self._commit = commit
         self._expect = expect
@@ -132,7 +143,7 @@ class Transaction:
     def insert(self, relation: str, rows: Iterable[Sequence[Any]]) -> None:
         """Add facts to a base relation."""
         known = self._open(relation)
-        checked = [checked_row(known, row) for row in _iterated(known, rows)]
+        checked = checked_rows(known, rows)
         if known.key:
             self._expect(relation, known.key, [_key(known, row) for row in checked])
         taken: dict[Row, Row] = {}
@@ -140,14 +151,12 @@ class Transaction:
             other = taken.setdefault(_key(known, row), self._holder(known, row) or row)
             if other != row:
                 raise DataError([_key_taken(known, other)])
-        for row in checked:
-            self._put(known, row, True)
+        self._put_all(known, checked, True)
 
     def delete(self, relation: str, rows: Iterable[Sequence[Any]]) -> None:
         """Remove facts from a base relation."""
         known = self._open(relation)
-        for row in [checked_row(known, row) for row in _iterated(known, rows)]:
-            self._put(known, row, False)
+        self._put_all(known, checked_rows(known, rows), False)
 
     def set(self, relation: str, row: Sequence[Any]) -> None:
         """Replace the fact that has this key, or add it if there is none."""
@@ -165,6 +174,13 @@ class Transaction:
             raise DataError([catalogue.TRANSACTION_OVER.at(None)])
         return base_relation(self._relations, relation)
 
+    def _put_all(self, relation: Relation, rows: list[Row], holds: bool) -> None:
+        if not relation.key:
+            self._state.setdefault(relation.name, {}).update(dict.fromkeys(rows, holds))
+            return
+        for row in rows:
+            self._put(relation, row, holds)
+
     def _put(self, relation: Relation, row: Row, holds: bool) -> None:
         self._state.setdefault(relation.name, {})[row] = holds
         if relation.key:
@@ -179,19 +195,24 @@ class Transaction:
         key = _key(relation, row)
         if (relation.name, key) in self._holders:
             return self._holders[relation.name, key]
-        found = self._find(relation.name, dict(zip(relation.key, key, strict=True)))
-        return next(iter(found), None)
+        with self._lock:
+            found = self._find(relation.name, dict(zip(relation.key, key, strict=True)))
+            return next(iter(found), None)
 
     def net(self) -> ChangeSet:
         """The effect on the state before: what will really be new and really be gone."""
-        inserted: dict[str, set[Row]] = {}
-        deleted: dict[str, set[Row]] = {}
+        inserted: dict[str, frozenset[Row]] = {}
+        deleted: dict[str, frozenset[Row]] = {}
         for relation, rows in self._state.items():
-            self._expect(relation, tuple(range(self._relations[relation].arity)), rows)
-            for row, holds in rows.items():
-                if holds != self._contains(relation, row):
-                    (inserted if holds else deleted).setdefault(relation, set()).add(row)
-        change = ChangeSet(inserted, deleted)
+            known = self._present(relation, tuple(rows))
+            changed = [
+                (row, holds)
+                for (row, holds), is_there in zip(rows.items(), known, strict=True)
+                if holds != is_there
+            ]
+            inserted[relation] = frozenset([row for row, holds in changed if holds])
+            deleted[relation] = frozenset([row for row, holds in changed if not holds])
+        change = ChangeSet.exact(inserted, deleted)
         # Another transaction may have taken a key since this one looked.
         check_taken_keys(change, self._relations, self._find)
         return change
@@ -201,7 +222,8 @@ class Transaction:
         if self._is_over:
             raise DataError([catalogue.TRANSACTION_OVER.at(None)])
         self._is_over = True
-        self.delta = self._commit(self.net())
+        with self._lock:  # what is found to be the net effect must still be so
+            self.delta = self._commit(self.net())
         return self.delta
 
     def rollback(self) -> None:
@@ -224,9 +246,9 @@ class Transaction:
 
 def check_taken_keys(change: ChangeSet, relations: Relations, find: FindKey) -> None:
     """Nothing is inserted beside a fact that has its key and stays."""
-    for name, rows in change.inserted.items():
+    for name in change.inserted:
         relation = relations[name]
-        for row in rows if relation.key else ():
+        for row in change.inserted[name] if relation.key else ():
             key = dict(zip(relation.key, _key(relation, row), strict=True))
             for other in find(name, key):
                 if other not in change.deleted[name]:

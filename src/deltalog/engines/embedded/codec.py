@@ -1,16 +1,18 @@
 """Values as 64-bit words and back.
 
 Ints, bools, dates and timestamps are themselves, floats their bits; text, decimals and exact
-numbers are numbered in the order they are first seen. Equal values have equal words and null is one
-word for every type, so joins compare words and nothing else. The word of null is the smallest int,
-which therefore cannot be stored.
+numbers are numbered as they come. Equal values have equal words and null is one word for every
+type, so joins compare words and nothing else. Numbers of values that no row and no rule holds any
+more are given out again (`Codec.sweep`).
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Hashable, Iterable
+from array import array
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import date, datetime, timedelta
+from itertools import chain
 from typing import Any
 
 from deltalog.language.ast import Row, Value
@@ -18,21 +20,77 @@ from deltalog.language.ast import Row, Value
 NULL_WORD = -(2**63)
 EPOCH = datetime(1970, 1, 1)
 INTERNED = ("str", "decimal", "exact")
+CHUNK = 1 << 20
+SWEEP_MIN = 10_000
 
 
 class Numbering:
-    """Values of one type, numbered as they come."""
+    """Values of one type, numbered as they come; numbers that are free go to the next ones."""
 
     def __init__(self) -> None:
         self.number: dict[Hashable, int] = {}
         self.values: list[Any] = []
+        self.free: list[int] = []
+        self.pinned: set[int] = set()
+        self.kept = 0
+        self.texts: Texts | None = None
 
     def word(self, value: Hashable) -> int:
         found = self.number.get(value)
-        if found is None:
-            found = self.number[value] = len(self.values)
+        return self._new(value) if found is None else found
+
+    def _new(self, value: Hashable) -> int:
+        if self.free:
+            found = self.free.pop()
+            self.values[found] = value
+        else:
+            found = len(self.values)
             self.values.append(value)
+        self.number[value] = found
+        if self.texts is not None:
+            self.texts.put(found, str(value))
         return found
+
+    @property
+    def is_due(self) -> bool:
+        return len(self.number) > 2 * self.kept + SWEEP_MIN
+
+    def sweep(self, marks: array[int]) -> None:
+        """Free every number that is not marked."""
+        for number in self.pinned:
+            marks[number] = 1
+        dropped = [(v, n) for v, n in self.number.items() if not marks[n]]
+        for value, number in dropped:
+            del self.number[value]
+            self.values[number] = None
+            self.free.append(number)
+        self.kept = len(self.number)
+        if self.texts is not None:
+            self.texts = Texts(self.number)
+
+
+class Texts:
+    """The UTF-8 bytes of every text where kernels can compare them: address and size by number."""
+
+    def __init__(self, number: dict[Hashable, int]) -> None:
+        self.table = array("q", bytes(16 * max(1024, 2 * max(number.values(), default=0))))
+        self.chunks: list[array[int]] = []
+        self.used = CHUNK
+        for text, position in number.items():
+            self.put(position, str(text))
+
+    def put(self, number: int, text: str) -> None:
+        data = text.encode("utf-8", "surrogatepass")
+        size = len(data)
+        if self.used + size > CHUNK:
+            self.chunks.append(array("b", bytes(max(size, CHUNK))))
+            self.used = 0
+        memoryview(self.chunks[-1]).cast("B")[self.used : self.used + size] = data
+        while 2 * number + 1 >= len(self.table):
+            self.table.extend(array("q", bytes(8 * len(self.table))))
+        self.table[2 * number] = self.chunks[-1].buffer_info()[0] + self.used
+        self.table[2 * number + 1] = size
+        self.used += size
 
 
 class Codec:
@@ -41,7 +99,7 @@ class Codec:
     def __init__(self) -> None:
         self.numberings = {type_: Numbering() for type_ in INTERNED}
         self.encoders: dict[str, Callable[[Any], int]] = {
-            "int": _int_word,
+            "int": int,
             "bool": int,
             "date": date.toordinal,
             "timestamp": lambda value: (value - EPOCH) // timedelta(microseconds=1),
@@ -51,7 +109,7 @@ class Codec:
         self.decoders: dict[str, Callable[[int], Any]] = {
             "int": int,
             "bool": bool,
-            "date": lambda word: date.fromordinal(word),
+            "date": date.fromordinal,
             "timestamp": lambda word: EPOCH + timedelta(microseconds=word),
             "float": lambda word: struct.unpack("<d", struct.pack("<q", word))[0],
             **{type_: self.numberings[type_].values.__getitem__ for type_ in INTERNED},
@@ -60,34 +118,50 @@ class Codec:
     def word(self, value: Value, type_: str) -> int:
         return NULL_WORD if value is None else self.encoders[type_](value)
 
-    def row(self, row: Row, types: tuple[str, ...]) -> list[int]:
-        return [self.word(value, type_) for value, type_ in zip(row, types, strict=True)]
+    def constant(self, value: Value, type_: str) -> int:
+        """The word of a value in a rule: its number is kept for good."""
+        word = self.word(value, type_)
+        if value is not None and type_ in self.numberings:
+            self.numberings[type_].pinned.add(word)
+        return word
 
-    def decoded(self, words: Iterable[list[int]], types: tuple[str, ...]) -> list[Row]:
-        if all(type_ == "int" for type_ in types):
-            return [
-                tuple(None if w == NULL_WORD else w for w in row)
-                if NULL_WORD in row
-                else tuple(row)
-                for row in words
-            ]
-        decoders = [self.decoders[type_] for type_ in types]
-        return [
-            tuple(
-                None if word == NULL_WORD else decode(word)
-                for word, decode in zip(row, decoders, strict=True)
-            )
-            for row in words
-        ]
+    def sort_texts(self) -> None:
+        """From now on texts can be compared by kernels."""
+        texts = self.numberings["str"]
+        if texts.texts is None:
+            texts.texts = Texts(texts.number)
 
+    def encoded(self, rows: Iterable[Row], types: Sequence[str]) -> array[int]:
+        """The words of rows, one row after the other."""
+        if types.count("int") == len(types):
+            flat = list(chain.from_iterable(rows))
+            try:
+                return array("q", flat)  # type: ignore[arg-type]
+            except TypeError:
+                return array("q", [NULL_WORD if v is None else v for v in flat])  # type: ignore[misc]
+        encoders = [self.encoders[type_] for type_ in types]
+        return array(
+            "q",
+            [
+                NULL_WORD if value is None else encode(value)
+                for row in rows
+                for encode, value in zip(encoders, row, strict=True)
+            ],
+        )
 
-def _ints(row: list[int]) -> Row:
-    if NULL_WORD in row:
-        return tuple(None if word == NULL_WORD else word for word in row)
-    return tuple(row)
-
-
-def _int_word(value: int) -> int:
-    if value == NULL_WORD:
-        raise OverflowError("the embedded engine cannot hold the smallest int")
-    return value
+    def decoded(self, words: array[int], types: Sequence[str]) -> list[Row]:
+        """The rows of words; a row without columns has no words and is not for this."""
+        width = len(types)
+        has_nulls = NULL_WORD in words
+        if not has_nulls and types.count("int") == width:
+            return list(zip(*[iter(words)] * width, strict=True))
+        columns = []
+        for position, type_ in enumerate(types):
+            column, decode = words[position::width], self.decoders[type_]
+            if has_nulls:
+                columns.append([None if w == NULL_WORD else decode(w) for w in column])
+            elif type_ == "int":
+                columns.append(list(column))
+            else:
+                columns.append([decode(word) for word in column])
+        return list(zip(*columns, strict=True))

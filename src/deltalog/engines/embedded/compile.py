@@ -3,36 +3,102 @@
     python -m deltalog.engines.embedded.compile
 
 numba keeps what it compiled on disk, beside the package or in the user's cache directory, so this
-costs some seconds once per machine and nothing afterwards.
+takes some seconds once per machine and nothing afterwards. A kernel's file does not tell that a
+kernel it calls has changed, so a digest of all sources stands beside them, and when it differs they
+are compiled anew.
 """
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
-from deltalog.engines.embedded.engine import EmbeddedEngine
-from deltalog.plan.nodes import Assign, Compute, Fixed, Match, Pipeline, RulePlan, Slot
+from numba import types
+
+from deltalog.engines.embedded import kernel, memory, pipeline
+
+KERNELS: tuple[Any, ...] = (
+    pipeline.run_sequence,
+    pipeline.run_round,
+    pipeline.rewind,
+    pipeline.rewind_part,
+    kernel.insert_rows,
+    kernel.delete_rows,
+    kernel.find_rows,
+    kernel.find,
+    kernel.rank,
+    kernel.copy_rows,
+    kernel.matching_rows,
+    kernel.move,
+    kernel.clear,
+    kernel.clear_all,
+    kernel.add_index,
+    kernel.mark_words,
+    kernel.discard,
+    kernel.discard_machine,
+)
+DIGEST = "kernels.digest"
+Report = Callable[[int, int], None]
 
 
-def compile_kernels() -> float:
-    """Run a tiny rule on every kind of kernel; answers the seconds it took."""
-    started = time.perf_counter()
-    engine = EmbeddedEngine()
-    for name in ("a", "b"):
-        engine.create(name, ("int", "int"))
-    engine.insert("a", [(1, 2), (2, 3)])
-    successor = Compute("+", "int", (Slot(1), Fixed(1, "int")))
-    steps = (Match("a", bind=((0, Slot(0)), (1, Slot(1)))), Assign(Slot(2), successor))
-    plan = RulePlan("b", (), Pipeline(steps, (Slot(0), Slot(2)), 3), ())
-    engine.run_round(engine.prepare((plan,)))
-    assert list(engine.lookup("b", {0: 1})) == [(1, 3)]
-    engine.delete("b", [(1, 3)])
-    engine.clear("a")
-    engine.clear("b")
-    return time.perf_counter() - started
+def compile_kernels(report: Report) -> None:
+    """Compile, or load, every kernel; `report` is told how many are ready, of how many."""
+    for number, function in enumerate(KERNELS):
+        report(number, len(KERNELS))
+        function.compile((types.int64,) * function.py_func.__code__.co_argcount)
+    report(len(KERNELS), len(KERNELS))
+    with suppress(OSError):
+        (_folder() / DIGEST).write_text(_digest(), encoding="ascii")
+
+
+def ensure_compiled() -> None:
+    """Compile with progress on the terminal, if this machine has not done it yet."""
+    if _is_compiled():
+        return
+    for kept in _folder().glob("*.nb[ic]"):
+        if kept.name.startswith(("kernel.", "pipeline.")):
+            with suppress(OSError):
+                kept.unlink()
+    started = time.monotonic()
+    compile_kernels(_show)
+    _write(f"ready in {time.monotonic() - started:.0f} s\n")
+
+
+def _is_compiled() -> bool:
+    try:
+        return (_folder() / DIGEST).read_text(encoding="ascii") == _digest()
+    except OSError:
+        return False
+
+
+def _folder() -> Path:
+    """Where numba keeps the kernels."""
+    return Path(pipeline.run_sequence.stats.cache_path)
+
+
+def _digest() -> str:
+    sources = (Path(str(module.__file__)).read_bytes() for module in (memory, kernel, pipeline))
+    return hashlib.sha256(b"".join(sources)).hexdigest()
+
+
+def _show(done: int, total: int) -> None:
+    text = f"compiling the kernels of the embedded engine, once per machine: {done} of {total}"
+    if sys.stderr is not None and sys.stderr.isatty():
+        _write(f"\r{text} " if done < total else f"\r{text}, ")
+    elif done == 0:
+        _write(f"{text.rpartition(':')[0]} ... ")
+
+
+def _write(text: str) -> None:
+    if sys.stderr is not None:
+        sys.stderr.write(text)
+        sys.stderr.flush()
 
 
 if __name__ == "__main__":
-    print("compiling the kernels of the embedded engine (once per machine) ...", file=sys.stderr)
-    print(f"done in {compile_kernels():.1f} s", file=sys.stderr)
+    ensure_compiled()

@@ -1,92 +1,190 @@
 """The embedded engine: relations of 64-bit words, rules as integer programs, kernels by numba.
 
-Whatever the kernels cannot do (functions of text, decimals, aggregates) the interpreter does on the
-same relations, so the meaning is that of the reference engine.
+A sequence of parts runs to its fixpoint in one call of a kernel. Whatever kernels cannot do
+(functions of text, decimals, sums of floats) the interpreter does on the same relations, round by
+round, so the meaning is that of the reference engine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import time
+import weakref
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from deltalog.engines.base import Part
-from deltalog.engines.embedded import kernel
+from deltalog.engines.base import Copied, Ended, Part
+from deltalog.engines.embedded import kernel, pipeline
 from deltalog.engines.embedded.codec import Codec
-from deltalog.engines.embedded.pipeline import run_pipeline
+from deltalog.engines.embedded.compile import ensure_compiled
 from deltalog.engines.embedded.program import Translation, UntranslatableError
 from deltalog.engines.embedded.relation import EmbeddedRelation
 from deltalog.engines.interpreter import DeletionPart, Interpreter, RulesPart
 from deltalog.language.ast import Row
 from deltalog.plan.nodes import RankedDeletion, RulePlan
 
-NOTHING = np.zeros(0, np.int64)
-
-
-@dataclass(frozen=True)
-class Translated:
-    """A rule's pipelines as addresses in the part's code."""
-
-    head: int
-    initial: int
-    variants: tuple[int, ...]
-    occurrences: np.ndarray
+FOREVER = 2**62
+PAUSE = 200_000_000
+"""Nanoseconds after which a run comes back between two rounds, for progress and interrupts."""
 
 
 @dataclass
 class EmbeddedPart(RulesPart):
-    """Rules, translated where the kernels can run them."""
+    """Rules, translated where the kernels can run them; `where` is -1 for the others."""
 
-    code: np.ndarray = field(default_factory=lambda: NOTHING)
-    translated: list[Translated | None] = field(default_factory=list)
-    marks: list[np.ndarray] = field(default_factory=list)
+    code: array[int] = field(default_factory=lambda: array("q"))
+    where: list[int] = field(default_factory=list)
+    groups: list[EmbeddedRelation] = field(default_factory=list)
+
+    @property
+    def address(self) -> int:
+        return self.code.buffer_info()[0]
+
+    @property
+    def is_native(self) -> bool:
+        return -1 not in self.where
+
+    @property
+    def heads(self) -> list[str]:
+        return list(dict.fromkeys(plan.head for plan in self.plans))
 
     def rewind(self) -> None:
         super().rewind()
-        for marks in self.marks if hasattr(self, "marks") else ():
-            marks[:] = 0
+        if self.code:
+            pipeline.rewind_part(self.address)
+
+
+@dataclass
+class EmbeddedDeletion(DeletionPart):
+    """A ranked deletion, translated if the kernels can run it."""
+
+    code: array[int] = field(default_factory=lambda: array("q"))
+
+    @property
+    def address(self) -> int:
+        return self.code.buffer_info()[0]
+
+    @property
+    def is_native(self) -> bool:
+        return len(self.code) > 0
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        return (*self.plan.deleted, *self.plan.doubtful)
+
+    def rewind(self) -> None:
+        super().rewind()
+        if self.code:
+            pipeline.rewind_part(self.address)
+
+
+class EmbeddedSequence:
+    """Parts that the kernels run to their fixpoint by themselves."""
+
+    def __init__(
+        self, engine: EmbeddedEngine, parts: Sequence[EmbeddedPart | EmbeddedDeletion], soft: bool
+    ) -> None:
+        self.engine = engine
+        self.parts = parts
+        addresses = [part.address for part in parts]
+        self.code = array("q", [len(parts), int(soft), 0, *addresses])
+        self.address = self.code.buffer_info()[0]
+        heads = dict.fromkeys(head for part in parts for head in part.heads)
+        self.heads = [(name, engine.relations[name].line) for name in heads]
+
+    def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Ended:
+        engine = self.engine
+        machine = engine.machine
+        machine[kernel.FACTS], machine[kernel.FACTS_MAX] = facts, min(facts_max, FOREVER)
+        machine[kernel.FRUITFUL], machine[kernel.ROUNDS_MAX] = rounds, min(rounds_max, FOREVER)
+        machine[kernel.DEADLINE], machine[kernel.ROUNDS] = until, 0
+        machine[kernel.PAUSE_AT] = time.monotonic_ns() + PAUSE
+        if engine.codec.numberings["str"].texts is not None:
+            engine.publish_texts()
+        status = pipeline.run_sequence(engine.machine_address, self.address)
+        generated = {}
+        for name, line in self.heads:
+            if line[kernel.MADE]:
+                generated[name] = line[kernel.MADE]
+                line[kernel.MADE] = 0
+        growing: tuple[str, ...] = ()
+        if status == pipeline.STOPPED:
+            growing = tuple(name for name, line in self.heads if line[kernel.LAST])
+        return Ended(
+            status == pipeline.DONE,
+            status == pipeline.STOPPED,
+            machine[kernel.ROUNDS],
+            machine[kernel.FRUITFUL],
+            generated,
+            growing,
+        )
+
+    def rewind(self) -> None:
+        pipeline.rewind(self.address)
 
 
 class EmbeddedEngine:
     name = "embedded"
 
     def __init__(self) -> None:
+        ensure_compiled()
         self.codec = Codec()
-        self.table = np.zeros((64, kernel.WIDTH), np.int64)
+        self.lines: dict[int, array[int]] = {}
         self.relations: dict[str, EmbeddedRelation] = {}
-        self.free: list[int] = []
-        self.clock = np.zeros(1, np.int64)
+        self._nothing = array("q", bytes(64))
+        self.nothing = self._nothing.buffer_info()[0]
+        self._scratch = array("q", bytes(8 * pipeline.SCRATCH_WORDS))
+        self.machine = array("q", bytes(8 * kernel.MACHINE))
+        self.machine[kernel.SCRATCH] = self._scratch.buffer_info()[0]
+        self.machine_address = self.machine.buffer_info()[0]
         self.interpreter = Interpreter(self.relations)
+        self._listed: dict[tuple[str, ...], array[int]] = {}
+        weakref.finalize(self, _release, self.lines, self.machine).atexit = False
+
+    def fresh(self) -> EmbeddedEngine:
+        return EmbeddedEngine()
 
     # --- relations
 
     def create(self, relation: str, types: tuple[str, ...]) -> None:
-        if relation in self.relations:
-            return
-        number = self.free.pop() if self.free else len(self.relations)
-        if number >= len(self.table):
-            self.table = np.vstack([self.table, np.zeros_like(self.table)])
-            for known in self.relations.values():
-                known.publish()
-        self.relations[relation] = EmbeddedRelation(self, number, types)
+        if relation not in self.relations:
+            self.relations[relation] = EmbeddedRelation(self, types)
 
     def drop(self, relation: str) -> None:
         known = self.relations.pop(relation, None)
         if known is not None:
-            self.free.append(known.number)
+            known.discard()
+            self._listed.clear()
 
     def clear(self, relation: str) -> None:
         self.relations[relation].clear()
 
+    def clear_all(self, relations: tuple[str, ...]) -> None:
+        kernel.clear_all(self._addresses(relations), len(relations))
+
+    def _addresses(self, relations: tuple[str, ...]) -> int:
+        """Where the addresses of some relations stand one after the other."""
+        known = self._listed.get(relations)
+        if known is None:
+            addresses = (self.relations[name].address for name in relations)
+            known = self._listed[relations] = array("q", addresses)
+        return known.buffer_info()[0]
+
     def size(self, relation: str) -> int:
-        return len(self.relations[relation])
+        return self.relations[relation].line[kernel.LIVE]
 
     def rows(self, relation: str) -> Iterator[Row]:
         return iter(self.relations[relation])
 
-    def contains(self, relation: str, row: Row) -> bool:
-        return row in self.relations[relation]
+    def copied(self, relation: str) -> Copied | frozenset[Row]:
+        store = self.relations[relation]
+        if store.is_interned or not store.arity:  # its numbers may be given to other values
+            return frozenset(store)
+        count, words = len(store), store.copied()
+        return Copied(count, lambda: store.decoded(words, count))
+
+    def present(self, relation: str, rows: Collection[Row]) -> list[bool]:
+        return self.relations[relation].present(rows)
 
     def insert(self, relation: str, rows: Iterable[Row]) -> int:
         return self.relations[relation].insert(rows)
@@ -100,14 +198,35 @@ class EmbeddedEngine:
         values: Row = tuple(key[column] for column in columns)  # type: ignore[misc]
         return iter(store.matching(columns, values, 0, store.end))
 
-    def history(self, relations: Sequence[str]) -> Iterator[tuple[str, Row]]:
-        stamped = []
-        for name in relations:
-            store = self.relations[name]
-            positions = store._live()
-            ranks = store.stamps[positions].tolist()
-            stamped += list(zip(ranks, [name] * len(ranks), store.decoded(positions), strict=True))
+    def expect(self, relation: str, columns: tuple[int, ...], keys: Collection[Row]) -> None:
+        """Everything is here."""
+
+    def history(self, relations: Collection[str]) -> Iterator[tuple[str, Row]]:
+        stamped = [
+            (rank, name, row) for name in relations for rank, row in self.relations[name].stamped()
+        ]
         return ((name, row) for _, name, row in sorted(stamped, key=lambda entry: entry[0]))
+
+    def move(self, changes: tuple[tuple[str, str, str], ...]) -> None:
+        cursor = (changes[0][0],)  # any name: its place holds how far `come` is read
+        listed = tuple(name for change in changes for name in (*change, *cursor))
+        kernel.move(self.machine_address, self._addresses(listed), len(changes))
+
+    def settle(self) -> None:
+        """Give numbers of values back that nothing holds any more."""
+        for type_, numbering in self.codec.numberings.items():
+            if numbering.is_due:
+                marks = array("q", bytes(8 * len(numbering.values)))
+                for relation in self.relations.values():
+                    for column, held in enumerate(relation.types):
+                        if held == type_:
+                            kernel.mark_words(relation.address, column, marks.buffer_info()[0])
+                numbering.sweep(marks)
+
+    def publish_texts(self) -> None:
+        texts = self.codec.numberings["str"].texts
+        assert texts is not None
+        self.machine[kernel.TEXTS] = texts.table.buffer_info()[0]
 
     # --- rounds
 
@@ -115,84 +234,61 @@ class EmbeddedEngine:
         self.interpreter.checkpoint = checkpoint
 
     def prepare(self, plans: tuple[RulePlan, ...]) -> EmbeddedPart:
-        part = EmbeddedPart(plans)
-        translation = Translation(
-            self.codec,
-            lambda name: self.relations[name].number,
-            lambda name, columns: self.relations[name].index(columns),
-            lambda name: self.relations[name].arity,
-        )
-        for plan in plans:
-            part.translated.append(self._translated(plan, translation))
-            part.marks.append(np.zeros(len(plan.occurrences) + 1, np.int64))
-        part.code = np.array(translation.code or [0], np.int64)
+        translation = Translation(self.codec, self.relations)
+        where = translation.rules(plans)
+        part = EmbeddedPart(plans, where=where, groups=translation.groups)
+        part.code = translation.finished()
+        if part.groups:
+            weakref.finalize(part, _discard, part.groups).atexit = False
         return part
 
-    def _translated(self, plan: RulePlan, translation: Translation) -> Translated | None:
-        if plan.aggregation is not None:
-            return None
+    def prepare_deletion(self, plan: RankedDeletion) -> EmbeddedDeletion:
+        translation = Translation(self.codec, self.relations)
+        part = EmbeddedDeletion(plan)
         try:
-            initial = -1 if plan.initial is None else translation.pipeline(plan.initial)
-            variants = tuple(translation.pipeline(variant) for variant in plan.variants)
+            translation.deletion(plan)
+            part.code = translation.finished()
         except UntranslatableError:
-            return None
-        numbers = [self.relations[name].number for name in plan.occurrences]
-        return Translated(
-            self.relations[plan.head].number, initial, variants, np.array(numbers, np.int64)
-        )
+            pass
+        return part
 
-    def prepare_deletion(self, plan: RankedDeletion) -> DeletionPart:
-        return DeletionPart(plan)
+    def sequence(self, parts: Collection[Part], is_soft: bool) -> EmbeddedSequence | None:
+        known = [p for p in parts if isinstance(p, EmbeddedPart | EmbeddedDeletion) and p.is_native]
+        return EmbeddedSequence(self, known, is_soft) if len(known) == len(parts) else None
 
     def run_round(self, part: Part) -> dict[str, int]:
-        if isinstance(part, DeletionPart):
+        """One round; used where some part of a sequence needs the interpreter."""
+        machine = self.machine
+        machine[kernel.FACTS], machine[kernel.FACTS_MAX] = 0, FOREVER
+        machine[kernel.DEADLINE] = FOREVER
+        if self.codec.numberings["str"].texts is not None:
+            self.publish_texts()
+        if isinstance(part, EmbeddedDeletion) and not part.is_native:
             return self.interpreter.delete(part)
-        assert isinstance(part, EmbeddedPart)
-        ends = self.table[:, kernel.END].copy()
-        heads = {plan.head for plan in part.plans}
-        before = {head: self.size(head) for head in heads}
+        assert isinstance(part, EmbeddedPart | EmbeddedDeletion)
+        lines = {head: self.relations[head].line for head in part.heads}
+        before = {head: line[kernel.END] for head, line in lines.items()}
         derived: list[tuple[str, Row]] = []
-        for number, plan in enumerate(part.plans):
-            translated = part.translated[number]
-            if translated is None:
-                derived += [(plan.head, row) for row in self.interpreter.fire(plan, part, number)]
-        for number, plan in enumerate(part.plans):
-            translated = part.translated[number]
-            if translated is not None:
-                self._fire(plan, part, number, translated, ends)
+        if isinstance(part, EmbeddedPart):
+            for number, where in enumerate(part.where):
+                if where < 0:
+                    plan = part.plans[number]
+                    rows = self.interpreter.fire(plan, part, number)
+                    derived += [(plan.head, row) for row in rows]
+        pipeline.run_round(self.machine_address, part.address)
         for head, row in derived:
             self.relations[head].add(row)
-        return {head: new for head in heads if (new := self.size(head) - before[head])}
+        for line in lines.values():
+            line[kernel.MADE] = 0
+        return {h: new for h, line in lines.items() if (new := line[kernel.END] - before[h])}
 
-    def _fire(
-        self,
-        plan: RulePlan,
-        part: EmbeddedPart,
-        number: int,
-        translated: Translated,
-        ends: np.ndarray,
-    ) -> None:
-        marks = part.marks[number]
-        if translated.initial >= 0 and not part.has_fired[number]:
-            self._run(part.code, translated.initial, translated.head, plan.head, ends, marks)
-        part.has_fired[number] = True
-        for occurrence, variant in enumerate(translated.variants):
-            if marks[occurrence] < ends[translated.occurrences[occurrence]]:
-                self._run(part.code, variant, translated.head, plan.head, ends, marks)
-        if len(translated.occurrences):
-            marks[: len(translated.occurrences)] = ends[translated.occurrences]
 
-    def _run(
-        self,
-        code: np.ndarray,
-        address: int,
-        head: int,
-        head_name: str,
-        ends: np.ndarray,
-        marks: np.ndarray,
-    ) -> None:
-        while (
-            run_pipeline(self.table, code, address, NOTHING, head, ends, marks, self.clock, 0, -1)
-            == kernel.FULL
-        ):
-            self.relations[head_name].grow()
+def _discard(relations: list[EmbeddedRelation]) -> None:
+    for relation in relations:
+        relation.discard()
+
+
+def _release(lines: dict[int, array[int]], machine: array[int]) -> None:
+    for address in lines:
+        kernel.discard(address)
+    kernel.discard_machine(machine.buffer_info()[0])

@@ -1,360 +1,779 @@
-"""The kernels: relations as addressed arrays, and an interpreter for pipelines.
+"""Relations in native memory: rows, a hash over rows, chained indexes; and scalar operations.
 
-Compiled once per machine and cached on disk; installing a rule compiles nothing. A pipeline is a
-short integer program (`program.py`), run by backtracking: a match step walks its rows, binds slots
-and goes one step deeper; a test goes deeper or back. Rows that a round derives are appended behind
-the end that the round started with, so no rule of the round sees them.
+A relation is a line of words at a fixed address; what it points to is allocated here and grows
+here. Rows stand in the order they came, so a row's position tells what is new; its stamp is the
+rank of first derivation, comparable between relations, and -1 once the row is dead. A dead row
+keeps its place until the relation is compacted between transactions.
+
+    hash      open addressing over the whole row: 0 is free, -1 was taken once, else position + 1
+    index     per set of columns: heads by the hash of the key, `next` per row, newest first
+    visible   where the rows end that rules may read; a round appends behind it
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from deltalog.engines.embedded.memory import compiled, load32, load64, store32, store64
+from deltalog.engines.embedded.memory import (
+    allocated_zeros,
+    as_float,
+    as_word,
+    compared_bytes,
+    compiled,
+    load32,
+    load64,
+    prefetch,
+    reallocated,
+    release,
+    store32,
+    store64,
+    zero_bytes,
+)
 
-# One line of the relation table.
-ROWS, ARITY, END, CAPACITY, HASH, MASK, LIVE, STAMPS, INDEXES, DIRTY = range(10)
-INDEX0, INDEX_WIDTH, INDEXES_MAX = 10, 4, 12
+# A relation's line.
+ROWS, ARITY, END, VISIBLE, CAPACITY, HASH, MASK, LIVE = range(8)
+STAMPS, INDEX, INDEXES, LAST, MADE, NOTHING = range(8, 14)
+LINE = 16
+# An index.
 COLUMNS, HEADS, HEADS_MASK, NEXT = range(4)
-WIDTH = INDEX0 + INDEX_WIDTH * INDEXES_MAX
+INDEX_BYTES = 32
+# The machine: what all kernels of an engine share.
+CLOCK, SCRATCH, DEADLINE, FACTS, FACTS_MAX, ROUNDS, ROUNDS_MAX, TEXTS = range(8)
+QUEUE, QUEUED, QUEUE_SIZE, SEEN_LOG, SEEN_COUNT, SEEN_SIZE, PAUSE_AT, FRUITFUL = range(8, 16)
+PASSED_OVER = 16
+MACHINE = 24
 
-# Steps and match modes.
-MATCH, ABSENT, TEST, ASSIGN = 1, 2, 3, 4
-SCAN, BY_INDEX, BY_ROW = 0, 1, 2
-ALL, OLD, NEW = 0, 1, 2
+CAPACITY_MIN, CAPACITY_MAX = 16, 2**30
+INDEXED_COLUMNS = 63
+"""Columns from here on have no bit in an index; they are compared, and not looked up by."""
+KEPT_MAX = 4096
+"""A relation that is emptied keeps memory for so many rows, and more if it used much of it."""
 
 # Expressions, in postfix order.
-PUSH_SLOT, PUSH_WORD, APPLY, STOP = 1, 2, 3, 0
+STOP, PUSH_SLOT, PUSH_WORD, APPLY = range(4)
 ADD, SUBTRACT, MULTIPLY, DIVIDE, MODULO, NEGATE, ABSOLUTE, TO_FLOAT = range(8)
-INT, FLOAT, WORD = 0, 1, 2
+LEAST, GREATEST, HIGH, LOW, WHOLE, RATIO, SAME = range(8, 15)
+INT, FLOAT, WORD, TEXT, DATE = range(5)
 
 NULL = np.int64(-(2**63))
 LARGEST = np.int64(2**63 - 1)
-DONE, FULL = 0, 1
+LAST_DAY = np.int64(3_652_059)
 
 _MULTIPLIER = np.int64(-7046029254386353131)
+_LOW_BITS = np.int64(0x7FFFFFFFF)
+_HALF = np.int64(0xFFFFFFFF)
 
 
 @compiled
 def mixed(state, word):
     state = (state ^ word) * _MULTIPLIER
-    return state ^ ((state >> 29) & 0x7FFFFFFFF)
+    return state ^ ((state >> 29) & _LOW_BITS)
 
 
 @compiled
-def row_hash(table, relation, row):
-    arity = table[relation, ARITY]
-    rows = table[relation, ROWS]
+def words_hash(words, count):
     state = np.int64(0)
-    for column in range(arity):
-        state = mixed(state, load64(rows, row * arity + column))
+    for i in range(count):
+        state = mixed(state, load64(words, i))
     return state
 
 
 @compiled
-def key_hash(key, size):
-    state = np.int64(0)
-    for column in range(size):
-        state = mixed(state, key[column])
-    return state
+def row_address(relation, row):
+    return load64(relation, ROWS) + 8 * row * load64(relation, ARITY)
 
 
 @compiled
-def index_hash(table, relation, row, columns):
-    arity = table[relation, ARITY]
-    rows = table[relation, ROWS]
-    state = np.int64(0)
-    for column in range(arity):
-        if (columns >> column) & 1:
-            state = mixed(state, load64(rows, row * arity + column))
-    return state
+def are_same(left, right, count):
+    for i in range(count):  # noqa: SIM110 (kernels have no generators)
+        if load64(left, i) != load64(right, i):
+            return False
+    return True
 
 
 @compiled
-def find(table, relation, key):
-    """The row with exactly these values, or -1."""
-    arity = table[relation, ARITY]
-    rows = table[relation, ROWS]
-    slots = table[relation, HASH]
-    mask = table[relation, MASK]
-    slot = key_hash(key, arity) & mask
+def find(relation, key):
+    """The position of the row with exactly these words, or -1."""
+    arity = load64(relation, ARITY)
+    rows = load64(relation, ROWS)
+    slots = load64(relation, HASH)
+    mask = load64(relation, MASK)
+    slot = words_hash(key, arity) & mask
     while True:
         found = load32(slots, slot)
         if found == 0:
             return np.int64(-1)
+        if found > 0 and are_same(rows + 8 * (found - 1) * arity, key, arity):
+            return found - 1
+        slot = (slot + 1) & mask
+
+
+@compiled
+def add(machine, relation, key):
+    """Append a row unless it is there; answers whether it was new."""
+    arity = load64(relation, ARITY)
+    rows = load64(relation, ROWS)
+    slots = load64(relation, HASH)
+    mask = load64(relation, MASK)
+    state = words_hash(key, arity)
+    slot = state & mask
+    free = np.int64(-1)
+    while True:
+        found = load32(slots, slot)
+        if found == 0:
+            break
         if found > 0:
-            same = True
-            for column in range(arity):
-                if load64(rows, (found - 1) * arity + column) != key[column]:
-                    same = False
-                    break
-            if same:
-                return np.int64(found - 1)
+            if are_same(rows + 8 * (found - 1) * arity, key, arity):
+                return False
+        elif free < 0:
+            free = slot
         slot = (slot + 1) & mask
-
-
-@compiled
-def link(table, relation, row):
-    """Enter a row into the hash and every index."""
-    slots = table[relation, HASH]
-    mask = table[relation, MASK]
-    slot = row_hash(table, relation, row) & mask
-    while load32(slots, slot) > 0:
-        slot = (slot + 1) & mask
+    if free >= 0:
+        slot = free
+    row = load64(relation, END)
+    if row == load64(relation, CAPACITY):
+        resize(relation, max(CAPACITY_MIN, 2 * row))
+        rows = load64(relation, ROWS)
+        slots = load64(relation, HASH)
+        mask = load64(relation, MASK)
+        slot = state & mask
+        while load32(slots, slot) > 0:
+            slot = (slot + 1) & mask
     store32(slots, slot, row + 1)
-    for number in range(table[relation, INDEXES]):
-        link_index(table, relation, row, number)
+    target = rows + 8 * row * arity
+    for column in range(arity):
+        store64(target, column, load64(key, column))
+    stamp = load64(machine, CLOCK)
+    store64(machine, CLOCK, stamp + 1)
+    store64(load64(relation, STAMPS), row, stamp)
+    store64(relation, END, row + 1)
+    store64(relation, LIVE, load64(relation, LIVE) + 1)
+    index = load64(relation, INDEX)
+    for _ in range(load64(relation, INDEXES)):
+        link_index(relation, index, row)
+        index += INDEX_BYTES
+    return True
 
 
 @compiled
-def link_index(table, relation, row, number):
-    base = INDEX0 + number * INDEX_WIDTH
-    bucket = index_hash(table, relation, row, table[relation, base + COLUMNS])
-    bucket &= table[relation, base + HEADS_MASK]
-    heads = table[relation, base + HEADS]
-    store32(table[relation, base + NEXT], row, load32(heads, bucket))
+def index_hash(row, columns):
+    state = np.int64(0)
+    column = 0
+    while columns:
+        if columns & 1:
+            state = mixed(state, load64(row, column))
+        columns >>= 1
+        column += 1
+    return state
+
+
+@compiled
+def link_index(relation, index, row):
+    bucket = index_hash(row_address(relation, row), load64(index, COLUMNS))
+    bucket &= load64(index, HEADS_MASK)
+    heads = load64(index, HEADS)
+    store32(load64(index, NEXT), row, load32(heads, bucket))
     store32(heads, bucket, row + 1)
 
 
 @compiled
-def append(table, relation, key, clock):
-    """Append a row that is not there; the relation has room."""
-    arity = table[relation, ARITY]
-    row = table[relation, END]
-    rows = table[relation, ROWS]
-    for column in range(arity):
-        store64(rows, row * arity + column, key[column])
-    store64(table[relation, STAMPS], row, clock[0])
-    clock[0] += 1
-    table[relation, END] = row + 1
-    table[relation, LIVE] += 1
-    link(table, relation, row)
+def obtained(address, size):
+    block = reallocated(address, size)
+    if block == 0:
+        raise MemoryError("no memory for a relation")
+    return block
 
 
 @compiled
-def remove(table, relation, row):
+def zeros(size):
+    block = allocated_zeros(size)
+    if block == 0:
+        raise MemoryError("no memory for a relation")
+    return block
+
+
+@compiled
+def resize(relation, capacity):
+    """Give a relation room for `capacity` rows (a power of two), and enter its rows anew."""
+    if capacity > CAPACITY_MAX:
+        raise MemoryError("a relation of the embedded engine holds at most 2^30 rows")
+    had = load64(relation, CAPACITY)
+    width = max(load64(relation, ARITY), 1)
+    store64(relation, ROWS, obtained(load64(relation, ROWS), 8 * width * capacity))
+    store64(relation, STAMPS, obtained(load64(relation, STAMPS), 8 * capacity))
+    if had > 0:
+        release(load64(relation, HASH))
+    store64(relation, HASH, zeros(8 * capacity))
+    store64(relation, MASK, 2 * capacity - 1)
+    index = load64(relation, INDEX)
+    for _ in range(load64(relation, INDEXES)):
+        resize_index(index, had, capacity)
+        index += INDEX_BYTES
+    store64(relation, CAPACITY, capacity)
+    relink(relation)
+
+
+@compiled
+def resize_index(index, had, capacity):
+    if had > 0:
+        release(load64(index, HEADS))
+    store64(index, HEADS, zeros(4 * capacity))
+    store64(index, HEADS_MASK, capacity - 1)
+    store64(index, NEXT, obtained(load64(index, NEXT), 4 * capacity))
+
+
+@compiled
+def relink(relation):
+    """Enter every live row into empty hash and index arrays."""
+    arity = load64(relation, ARITY)
+    slots = load64(relation, HASH)
+    mask = load64(relation, MASK)
+    stamps = load64(relation, STAMPS)
+    indexes = load64(relation, INDEXES)
+    for row in range(load64(relation, END)):
+        if load64(stamps, row) >= 0:
+            slot = words_hash(row_address(relation, row), arity) & mask
+            while load32(slots, slot) > 0:
+                slot = (slot + 1) & mask
+            store32(slots, slot, row + 1)
+            index = load64(relation, INDEX)
+            for _ in range(indexes):
+                link_index(relation, index, row)
+                index += INDEX_BYTES
+
+
+@compiled
+def forget_memory(relation):
+    """Give all memory of rows back; an empty relation reads a shared block of zeros."""
+    if load64(relation, CAPACITY) > 0:
+        release(load64(relation, ROWS))
+        release(load64(relation, STAMPS))
+        release(load64(relation, HASH))
+    nothing = load64(relation, NOTHING)
+    index = load64(relation, INDEX)
+    for _ in range(load64(relation, INDEXES)):
+        if load64(relation, CAPACITY) > 0:
+            release(load64(index, HEADS))
+            release(load64(index, NEXT))
+        store64(index, HEADS, nothing)
+        store64(index, HEADS_MASK, 0)
+        store64(index, NEXT, 0)
+        index += INDEX_BYTES
+    for word in (ROWS, STAMPS, MASK, CAPACITY, END, VISIBLE, LIVE):
+        store64(relation, word, 0)
+    store64(relation, HASH, nothing)
+
+
+@compiled
+def discard(relation):
+    forget_memory(relation)
+    if load64(relation, INDEX) != 0:
+        release(load64(relation, INDEX))
+    store64(relation, INDEX, 0)
+    store64(relation, INDEXES, 0)
+
+
+@compiled
+def add_index(relation, columns):
+    """The number of the index on a set of columns, made if it is not there."""
+    count = load64(relation, INDEXES)
+    index = load64(relation, INDEX)
+    for number in range(count):
+        if load64(index + number * INDEX_BYTES, COLUMNS) == columns:
+            return number
+    store64(relation, INDEX, obtained(index, (count + 1) * INDEX_BYTES))
+    index = load64(relation, INDEX) + count * INDEX_BYTES
+    store64(index, COLUMNS, columns)
+    store64(index, HEADS, load64(relation, NOTHING))
+    store64(index, HEADS_MASK, 0)
+    store64(index, NEXT, 0)
+    store64(relation, INDEXES, count + 1)
+    capacity = load64(relation, CAPACITY)
+    if capacity > 0:
+        resize_index(index, np.int64(0), capacity)
+        stamps = load64(relation, STAMPS)
+        for row in range(load64(relation, END)):
+            if load64(stamps, row) >= 0:
+                link_index(relation, index, row)
+    return count
+
+
+@compiled
+def remove(relation, row):
     """Mark a row dead; chains pass over it until the relation is compacted."""
-    slots = table[relation, HASH]
-    mask = table[relation, MASK]
-    slot = row_hash(table, relation, row) & mask
+    slots = load64(relation, HASH)
+    mask = load64(relation, MASK)
+    slot = words_hash(row_address(relation, row), load64(relation, ARITY)) & mask
     while load32(slots, slot) != row + 1:
         slot = (slot + 1) & mask
     store32(slots, slot, -1)
-    store64(table[relation, STAMPS], row, -1)
-    table[relation, LIVE] -= 1
-    table[relation, DIRTY] = 1
+    store64(load64(relation, STAMPS), row, -1)
+    store64(relation, LIVE, load64(relation, LIVE) - 1)
 
 
 @compiled
-def relink(table, relation):
-    """Enter every live row into fresh hash and index arrays."""
-    for row in range(table[relation, END]):
-        if load64(table[relation, STAMPS], row) >= 0:
-            link(table, relation, row)
+def compact(relation):
+    """Give dead rows back when there are more of them than live ones."""
+    live = load64(relation, LIVE)
+    end = load64(relation, END)
+    if end <= 2 * live + 64:
+        return
+    if live == 0:
+        forget_memory(relation)
+        return
+    arity = load64(relation, ARITY)
+    stamps = load64(relation, STAMPS)
+    kept = np.int64(0)
+    for row in range(end):
+        stamp = load64(stamps, row)
+        if stamp >= 0:
+            source = row_address(relation, row)
+            target = row_address(relation, kept)
+            for column in range(arity):
+                store64(target, column, load64(source, column))
+            store64(stamps, kept, stamp)
+            kept += 1
+    store64(relation, END, kept)
+    store64(relation, VISIBLE, kept)
+    capacity = np.int64(CAPACITY_MIN)
+    while capacity < kept + kept // 4:
+        capacity *= 2
+    resize(relation, capacity)
 
 
 @compiled
-def build_index(table, relation, number):
-    for row in range(table[relation, END]):
-        if load64(table[relation, STAMPS], row) >= 0:
-            link_index(table, relation, row, number)
+def clear(relation):
+    """Take all rows away, at the cost of the rows there are."""
+    end = load64(relation, END)
+    if end == 0:
+        return
+    capacity = load64(relation, CAPACITY)
+    if capacity > KEPT_MAX and 8 * end < capacity:
+        forget_memory(relation)
+        return
+    indexes = load64(relation, INDEXES)
+    if 8 * end > capacity or load64(relation, LIVE) != end:
+        zero_bytes(load64(relation, HASH), 8 * capacity)
+        index = load64(relation, INDEX)
+        for _ in range(indexes):
+            zero_bytes(load64(index, HEADS), 4 * capacity)
+            index += INDEX_BYTES
+    else:
+        unlink_rows(relation, end)
+    store64(relation, END, 0)
+    store64(relation, VISIBLE, 0)
+    store64(relation, LIVE, 0)
 
 
 @compiled
-def unlink_all(table, relation):
-    """Empty a relation that never lost a row, at the cost of the rows it has."""
-    slots = table[relation, HASH]
-    mask = table[relation, MASK]
-    for row in range(table[relation, END]):
-        slot = row_hash(table, relation, row) & mask
+def unlink_rows(relation, end):
+    arity = load64(relation, ARITY)
+    slots = load64(relation, HASH)
+    mask = load64(relation, MASK)
+    for row in range(end):
+        address = row_address(relation, row)
+        slot = words_hash(address, arity) & mask
         while load32(slots, slot) != row + 1:
             slot = (slot + 1) & mask
         store32(slots, slot, 0)
-        for number in range(table[relation, INDEXES]):
-            base = INDEX0 + number * INDEX_WIDTH
-            bucket = index_hash(table, relation, row, table[relation, base + COLUMNS])
-            store32(table[relation, base + HEADS], bucket & table[relation, base + HEADS_MASK], 0)
-    table[relation, END] = 0
-    table[relation, LIVE] = 0
+        index = load64(relation, INDEX)
+        for _ in range(load64(relation, INDEXES)):
+            bucket = index_hash(address, load64(index, COLUMNS)) & load64(index, HEADS_MASK)
+            store32(load64(index, HEADS), bucket, 0)
+            index += INDEX_BYTES
+
+
+# --- many rows at once --------------------------------------------------------------------------
 
 
 @compiled
-def insert_all(table, relation, rows, clock, added):
-    """Add rows that are not there; `added` marks which were new. The relation has room."""
-    count = 0
-    for number in range(rows.shape[0]):
-        if find(table, relation, rows[number]) < 0:
-            append(table, relation, rows[number], clock)
-            added[number] = 1
-            count += 1
-    return count
+def insert_rows(machine, relation, words, count):
+    """Add rows that are not there; answers how many were new."""
+    before = load64(relation, LIVE)
+    width = 8 * load64(relation, ARITY)
+    for number in range(count):
+        if load64(relation, END) == load64(relation, CAPACITY):
+            compact(relation)
+        add(machine, relation, words + number * width)
+    store64(relation, VISIBLE, load64(relation, END))
+    return load64(relation, LIVE) - before
 
 
 @compiled
-def remove_all(table, relation, rows):
-    count = 0
-    for number in range(rows.shape[0]):
-        row = find(table, relation, rows[number])
+def delete_rows(relation, words, count):
+    before = load64(relation, LIVE)
+    width = 8 * load64(relation, ARITY)
+    for number in range(count):
+        row = find(relation, words + number * width)
         if row >= 0:
-            remove(table, relation, row)
+            remove(relation, row)
+    compact(relation)
+    return before - load64(relation, LIVE)
+
+
+@compiled
+def find_rows(relation, words, count, out):
+    """Whether each row is there, as words 0 and 1."""
+    width = 8 * load64(relation, ARITY)
+    for number in range(count):
+        store64(out, number, 1 if find(relation, words + number * width) >= 0 else 0)
+
+
+@compiled
+def copy_rows(relation, start, end, words, stamps):
+    """Copy the live rows of a range, and their stamps if wanted; answers how many."""
+    arity = load64(relation, ARITY)
+    known = load64(relation, STAMPS)
+    count = np.int64(0)
+    for row in range(start, end):
+        stamp = load64(known, row)
+        if stamp >= 0:
+            source = row_address(relation, row)
+            target = words + 8 * count * arity
+            for column in range(arity):
+                store64(target, column, load64(source, column))
+            if stamps != 0:
+                store64(stamps, count, stamp)
             count += 1
     return count
 
 
 @compiled
-def live_rows(table, relation, out):
-    """Positions of the live rows, in order."""
-    count = 0
-    for row in range(table[relation, END]):
-        if load64(table[relation, STAMPS], row) >= 0:
-            out[count] = row
-            count += 1
-    return count
+def matching_rows(relation, number, keys, count, start, end, out, room):
+    """Copy the live rows of a range that have these (column, word) pairs; -1 if there are more.
 
-
-@compiled
-def matching_rows(table, relation, number, columns, key, start, end, out):
-    """Positions of live rows in a range with these values, by an index; -1 if too many."""
-    base = INDEX0 + number * INDEX_WIDTH
-    arity = table[relation, ARITY]
-    size = len(columns)
-    bucket = key_hash(key, size) & table[relation, base + HEADS_MASK]
-    row = load32(table[relation, base + HEADS], bucket) - 1
-    count = 0
+    Newest first; with index number -1 every row of the range is looked at.
+    """
+    arity = load64(relation, ARITY)
+    stamps = load64(relation, STAMPS)
+    index = load64(relation, INDEX) + number * INDEX_BYTES
+    row = end - 1
+    if number >= 0:
+        state = np.int64(0)
+        for i in range(count):
+            if load64(keys, 2 * i) < INDEXED_COLUMNS:
+                state = mixed(state, load64(keys, 2 * i + 1))
+        row = load32(load64(index, HEADS), state & load64(index, HEADS_MASK)) - 1
+    found = np.int64(0)
     while row >= start:
-        if row < end and load64(table[relation, STAMPS], row) >= 0:
-            same = True
-            for i in range(size):
-                if load64(table[relation, ROWS], row * arity + columns[i]) != key[i]:
-                    same = False
+        if row < end and load64(stamps, row) >= 0:
+            source = row_address(relation, row)
+            fits = True
+            for i in range(count):
+                if load64(source, load64(keys, 2 * i)) != load64(keys, 2 * i + 1):
+                    fits = False
                     break
-            if same:
-                if count == len(out):
-                    return -1
-                out[count] = row
-                count += 1
-        row = load32(table[relation, base + NEXT], row) - 1
-    return count
-
-
-# --- expressions --------------------------------------------------------------------------------
+            if fits:
+                if found == room:
+                    return np.int64(-1)
+                target = out + 8 * found * arity
+                for column in range(arity):
+                    store64(target, column, load64(source, column))
+                found += 1
+        row = load32(load64(index, NEXT), row) - 1 if number >= 0 else row - 1
+    return found
 
 
 @compiled
-def evaluate(code, at, slots, stack, has_value):
-    """A postfix expression; `has_value[0]` tells whether it has a value. A plain null is one."""
-    depth = 0
-    has_value[0] = True
+def rank(relation, key):
+    return load64(load64(relation, STAMPS), find(relation, key))
+
+
+AHEAD = 12
+"""How many rows ahead of a loop over many of them memory is asked for."""
+
+
+@compiled
+def expect(relation, words):
+    """A row will be looked for, or added, soon."""
+    state = words_hash(words, load64(relation, ARITY))
+    prefetch(load64(relation, HASH) + 4 * (state & load64(relation, MASK)))
+    index = load64(relation, INDEX)
+    for _ in range(load64(relation, INDEXES)):
+        bucket = index_hash(words, load64(index, COLUMNS)) & load64(index, HEADS_MASK)
+        prefetch(load64(index, HEADS) + 4 * bucket)
+        index += INDEX_BYTES
+
+
+@compiled
+def move(machine, pairs, count):
+    """Take `gone` away from each stored relation, then append what came, in the order of stamps.
+
+    `pairs` holds per relation: stored, gone, come, and a cursor.
+    """
+    for i in range(count):
+        pair = pairs + 32 * i
+        stored, gone = load64(pair, 0), load64(pair, 1)
+        end = load64(gone, END)
+        for row in range(end):
+            if row + AHEAD < end:
+                expect(stored, row_address(gone, row + AHEAD))
+            found = find(stored, row_address(gone, row))
+            if found >= 0:
+                remove(stored, found)
+        compact(stored)
+        store64(pair, 3, 0)
     while True:
-        kind = code[at]
-        if kind == STOP:
+        best, first = np.int64(-1), np.int64(0)
+        for i in range(count):
+            pair = pairs + 32 * i
+            come, row = load64(pair, 2), load64(pair, 3)
+            if row < load64(come, END):
+                stamp = load64(load64(come, STAMPS), row)
+                if best < 0 or stamp < first:
+                    best, first = np.int64(i), stamp
+        if best < 0:
             break
+        pair = pairs + 32 * best
+        stored, come, row = load64(pair, 0), load64(pair, 2), load64(pair, 3)
+        if row + AHEAD < load64(come, END):
+            expect(stored, row_address(come, row + AHEAD))
+        add(machine, stored, row_address(come, row))
+        store64(pair, 3, row + 1)
+    for i in range(count):
+        stored = load64(pairs + 32 * i, 0)
+        store64(stored, VISIBLE, load64(stored, END))
+
+
+@compiled
+def clear_all(relations, count):
+    for i in range(count):
+        clear(load64(relations, i))
+
+
+@compiled
+def mark_words(relation, column, marks):
+    """Mark every word of a column in an array of words."""
+    for row in range(load64(relation, END)):
+        if load64(load64(relation, STAMPS), row) >= 0:
+            word = load64(row_address(relation, row), column)
+            if word != NULL:
+                store64(marks, word, 1)
+
+
+@compiled
+def discard_machine(machine):
+    release(load64(machine, QUEUE))
+    release(load64(machine, SEEN_LOG))
+
+
+# --- scalars ------------------------------------------------------------------------------------
+
+
+@compiled
+def evaluate(code, slots, stack):
+    """A postfix expression: (whether it has a value, the value). A plain null is a value."""
+    depth = np.int64(0)
+    at = np.int64(0)
+    while True:
+        kind = load64(code, at)
+        if kind == STOP:
+            return True, load64(stack, 0)
         if kind == PUSH_SLOT:
-            stack[depth] = slots[code[at + 1]]
+            store64(stack, depth, load64(slots, load64(code, at + 1)))
             depth += 1
             at += 2
         elif kind == PUSH_WORD:
-            stack[depth] = code[at + 1]
+            store64(stack, depth, load64(code, at + 1))
             depth += 1
             at += 2
         else:
-            function = code[at + 1]
-            if code[at + 3] == 2:
-                depth -= 1
-                stack[depth - 1] = binary(
-                    function, code[at + 2], stack[depth - 1], stack[depth], has_value
-                )
+            function, kind, count = load64(code, at + 1), load64(code, at + 2), load64(code, at + 3)
+            depth -= count
+            for i in range(count):
+                if load64(stack, depth + i) == NULL:
+                    return False, np.int64(0)
+            left = load64(stack, depth)
+            right = load64(stack, depth + 1)
+            if function == RATIO:
+                has_value, value = ratio(left, right, load64(stack, depth + 2))
+            elif kind == FLOAT:
+                has_value, value = float_result(function, left, right)
+            elif kind == DATE:
+                has_value, value = date_result(function, left, right)
             else:
-                stack[depth - 1] = unary(function, code[at + 2], stack[depth - 1], has_value)
-            if not has_value[0]:
-                return np.int64(0)
+                has_value, value = int_result(function, left, right)
+            if not has_value:
+                return False, np.int64(0)
+            store64(stack, depth, value)
+            depth += 1
             at += 4
-    return stack[0]
 
 
 @compiled
-def binary(function, kind, left, right, has_value):
-    if left == NULL or right == NULL:
-        has_value[0] = False
-        return np.int64(0)
-    if kind == FLOAT:
-        return binary_float(function, left, right, has_value)
+def int_result(function, left, right):
     # Looked at before computing: the compiler may assume that signed words do not overflow.
     if function == ADD:
         if (right > 0 and left > LARGEST - right) or (right < 0 and left < -LARGEST - right):
-            has_value[0] = False
-            return np.int64(0)
-        return left + right
+            return False, np.int64(0)
+        return True, left + right
     if function == SUBTRACT:
         if (right < 0 and left > LARGEST + right) or (right > 0 and left < -LARGEST + right):
-            has_value[0] = False
-            return np.int64(0)
-        return left - right
+            return False, np.int64(0)
+        return True, left - right
     if function == MULTIPLY:
         if left == 0 or right == 0:
-            return np.int64(0)
+            return True, np.int64(0)
         if abs(left) > LARGEST // abs(right):
-            has_value[0] = False
-            return np.int64(0)
-        return left * right
-    if right == 0:
-        has_value[0] = False
-        return np.int64(0)
-    quotient = abs(left) // abs(right)
-    if (left < 0) != (right < 0):
-        quotient = -quotient
-    if function == DIVIDE:
-        return quotient
-    return left - quotient * right
+            return False, np.int64(0)
+        return True, left * right
+    if function in (DIVIDE, MODULO):
+        if right == 0:
+            return False, np.int64(0)
+        quotient = abs(left) // abs(right)
+        if (left < 0) != (right < 0):
+            quotient = -quotient
+        return True, quotient if function == DIVIDE else left - quotient * right
+    if function == NEGATE:
+        return True, -left
+    if function == ABSOLUTE:
+        return True, abs(left)
+    if function == TO_FLOAT:
+        return True, as_word(np.float64(left))
+    if function == LEAST:
+        return True, min(left, right)
+    if function == GREATEST:
+        return True, max(left, right)
+    if function == HIGH:
+        return True, left >> 32
+    if function == LOW:
+        return True, left & _HALF
+    if function == WHOLE:
+        return whole(left, right)
+    return True, left  # SAME
 
 
 @compiled
-def binary_float(function, left_word, right_word, has_value):
-    buffer = np.empty(2, np.int64)
-    buffer[0] = left_word
-    buffer[1] = right_word
-    floats = buffer.view(np.float64)
-    left, right = floats[0], floats[1]
+def float_result(function, left_word, right_word):
+    left, right = as_float(left_word), as_float(right_word)
     if function == ADD:
         result = left + right
     elif function == SUBTRACT:
         result = left - right
     elif function == MULTIPLY:
         result = left * right
-    else:
+    elif function == DIVIDE:
         if right == 0.0:
-            has_value[0] = False
-            return np.int64(0)
+            return False, np.int64(0)
         result = left / right
+    elif function == NEGATE:
+        result = -left
+    elif function == ABSOLUTE:
+        result = abs(left)
+    elif function == LEAST:
+        result = right if right < left else left
+    elif function == GREATEST:
+        result = right if right > left else left
+    else:
+        result = left  # SAME
     if not np.isfinite(result):
-        has_value[0] = False
-    floats[0] = result + 0.0
-    return buffer[0]
+        return False, np.int64(0)
+    return True, as_word(result + 0.0)
 
 
 @compiled
-def unary(function, kind, word, has_value):
-    if word == NULL:
-        has_value[0] = False
-        return np.int64(0)
-    if function == TO_FLOAT:
-        buffer = np.empty(1, np.int64)
-        buffer.view(np.float64)[0] = np.float64(word)
-        return buffer[0]
+def date_result(function, day, days):
+    """A day so many days later or earlier, or the days between two."""
+    if abs(days) > 2 * LAST_DAY:
+        return False, np.int64(0)
+    result = day + days if function == ADD else day - days
+    return 1 <= result <= LAST_DAY, result
+
+
+@compiled
+def whole(high, low):
+    """The int made of a high and a low half (sums of halves, so the low one may be long)."""
+    high += low >> 32
+    low &= _HALF
+    if high < -(2**31) or high >= 2**31:
+        return False, np.int64(0)
+    result = high * np.int64(2**32) + low
+    return result != NULL, result
+
+
+@compiled
+def ratio(high, low, count):
+    """The float nearest to (high * 2^32 + low) / count, for a count below 2^32."""
+    if count <= 0 or count > _HALF:
+        return False, np.int64(0)
+    high += low >> 32
+    low &= _HALF
+    is_negative = high < 0
+    if is_negative:  # the absolute value, in halves again
+        high = -high
+        if low != 0:
+            high -= 1
+            low = (_HALF + 1) - low
+    # Digits to the base 2^32, three of them behind the point; quotient digits by long division.
+    digits = (high >> 32, high & _HALF, low, np.int64(0), np.int64(0), np.int64(0))
+    rest = np.uint64(0)
+    top = np.uint64(0)  # the first 64 significant bits, as they come
+    taken = np.int64(0)  # how many bits of the quotient have been taken, leading zeros left out
+    left_out = np.int64(0)
+    is_inexact = False
+    divisor = np.uint64(count)
+    for i in range(6):
+        current = (rest << np.uint64(32)) | np.uint64(digits[i])
+        digit = current // divisor
+        rest = current - digit * divisor
+        for bit in range(31, -1, -1):
+            is_set = (digit >> np.uint64(bit)) & np.uint64(1)
+            if taken == 0 and is_set == 0:
+                continue
+            if taken < 64:
+                top = (top << np.uint64(1)) | is_set
+                taken += 1
+            else:
+                left_out += 1
+                if is_set != 0:
+                    is_inexact = True
+    if taken == 0:
+        return True, as_word(0.0)
+    exponent = left_out - 96
+    is_inexact = is_inexact or rest != 0
+    # 53 bits, halves to even.
+    drop = max(taken - 53, np.int64(0))
+    kept = top >> np.uint64(drop)
+    if drop > 0:
+        cut = top & ((np.uint64(1) << np.uint64(drop)) - np.uint64(1))
+        half = np.uint64(1) << np.uint64(drop - 1)
+        if cut > half or (cut == half and (is_inexact or (kept & np.uint64(1)) != 0)):
+            kept += np.uint64(1)
+    exponent += drop
+    result = np.float64(kept)
+    while exponent < 0:
+        result *= 0.5
+        exponent += 1
+    while exponent > 0:
+        result *= 2.0
+        exponent -= 1
+    return True, as_word(-result if is_negative else result)
+
+
+@compiled
+def text_order(machine, left, right):
+    """Negative, zero or positive; texts are numbered, and their UTF-8 bytes sort as they do."""
+    texts = load64(machine, TEXTS)
+    left_size, right_size = load64(texts, 2 * left + 1), load64(texts, 2 * right + 1)
+    order = compared_bytes(
+        load64(texts, 2 * left), load64(texts, 2 * right), min(left_size, right_size)
+    )
+    return order if order != 0 else left_size - right_size
+
+
+@compiled
+def order_of(machine, kind, left, right):
+    """Negative, zero or positive, for words that are no nulls."""
     if kind == FLOAT:
-        buffer = np.empty(1, np.int64)
-        buffer[0] = word
-        floats = buffer.view(np.float64)
-        if function == NEGATE or floats[0] < 0.0:
-            floats[0] = -floats[0] + 0.0
-        return buffer[0]
-    if function == NEGATE or word < 0:
-        return -word
-    return word
+        a, b = as_float(left), as_float(right)
+        return np.int64(-1) if a < b else np.int64(1) if a > b else np.int64(0)
+    if kind == TEXT:
+        return text_order(machine, left, right)
+    return np.int64(-1) if left < right else np.int64(1) if left > right else np.int64(0)
 
 
 @compiled
-def compare(operator, kind, left, right):
+def compare(machine, operator, kind, left, right):
     """Operators 0 to 5: = != < <= > >=; nothing but equality holds of a null."""
     if operator == 0:
         return left == right
@@ -362,23 +781,11 @@ def compare(operator, kind, left, right):
         return left != right
     if left == NULL or right == NULL:
         return False
-    if kind == FLOAT:
-        buffer = np.empty(2, np.int64)
-        buffer[0] = left
-        buffer[1] = right
-        floats = buffer.view(np.float64)
-        a, b = floats[0], floats[1]
-        if operator == 2:
-            return a < b
-        if operator == 3:
-            return a <= b
-        if operator == 4:
-            return a > b
-        return a >= b
+    order = order_of(machine, kind, left, right)
     if operator == 2:
-        return left < right
+        return order < 0
     if operator == 3:
-        return left <= right
+        return order <= 0
     if operator == 4:
-        return left > right
-    return left >= right
+        return order > 0
+    return order >= 0

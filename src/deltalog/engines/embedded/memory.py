@@ -1,22 +1,43 @@
-"""Loads and stores by address, so that one compiled kernel serves relations of every shape.
+"""Memory by address: loads, stores and the allocator, so that one kernel serves every shape.
 
-A relation's arrays belong to numpy; kernels are given their addresses in a table and reach them
-through these intrinsics. That keeps the number of kernels, and so the compile time, constant, and
-lets every relation grow by itself.
+Kernels are given addresses, never arrays: a relation may grow in the middle of a rule without
+coming back to Python, and installing a rule compiles nothing. Everything here is an intrinsic of
+one or two machine instructions or a call of the C library.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 from numba import njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic
+
+_WORD = ir.IntType(64)
+_INT = ir.IntType(32)
+_BYTE = ir.IntType(8)
+_BYTES = ir.PointerType(_BYTE)
+
+compiled: Callable[[Any], Any] = njit(cache=True, nogil=True, error_model="numpy")
 
 
 def _pointer(builder: Any, address: Any, index: Any, bits: int) -> Any:
     base = builder.inttoptr(address, ir.PointerType(ir.IntType(bits)))
     return builder.gep(base, [index])
+
+
+def _bytes(builder: Any, address: Any) -> Any:
+    return builder.inttoptr(address, _BYTES)
+
+
+def _called(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any:
+    """Call a function of the C library."""
+    kind = ir.FunctionType(result, [argument.type for argument in arguments])
+    module = builder.module
+    function = cgutils.get_or_insert_function(module, kind, name)  # type: ignore[no-untyped-call]
+    return builder.call(function, arguments)
 
 
 @intrinsic
@@ -44,7 +65,7 @@ def load32(typing: Any, address: Any, index: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         word = builder.load(_pointer(builder, arguments[0], arguments[1], 32))
-        return builder.sext(word, ir.IntType(64))
+        return builder.sext(word, _WORD)
 
     return types.int64(types.int64, types.int64), generate
 
@@ -52,11 +73,111 @@ def load32(typing: Any, address: Any, index: Any) -> Any:
 @intrinsic
 def store32(typing: Any, address: Any, index: Any, value: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        word = builder.trunc(arguments[2], ir.IntType(32))
+        word = builder.trunc(arguments[2], _INT)
         builder.store(word, _pointer(builder, arguments[0], arguments[1], 32))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), generate
 
 
-compiled = njit(cache=True, nogil=True, inline="never")
+@intrinsic
+def as_float(typing: Any, word: Any) -> Any:
+    """The float whose bits a word holds."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
+
+
+@intrinsic
+def as_word(typing: Any, number: Any) -> Any:
+    """The bits of a float as a word."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], _WORD)
+
+    return types.int64(types.float64), generate
+
+
+@intrinsic
+def reallocated(typing: Any, address: Any, size: Any) -> Any:
+    """A block of so many bytes with the contents of the block at `address` (0: a new one), or 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        block = _called(builder, "realloc", _BYTES, [_bytes(builder, arguments[0]), arguments[1]])
+        return builder.ptrtoint(block, _WORD)
+
+    return types.int64(types.int64, types.int64), generate
+
+
+@intrinsic
+def allocated_zeros(typing: Any, size: Any) -> Any:
+    """A new block of so many bytes, all zero, or 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        block = _called(builder, "calloc", _BYTES, [arguments[0], ir.Constant(_WORD, 1)])
+        return builder.ptrtoint(block, _WORD)
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic
+def release(typing: Any, address: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _called(builder, "free", ir.VoidType(), [_bytes(builder, arguments[0])])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
+@intrinsic
+def zero_bytes(typing: Any, target: Any, size: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        block = [_bytes(builder, arguments[0]), ir.Constant(_INT, 0), arguments[1]]
+        _called(builder, "memset", _BYTES, block)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@intrinsic
+def compared_bytes(typing: Any, left: Any, right: Any, size: Any) -> Any:
+    """Negative, zero or positive, as the first differing byte says."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        blocks = [_bytes(builder, arguments[0]), _bytes(builder, arguments[1]), arguments[2]]
+        return builder.sext(_called(builder, "memcmp", _INT, blocks), _WORD)
+
+    return types.int64(types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def prefetch(typing: Any, address: Any) -> Any:
+    """Begin to load the line of memory at an address, so that it is there when it is wanted."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(ir.VoidType(), [_BYTES, _INT, _INT, _INT])
+        module = builder.module
+        name = "llvm.prefetch.p0"
+        function = cgutils.get_or_insert_function(module, kind, name)  # type: ignore[no-untyped-call]
+        hints = [ir.Constant(_INT, number) for number in (1, 2, 1)]
+        builder.call(function, [_bytes(builder, arguments[0]), *hints])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
+@intrinsic
+def nanoseconds(typing: Any) -> Any:
+    """The monotonic clock, the one `time.monotonic_ns` reads."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        two = ir.Constant(_WORD, 2)
+        pair = cgutils.alloca_once(builder, _WORD, size=two)  # type: ignore[no-untyped-call]
+        _called(builder, "clock_gettime", _INT, [ir.Constant(_INT, 1), pair])
+        seconds = builder.load(pair)
+        rest = builder.load(builder.gep(pair, [ir.Constant(_WORD, 1)]))
+        return builder.add(builder.mul(seconds, ir.Constant(_WORD, 1_000_000_000)), rest)
+
+    return types.int64(), generate

@@ -1,262 +1,687 @@
-"""The interpreter for pipelines; see `program.py` for the form of a program."""
+"""The interpreter for rules: pipelines, rounds, ranked deletions, and whole sequences of parts.
+
+See `program.py` for the form of the code. A pipeline is run by backtracking: a match walks its
+rows, binds slots and goes one step deeper; a test goes deeper or back. Rows that a round derives
+are appended behind the visible end of their relation, so no rule of the round sees them.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from deltalog.engines.embedded.kernel import (
-    ABSENT,
-    ARITY,
-    BY_INDEX,
-    BY_ROW,
-    CAPACITY,
-    DONE,
+    DEADLINE,
     END,
-    FULL,
+    FACTS,
+    FACTS_MAX,
+    FRUITFUL,
     HEADS,
     HEADS_MASK,
-    INDEX0,
-    INDEX_WIDTH,
-    MATCH,
-    NEW,
+    INDEX,
+    INDEX_BYTES,
+    INDEXED_COLUMNS,
+    LAST,
+    LIVE,
+    MADE,
     NEXT,
-    OLD,
-    ROWS,
+    NULL,
+    PASSED_OVER,
+    PAUSE_AT,
+    QUEUE,
+    QUEUE_SIZE,
+    QUEUED,
+    ROUNDS,
+    ROUNDS_MAX,
+    SCRATCH,
+    SEEN_COUNT,
+    SEEN_LOG,
+    SEEN_SIZE,
     STAMPS,
-    TEST,
-    append,
+    VISIBLE,
+    add,
+    clear,
     compare,
     evaluate,
     find,
-    key_hash,
+    mixed,
+    obtained,
+    order_of,
+    ratio,
+    row_address,
+    whole,
 )
-from deltalog.engines.embedded.memory import compiled, load32, load64
+from deltalog.engines.embedded.memory import compiled, load32, load64, nanoseconds, store64
 
-# Positions inside a match or absent step.
-(
-    OPERATION,
-    MODE,
-    STORED,
-    MINUS,
-    PLUS,
-    IS_OVERLAY,
-    WINDOW,
-    OCCURRENCE,
-    IS_RANKED,
-    INDEX,
-    PLUS_INDEX,
-    KEYS,
-    BINDS,
-    SAMES,
-) = range(14)
+# Steps, match modes, windows.
+MATCH, ABSENT, TEST, ASSIGN = 1, 2, 3, 4
+SCAN, BY_INDEX, BY_ROW = 0, 1, 2
+ALL, OLD, NEW = 0, 1, 2
+# A match or absent step.
+OPERATION, MODE, STORED, MINUS, PLUS, IS_OVERLAY, WINDOW, OCCURRENCE = range(8)
+IS_RANKED, INDEX_NUMBER, PLUS_INDEX, KEYS, BINDS, SAMES = range(8, 14)
 HEADER = 14
+# What happens to what a pipeline emits.
+INTO, FIRST, SUSPECT, TOTALS = (np.int64(mode) for mode in range(4))
+# A part.
+RULES, DELETION = 0, 1
+# A rule.
+HEAD, INITIAL, HAS_FIRED, VARIANTS, AGGREGATION = range(5)
+RULE_HEADER = 5
+VARIANT = 3
+# A predicate of a deletion.
+RELATION, SUSPECTS, DELETED, DOUBTFUL, LOST, SUPPORT, PREDICATE = range(7)
+PREDICATE_BYTES = 56
+# Totals of an aggregation.
+COUNT, SUM, MIN, MAX, AVG = range(5)
+TOTAL = 3
+# A sequence of parts.
+PARTS, IS_SOFT, CURRENT = 0, 1, 2
+SEQUENCE_HEADER = 3
+# How a run ended.
+DONE, FOUND, STOPPED, PAUSED = 0, 1, 2, 3
+
+ZERO, ONE = np.int64(0), np.int64(1)  # not literals, for which numba would compile once more
+SEEN = np.int64(1 << 62)
+TICKS = np.int64(0xFFFF)
+
+# The scratch block, in words: a frame per step, then slots, keys, the emitted row, a stack, totals.
+FRAMES_MAX, FRAME = 256, 8
+F_ROW, F_PHASE, F_RELATION, F_START, F_END, F_INDEX = range(6)
+KEYS_MAX = 64
+SLOTS_AT = FRAMES_MAX * FRAME
+SLOTS_MAX = 1024
+KEYS_AT = SLOTS_AT + SLOTS_MAX
+EMITTED_AT = KEYS_AT + FRAMES_MAX * KEYS_MAX
+STACK_AT = EMITTED_AT + KEYS_MAX
+STACK_MAX = 64
+TOTALS_AT = STACK_AT + STACK_MAX
+SCRATCH_WORDS = TOTALS_AT + 4 * KEYS_MAX
 
 
 @compiled
-def key_value(code, at, slots):
-    return slots[code[at + 2]] if code[at + 1] == 0 else code[at + 2]
+def value_at(code, slots):
+    """A slot or a word, as (kind, value)."""
+    value = load64(code, 1)
+    return load64(slots, value) if load64(code, 0) == 0 else value
 
 
 @compiled
-def is_in(table, relation, other, row, buffer):
-    """Whether a row of one relation is also in another of the same shape."""
-    arity = table[relation, ARITY]
-    for column in range(arity):
-        buffer[column] = load64(table[relation, ROWS], row * arity + column)
-    return find(table, other, buffer) >= 0
-
-
-@compiled
-def fits(table, code, at, relation, row, slots):
-    """Whether a row has the values of the step's key columns."""
-    arity = table[relation, ARITY]
-    rows = table[relation, ROWS]
-    position = at + HEADER
-    for _ in range(code[at + KEYS]):
-        if load64(rows, row * arity + code[position]) != key_value(code, position, slots):
-            return False
-        position += 3
-    return True
-
-
-@compiled
-def first_row(table, code, at, relation, index, slots, start, end, buffer):
-    """Where the walk over the candidates of a step begins."""
-    mode = code[at + MODE]
-    count = code[at + KEYS]
-    if mode in (BY_ROW, BY_INDEX):
-        position = at + HEADER
+def open_phase(step, frame, keys, slots, marks, phase):
+    """Where the candidates of a match begin: of its stored relation (0) or of `plus` (1)."""
+    relation = load64(step, STORED if phase == 0 else PLUS)
+    store64(frame, F_PHASE, phase)
+    store64(frame, F_RELATION, relation)
+    store64(frame, F_ROW, -1)
+    store64(frame, F_START, 0)
+    if relation == 0:
+        return
+    window = load64(step, WINDOW)
+    is_overlay = load64(step, IS_OVERLAY) == 1
+    if phase == 0 and is_overlay and window == NEW:
+        return
+    start, end = np.int64(0), load64(relation, VISIBLE)
+    if window != ALL and (phase == 1 or not is_overlay):
+        mark = load64(marks, VARIANT * load64(step, OCCURRENCE) + 1)
+        if window == NEW:
+            start = mark
+        else:
+            end = mark
+    if start >= end:
+        return
+    store64(frame, F_START, start)
+    store64(frame, F_END, end)
+    mode = load64(step, MODE)
+    if mode == SCAN:
+        store64(frame, F_ROW, end - 1)
+        return
+    count = load64(step, KEYS)
+    at = step + 8 * HEADER
+    if mode == BY_ROW:
         for i in range(count):
-            buffer[i] = key_value(code, position, slots)
-            position += 3
-    if mode == BY_ROW:
-        row = find(table, relation, buffer)
-        return row if start <= row < end else np.int64(-1)
-    if mode == BY_INDEX:
-        base = INDEX0 + index * INDEX_WIDTH
-        bucket = key_hash(buffer, count) & table[relation, base + HEADS_MASK]
-        return load32(table[relation, base + HEADS], bucket) - 1
-    return end - 1
+            store64(keys, i, value_at(at + 8, slots))
+            at += 24
+        row = find(relation, keys)
+        if start <= row < end:
+            store64(frame, F_ROW, row)
+        return
+    state = np.int64(0)
+    for i in range(count):
+        word = value_at(at + 8, slots)
+        store64(keys, i, word)
+        if load64(at, 0) < INDEXED_COLUMNS:
+            state = mixed(state, word)
+        at += 24
+    number = load64(step, INDEX_NUMBER if phase == 0 else PLUS_INDEX)
+    index = load64(relation, INDEX) + number * INDEX_BYTES
+    store64(frame, F_INDEX, index)
+    bucket = state & load64(index, HEADS_MASK)
+    store64(frame, F_ROW, load32(load64(index, HEADS), bucket) - 1)
 
 
 @compiled
-def next_row(table, code, at, relation, index, row):
-    mode = code[at + MODE]
-    if mode == BY_ROW:
-        return np.int64(-1)
-    if mode == BY_INDEX:
-        base = INDEX0 + index * INDEX_WIDTH
-        return load32(table[relation, base + NEXT], row) - 1
-    return row - 1
-
-
-@compiled
-def walk(
-    table, code, at, relation, index, row, start, end, slots, minus, rank_limit, is_ranked, buffer
-):
-    """The first row from `row` on that the step accepts, or -1; chains run from new to old."""
+def advance(machine, step, frame, keys, slots, rank):
+    """Bind the next accepted row of the frame's phase; False when there is none."""
+    relation = load64(frame, F_RELATION)
+    row = load64(frame, F_ROW)
+    start = load64(frame, F_START)
+    if row < start:
+        return False
+    end = load64(frame, F_END)
+    mode = load64(step, MODE)
+    index = load64(frame, F_INDEX)
+    stamps = load64(relation, STAMPS)
+    is_stored = load64(frame, F_PHASE) == 0
+    is_ranked = is_stored and load64(step, IS_RANKED) == 1
+    minus = load64(step, MINUS) if is_stored else np.int64(0)
+    if minus != 0 and load64(minus, LIVE) == 0:
+        minus = np.int64(0)
+    key_count = load64(step, KEYS)
+    bound_at = step + 8 * (HEADER + 3 * key_count)
     while row >= start:
-        if row < end:
-            stamp = load64(table[relation, STAMPS], row)
-            if (
-                stamp >= 0
-                and (not is_ranked or stamp < rank_limit)
-                and fits(table, code, at, relation, row, slots)
-                and (minus < 0 or not is_in(table, relation, minus, row, buffer))
-            ):
-                return row
-        row = next_row(table, code, at, relation, index, row)
-    return np.int64(-1)
+        candidate = row
+        if mode == BY_INDEX:
+            row = load32(load64(index, NEXT), candidate) - 1
+        elif mode == SCAN:
+            row = candidate - 1
+        else:
+            row = np.int64(-1)
+        if candidate >= end:
+            continue
+        stamp = load64(stamps, candidate)
+        if stamp < 0:
+            continue
+        if is_ranked and (stamp & ~SEEN) >= rank:
+            store64(machine, PASSED_OVER, 1)
+            continue
+        words = row_address(relation, candidate)
+        fits = True
+        if mode == BY_INDEX:
+            for i in range(key_count):
+                column = load64(step, HEADER + 3 * i)
+                if load64(words, column) != load64(keys, i):
+                    fits = False
+                    break
+        if not fits or (minus != 0 and find(minus, words) >= 0):
+            continue
+        at = bound_at
+        for _ in range(load64(step, BINDS)):
+            store64(slots, load64(at, 1), load64(words, load64(at, 0)))
+            at += 16
+        for _ in range(load64(step, SAMES)):
+            if load64(words, load64(at, 0)) != load64(slots, load64(at, 1)):
+                fits = False
+                break
+            at += 16
+        if fits:
+            store64(frame, F_ROW, row)
+            return True
+    store64(frame, F_ROW, -1)
+    return False
 
 
 @compiled
-def binds(table, code, at, relation, row, slots):
-    """Bind a row's columns to slots; False if a repeated variable does not agree."""
-    arity = table[relation, ARITY]
-    rows = table[relation, ROWS]
-    position = at + HEADER + 3 * code[at + KEYS]
-    for _ in range(code[at + BINDS]):
-        slots[code[position + 1]] = load64(rows, row * arity + code[position])
-        position += 2
-    for _ in range(code[at + SAMES]):
-        if load64(rows, row * arity + code[position]) != slots[code[position + 1]]:
-            return False
-        position += 2
-    return True
+def has_plus(step):
+    """Whether a step has a second phase with something in it."""
+    plus = load64(step, PLUS)
+    return plus != 0 and load64(plus, LIVE) != 0
 
 
 @compiled
-def advance(table, code, at, slots, phase, row, ends, read, rank_limit, buffer):
-    """The next accepted row of a match: (phase, row), phase 2 when there is none.
-
-    Phase 0 walks the stored relation (of an overlay, what is not in `minus`), phase 1 the `plus`
-    relation of an overlay. `row` is -2 where a phase has not begun.
-    """
-    window = code[at + WINDOW]
-    is_overlay = code[at + IS_OVERLAY] == 1
-    while phase < 2:
-        relation = code[at + STORED] if phase == 0 else code[at + PLUS]
-        index = code[at + INDEX] if phase == 0 else code[at + PLUS_INDEX]
-        skipped = relation < 0 or (phase == 0 and is_overlay and window == NEW)
-        if not skipped:
-            start, end = np.int64(0), ends[relation]
-            if phase == 1 or not is_overlay:
-                if window == NEW:
-                    start = read[code[at + OCCURRENCE]]
-                elif window == OLD:
-                    end = read[code[at + OCCURRENCE]]
-            minus = code[at + MINUS] if phase == 0 else np.int64(-1)
-            ranked = phase == 0 and code[at + IS_RANKED] == 1
-            if row == -2:
-                row = first_row(table, code, at, relation, index, slots, start, end, buffer)
-            else:
-                row = next_row(table, code, at, relation, index, row)
-            row = walk(
-                table, code, at, relation, index, row, start, end, slots, minus, rank_limit,
-                ranked, buffer,
-            )  # fmt: skip
-            if row >= 0:
-                return phase, row
-        if not is_overlay:
-            return np.int64(2), np.int64(-1)
-        phase += 1
-        row = np.int64(-2)
-    return np.int64(2), np.int64(-1)
+def has_row(step, keys, slots):
+    """Whether the very row of an absent step is there."""
+    at = step + 8 * HEADER
+    for i in range(load64(step, KEYS)):
+        store64(keys, i, value_at(at + 8, slots))
+        at += 24
+    stored, minus = load64(step, STORED), load64(step, MINUS)
+    row = find(stored, keys)
+    if 0 <= row < load64(stored, VISIBLE) and (
+        minus == 0 or load64(minus, LIVE) == 0 or find(minus, keys) < 0
+    ):
+        return True
+    if not has_plus(step):
+        return False
+    plus = load64(step, PLUS)
+    return 0 <= find(plus, keys) < load64(plus, VISIBLE)
 
 
 @compiled
-def run_pipeline(table, code, start_at, given, head, ends, read, clock, rank_limit, sink):
-    """Run a pipeline and append what it emits to `head`, if it is new; FULL when there is no room.
+def has_match(machine, step, frame, keys, slots, marks):
+    """Whether some row has the values of an absent step."""
+    if load64(step, MODE) == BY_ROW:
+        return has_row(step, keys, slots)
+    open_phase(step, frame, keys, slots, marks, ZERO)
+    if advance(machine, step, frame, keys, slots, ZERO):
+        return True
+    if not has_plus(step):
+        return False
+    open_phase(step, frame, keys, slots, marks, ONE)
+    return advance(machine, step, frame, keys, slots, ZERO)
 
-    With `head` -1 rows go to the relation `sink` even if they are there (an answer is wanted), and
-    with `sink` -1 the run stops at the first way through: it answers FULL then.
-    """
-    steps = code[start_at]
-    slot_count = code[start_at + 1]
-    outputs = code[start_at + 2]
-    first = start_at + 3
-    out_at = first + steps
-    slots = np.zeros(slot_count + 1, np.int64)
-    for i in range(len(given)):
-        slots[i] = given[i]
-    phases = np.zeros(steps + 1, np.int64)
-    rows = np.full(steps + 1, -2, np.int64)
-    stack = np.empty(32, np.int64)
-    buffer = np.empty(64, np.int64)
-    emitted = np.empty(64, np.int64)
-    has_value = np.zeros(1, np.bool_)
-    depth = 0
+
+@compiled
+def run_pipeline(machine, code, start, mode, target, marks, rank):
+    """Run the pipeline at `start`; `mode` says what becomes of every row it emits."""
+    scratch = load64(machine, SCRATCH)
+    slots = scratch + 8 * SLOTS_AT
+    emitted = scratch + 8 * EMITTED_AT
+    stack = scratch + 8 * STACK_AT
+    steps = load64(start, 0)
+    deciding = load64(start, 1)
+    outputs = load64(start, 2)
+    first = start + 24
+    out_at = first + 8 * steps
+    depth = np.int64(0)
+    is_entering = True
+    ticks = np.int64(0)
     while depth >= 0:
         if depth == steps:
-            if head < 0:
-                return FULL
+            at = out_at
             for i in range(outputs):
-                at = out_at + 2 * i
-                emitted[i] = slots[code[at + 1]] if code[at] == 0 else code[at + 1]
-            if find(table, head, emitted) < 0:
-                if table[head, END] >= table[head, CAPACITY]:
-                    return FULL
-                append(table, head, emitted, clock)
-            depth -= 1
-            continue
-        at = code[first + depth]
-        operation = code[at]
-        went_on = False
-        if operation == MATCH:
-            phase, row = advance(
-                table, code, at, slots, phases[depth], rows[depth], ends, read, rank_limit, buffer
-            )
-            while phase < 2:
-                relation = code[at + STORED] if phase == 0 else code[at + PLUS]
-                if binds(table, code, at, relation, row, slots):
-                    went_on = True
-                    break
-                phase, row = advance(
-                    table, code, at, slots, phase, row, ends, read, rank_limit, buffer
-                )
-            phases[depth] = phase
-            rows[depth] = row
-        elif rows[depth] == -2:  # a test is done once on the way down
-            rows[depth] = 0
-            if operation == ABSENT:
-                phase, row = advance(
-                    table, code, at, slots, np.int64(0), np.int64(-2), ends, read, rank_limit,
-                    buffer,
-                )  # fmt: skip
-                went_on = phase == 2
-            elif operation == TEST:
-                left = evaluate(code, code[at + 3], slots, stack, has_value)
-                if has_value[0]:
-                    right = evaluate(code, code[at + 4], slots, stack, has_value)
-                    went_on = has_value[0] and compare(code[at + 1], code[at + 2], left, right)
+                store64(emitted, i, value_at(at, slots))
+                at += 16
+            if mode == INTO:
+                add(machine, target, emitted)
+            elif mode == FIRST:
+                return FOUND
+            elif mode == SUSPECT:
+                suspect(machine, target, emitted, rank)
             else:
-                value = evaluate(code, code[at + 2], slots, stack, has_value)
-                slots[code[at + 1]] = value
-                went_on = has_value[0]
-        if went_on:
+                accumulate(machine, target, emitted)
+            ticks += 1
+            if ticks & TICKS == 0 and is_over(machine, target, mode):
+                return STOPPED
+            depth = deciding - 1  # what comes after only finds the same row again
+            is_entering = False
+            continue
+        step = code + 8 * load64(first, depth)
+        operation = load64(step, 0)
+        goes_on = False
+        if operation == MATCH:
+            frame = scratch + 8 * FRAME * depth
+            keys = scratch + 8 * (KEYS_AT + KEYS_MAX * depth)
+            if is_entering:
+                open_phase(step, frame, keys, slots, marks, ZERO)
+            goes_on = advance(machine, step, frame, keys, slots, rank)
+            if not goes_on and load64(frame, F_PHASE) == 0 and has_plus(step):
+                open_phase(step, frame, keys, slots, marks, ONE)
+                goes_on = advance(machine, step, frame, keys, slots, rank)
+            ticks += 1
+            if ticks & TICKS == 0 and is_over(machine, target, mode):
+                return STOPPED
+        elif is_entering:
+            if operation == ABSENT:
+                frame = scratch + 8 * FRAME * depth
+                keys = scratch + 8 * (KEYS_AT + KEYS_MAX * depth)
+                goes_on = not has_match(machine, step, frame, keys, slots, marks)
+            elif operation == TEST:
+                has_left, left = evaluate(code + 8 * load64(step, 3), slots, stack)
+                if has_left:
+                    has_right, right = evaluate(code + 8 * load64(step, 4), slots, stack)
+                    goes_on = has_right and compare(
+                        machine, load64(step, 1), load64(step, 2), left, right
+                    )
+            else:
+                goes_on, value = evaluate(code + 8 * load64(step, 2), slots, stack)
+                store64(slots, load64(step, 1), value)
+        if goes_on:
             depth += 1
-            phases[depth] = 0
-            rows[depth] = -2
+            is_entering = True
         else:
             depth -= 1
+            is_entering = False
     return DONE
+
+
+@compiled
+def is_over(machine, target, mode):
+    """Whether a limit is reached in the middle of a round: time, or facts of one rule."""
+    if nanoseconds() > load64(machine, DEADLINE):
+        return True
+    if mode != INTO:
+        return False
+    made = load64(target, END) - load64(target, VISIBLE)
+    return load64(machine, FACTS) + made > load64(machine, FACTS_MAX)
+
+
+# --- rules --------------------------------------------------------------------------------------
+
+
+@compiled
+def fire(machine, code, rule):
+    """What one rule derives from what it has not read yet."""
+    aggregation = load64(rule, AGGREGATION)
+    target = load64(rule, HEAD)
+    if aggregation != 0:
+        target = load64(code + 8 * aggregation, 0)
+    marks = rule + 8 * RULE_HEADER
+    if load64(rule, HAS_FIRED) == 0 and load64(rule, INITIAL) >= 0:
+        start = code + 8 * load64(rule, INITIAL)
+        if run_pipeline(machine, code, start, INTO, target, marks, ZERO) == STOPPED:
+            return STOPPED
+    store64(rule, HAS_FIRED, 1)
+    variants = load64(rule, VARIANTS)
+    for i in range(variants):
+        variant = marks + 8 * VARIANT * i
+        if load64(variant, 1) < load64(load64(variant, 0), VISIBLE):
+            start = code + 8 * load64(variant, 2)
+            if run_pipeline(machine, code, start, INTO, target, marks, ZERO) == STOPPED:
+                return STOPPED
+    status = np.int64(DONE)
+    if aggregation != 0:
+        status = np.int64(fire_groups(machine, code, rule, code + 8 * aggregation, marks))
+    for i in range(variants):
+        variant = marks + 8 * VARIANT * i
+        store64(variant, 1, load64(load64(variant, 0), VISIBLE))
+    return status
+
+
+@compiled
+def fire_groups(machine, code, rule, aggregation, marks):
+    """Every group that was found becomes at most one row of the head."""
+    groups, bindings = load64(aggregation, 0), code + 8 * load64(aggregation, 1)
+    width, parts, totals = load64(aggregation, 2), load64(aggregation, 3), load64(aggregation, 4)
+    head_at = aggregation + 40
+    totals_at = head_at + 16 * parts
+    scratch = load64(machine, SCRATCH)
+    slots = scratch + 8 * SLOTS_AT
+    emitted = scratch + 8 * EMITTED_AT
+    sums = scratch + 8 * TOTALS_AT
+    for group in range(load64(groups, END)):
+        words = row_address(groups, group)
+        for i in range(width):
+            store64(slots, i, load64(words, i))
+        for i in range(4 * totals + 1):
+            store64(sums, i, 0)
+        if run_pipeline(machine, code, bindings, TOTALS, aggregation, marks, ZERO) == STOPPED:
+            clear(groups)
+            return STOPPED
+        has_values = load64(sums, 0) > 0
+        for i in range(parts):
+            kind, value = load64(head_at, 2 * i), load64(head_at, 2 * i + 1)
+            if kind == 0:
+                value = load64(words, value)
+            elif kind == 2 and has_values:
+                has_values, value = total(totals_at + 8 * TOTAL * value, sums, value)
+            store64(emitted, i, value)
+        if has_values:
+            add(machine, load64(rule, HEAD), emitted)
+    clear(groups)
+    return DONE
+
+
+@compiled
+def accumulate(machine, aggregation, binding):
+    """Take one binding into the totals: word 0 counts bindings, then four words per total."""
+    sums = load64(machine, SCRATCH) + 8 * TOTALS_AT
+    store64(sums, 0, load64(sums, 0) + 1)
+    totals = aggregation + 40 + 16 * load64(aggregation, 3)
+    for i in range(load64(aggregation, 4)):
+        function = load64(totals, TOTAL * i)
+        if function == COUNT:
+            continue
+        word = load64(binding, load64(totals, TOTAL * i + 2))
+        if word == NULL:
+            continue
+        at = sums + 8 * (1 + 4 * i)
+        number = load64(at, 0)
+        store64(at, 0, number + 1)
+        if function in (SUM, AVG):
+            store64(at, 1, load64(at, 1) + (word >> 32))
+            store64(at, 2, load64(at, 2) + (word & np.int64(0xFFFFFFFF)))
+        elif number == 0:
+            store64(at, 1, word)
+        else:
+            order = order_of(machine, load64(totals, TOTAL * i + 1), word, load64(at, 1))
+            if (order < 0) == (function == MIN) and order != 0:
+                store64(at, 1, word)
+
+
+@compiled
+def total(code, sums, number):
+    """The value of a total: null if there was nothing to take in."""
+    at = sums + 8 * (1 + 4 * number)
+    function = load64(code, 0)
+    if function == COUNT:
+        return True, load64(sums, 0)
+    if load64(at, 0) == 0:
+        return True, NULL
+    if function == SUM:
+        return whole(load64(at, 1), load64(at, 2))
+    if function == AVG:
+        return ratio(load64(at, 1), load64(at, 2), load64(at, 0))
+    return True, load64(at, 1)
+
+
+# --- ranked deletion (see plan/ranked_deletion.py) ------------------------------------------------
+
+
+@compiled
+def push(machine, stamp, number, row):
+    """Put a suspect into the queue, a heap by rank, and into the log of those seen."""
+    size = load64(machine, QUEUED)
+    if size == load64(machine, QUEUE_SIZE):
+        store64(machine, QUEUE_SIZE, max(256, 2 * size))
+        wanted = 16 * load64(machine, QUEUE_SIZE)
+        store64(machine, QUEUE, obtained(load64(machine, QUEUE), wanted))
+    heap = load64(machine, QUEUE)
+    entry = (number << 32) | row
+    at = size
+    while at > 0:
+        parent = (at - 1) >> 1
+        if load64(heap, 2 * parent) <= stamp:
+            break
+        store64(heap, 2 * at, load64(heap, 2 * parent))
+        store64(heap, 2 * at + 1, load64(heap, 2 * parent + 1))
+        at = parent
+    store64(heap, 2 * at, stamp)
+    store64(heap, 2 * at + 1, entry)
+    store64(machine, QUEUED, size + 1)
+    seen = load64(machine, SEEN_COUNT)
+    if seen == load64(machine, SEEN_SIZE):
+        store64(machine, SEEN_SIZE, max(256, 2 * seen))
+        wanted = 8 * load64(machine, SEEN_SIZE)
+        store64(machine, SEEN_LOG, obtained(load64(machine, SEEN_LOG), wanted))
+    store64(load64(machine, SEEN_LOG), seen, entry)
+    store64(machine, SEEN_COUNT, seen + 1)
+
+
+@compiled
+def pop(machine):
+    """The suspect of lowest rank: (rank, predicate and row)."""
+    heap = load64(machine, QUEUE)
+    stamp, entry = load64(heap, 0), load64(heap, 1)
+    size = load64(machine, QUEUED) - 1
+    store64(machine, QUEUED, size)
+    last, last_entry = load64(heap, 2 * size), load64(heap, 2 * size + 1)
+    at = np.int64(0)
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        if child + 1 < size and load64(heap, 2 * child + 2) < load64(heap, 2 * child):
+            child += 1
+        if load64(heap, 2 * child) >= last:
+            break
+        store64(heap, 2 * at, load64(heap, 2 * child))
+        store64(heap, 2 * at + 1, load64(heap, 2 * child + 1))
+        at = child
+    store64(heap, 2 * at, last)
+    store64(heap, 2 * at + 1, last_entry)
+    return stamp, entry
+
+
+@compiled
+def suspect(machine, predicate, words, rank):
+    """A fact lost a derivation: if it is there and of higher rank, it must be examined."""
+    relation = load64(predicate, RELATION)
+    row = find(relation, words)
+    if row < 0:
+        return
+    stamps = load64(relation, STAMPS)
+    stamp = load64(stamps, row)
+    if stamp > rank and stamp & SEEN == 0:
+        store64(stamps, row, stamp | SEEN)
+        push(machine, stamp, load64(predicate, PREDICATE), row)
+
+
+@compiled
+def run_deletion(machine, code):
+    """Examine suspects in order of rank; those without support are deleted."""
+    if load64(code, 2) != 0:
+        return DONE
+    store64(code, 2, 1)
+    count = load64(code, 1)
+    predicates = code + 24
+    store64(machine, QUEUED, 0)
+    store64(machine, SEEN_COUNT, 0)
+    slots = load64(machine, SCRATCH) + 8 * SLOTS_AT
+    for number in range(count):
+        predicate = code + 8 * load64(predicates, number)
+        suspects = load64(predicate, SUSPECTS)
+        for row in range(load64(suspects, END)):
+            suspect(machine, predicate, row_address(suspects, row), np.int64(-1))
+    status = np.int64(DONE)
+    examined = np.int64(0)
+    while load64(machine, QUEUED) > 0:
+        rank, entry = pop(machine)
+        predicate = code + 8 * load64(predicates, entry >> 32)
+        relation = load64(predicate, RELATION)
+        arity = load64(relation, 1)
+        words = row_address(relation, entry & np.int64(0xFFFFFFFF))
+        examined += 1
+        if examined & 0xFFF == 0 and nanoseconds() > load64(machine, DEADLINE):
+            status = np.int64(STOPPED)
+            break
+        lost, support = load64(predicate, LOST), load64(predicate, SUPPORT)
+        at = predicate + PREDICATE_BYTES
+        is_supported = False
+        store64(machine, PASSED_OVER, 0)
+        for i in range(support):
+            for column in range(arity):
+                store64(slots, column, load64(words, column))
+            pipeline = code + 8 * load64(at + 16 * lost, i)
+            if run_pipeline(machine, code, pipeline, FIRST, ZERO, ZERO, rank) == FOUND:
+                is_supported = True
+                break
+        if is_supported:
+            continue
+        add(machine, load64(predicate, DELETED), words)
+        if load64(machine, PASSED_OVER) == 1:
+            add(machine, load64(predicate, DOUBTFUL), words)
+        for i in range(lost):
+            for column in range(arity):
+                store64(slots, column, load64(words, column))
+            head = code + 8 * load64(predicates, load64(at, 2 * i))
+            pipeline = code + 8 * load64(at, 2 * i + 1)
+            run_pipeline(machine, code, pipeline, SUSPECT, head, ZERO, rank)
+    for i in range(load64(machine, SEEN_COUNT)):
+        entry = load64(load64(machine, SEEN_LOG), i)
+        relation = load64(code + 8 * load64(predicates, entry >> 32), RELATION)
+        stamps = load64(relation, STAMPS)
+        row = entry & np.int64(0xFFFFFFFF)
+        store64(stamps, row, load64(stamps, row) & ~SEEN)
+    return status
+
+
+# --- rounds and sequences -------------------------------------------------------------------------
+
+
+@compiled
+def open_round(heads, count):
+    for i in range(count):
+        head = load64(heads, i)
+        store64(head, LAST, load64(head, END))
+
+
+@compiled
+def close_round(machine, heads, count):
+    """Make what the round derived visible; answers how much it is."""
+    new = np.int64(0)
+    for i in range(count):
+        head = load64(heads, i)
+        end = load64(head, END)
+        made = end - load64(head, LAST)
+        store64(head, LAST, made)
+        store64(head, MADE, load64(head, MADE) + made)
+        store64(head, VISIBLE, end)
+        new += made
+    store64(machine, FACTS, load64(machine, FACTS) + new)
+    return new
+
+
+@compiled
+def run_round(machine, code):
+    """Fire every rule of a part once: (how it ended, how many facts are new).
+
+    A part's code begins with its kind, the counts of heads and rules (of a deletion: the count of
+    predicates, and whether it is done), the addresses of heads, and where its rules are.
+    """
+    if load64(code, 0) == DELETION:
+        count = load64(code, 1)
+        heads = code + 8 * (3 + count)
+        open_round(heads, 2 * count)
+        status = np.int64(run_deletion(machine, code))
+        return status, close_round(machine, heads, 2 * count)
+    count, rules = load64(code, 1), load64(code, 2)
+    heads = code + 24
+    open_round(heads, count)
+    status = np.int64(DONE)
+    for i in range(rules):
+        if fire(machine, code, code + 8 * load64(heads, count + i)) == STOPPED:
+            status = np.int64(STOPPED)
+            break
+    return status, close_round(machine, heads, count)
+
+
+@compiled
+def run_sequence(machine, sequence):
+    """The soft consequence operator: always the lowest part that still yields something new.
+
+    Comes back PAUSED between rounds when it has taken long, so that others can have a look.
+    """
+    parts = load64(sequence, PARTS)
+    number = load64(sequence, CURRENT)
+    while number < parts:
+        code = load64(sequence, SEQUENCE_HEADER + number)
+        status, new = run_round(machine, code)
+        store64(machine, ROUNDS, load64(machine, ROUNDS) + 1)
+        if new == 0:
+            number += 1
+        elif load64(sequence, IS_SOFT) == 1:
+            number = np.int64(0)
+        store64(sequence, CURRENT, number)
+        if status == STOPPED or load64(machine, FACTS) > load64(machine, FACTS_MAX):
+            return STOPPED
+        if new > 0:
+            fruitful = load64(machine, FRUITFUL) + 1
+            store64(machine, FRUITFUL, fruitful)
+            if fruitful >= load64(machine, ROUNDS_MAX):
+                return STOPPED
+            now = nanoseconds()
+            if now > load64(machine, DEADLINE):
+                return STOPPED
+            if now > load64(machine, PAUSE_AT):
+                return PAUSED
+    return DONE
+
+
+@compiled
+def rewind_part(code):
+    """Forget what has been read: the next round starts from the beginning."""
+    if load64(code, 0) == DELETION:
+        store64(code, 2, 0)
+        return
+    count, rules = load64(code, 1), load64(code, 2)
+    for i in range(rules):
+        rule = code + 8 * load64(code, 3 + count + i)
+        store64(rule, HAS_FIRED, 0)
+        for variant in range(load64(rule, VARIANTS)):
+            store64(rule, RULE_HEADER + VARIANT * variant + 1, 0)
+
+
+@compiled
+def rewind(sequence):
+    store64(sequence, CURRENT, 0)
+    for number in range(load64(sequence, PARTS)):
+        rewind_part(load64(sequence, SEQUENCE_HEADER + number))

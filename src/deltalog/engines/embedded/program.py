@@ -1,22 +1,38 @@
-"""Pipelines as short integer programs.
+"""Plans as short integer programs.
 
-    [steps, slots, outputs, address of each step…, outputs as (kind, value)…]
-    match:  [1, mode, stored, minus, plus, is overlay, window, occurrence, is ranked, index,
-             index of plus, keys, binds, sames, keys as (column, kind, value)…,
-             binds as (column, slot)…, sames as (column, slot)…]
+    part:      [0, heads, rules, address of each head…, where each rule is…]
+    rule:      [head, initial or -1, has fired, variants, aggregation or 0,
+                then per variant: occurrence, how far it is read, pipeline]
+    pipeline:  [steps, deciding, outputs, where each step is…, outputs as (kind, value)…];
+                the first `deciding` steps bind all outputs, so one way through the others is enough
+    match:     [1, mode, stored, minus, plus, is overlay, window, occurrence, is ranked, index,
+                index of plus, keys, binds, sames, keys as (column, kind, value)…,
+                binds as (column, slot)…, sames as (column, slot)…]
+    absent:    the same with 2          test: [3, operator, kind, left, right]
+    assign:    [4, slot, expression]    expression: postfix, closed by 0
+    aggregation: [groups, bindings, width, parts, totals, parts as (kind, value)…,
+                totals as (function, kind, column)…]
+    deletion:  [1, predicates, is done, where each predicate is…, address of each deleted…,
+                address of each doubtful…]
+    predicate: [relation, suspects, deleted, doubtful, lost, support, number,
+                lost as (head, pipeline)…, support…]
 
-Kind 0 is a slot, kind 1 a word. `UntranslatableError` says what the kernels cannot do; such a rule
-is run by the interpreter instead.
+Relations are addresses, everything else is counted in words from the beginning of the code. Kind 0
+is a slot, kind 1 a word, kind 2 a total. `UntranslatableError` says what the kernels cannot do;
+such a rule is run by the interpreter instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from array import array
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from deltalog.engines.embedded import kernel
+from deltalog.engines.embedded import kernel, pipeline
 from deltalog.engines.embedded.codec import Codec
 from deltalog.plan.nodes import (
     Absent,
+    Aggregation,
     Assign,
     Compute,
     Fixed,
@@ -24,25 +40,54 @@ from deltalog.plan.nodes import (
     Operand,
     Overlay,
     Pipeline,
+    RankedDeletion,
+    RulePlan,
     Slot,
     Test,
+    Total,
     Window,
 )
 
-_WINDOWS = {Window.ALL: kernel.ALL, Window.OLD: kernel.OLD, Window.NEW: kernel.NEW}
+if TYPE_CHECKING:
+    from deltalog.engines.embedded.relation import EmbeddedRelation
+
+_WINDOWS = {Window.ALL: pipeline.ALL, Window.OLD: pipeline.OLD, Window.NEW: pipeline.NEW}
 _OPERATORS = {"=": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}
-_KINDS = {"int": kernel.INT, "date": kernel.INT, "timestamp": kernel.INT, "bool": kernel.INT}
-_KINDS["float"] = kernel.FLOAT
-_FUNCTIONS = {
+_KINDS = dict.fromkeys(("int", "date", "timestamp", "bool"), kernel.INT)
+_KINDS |= {"float": kernel.FLOAT, "str": kernel.TEXT}
+_NUMBERS = {
     ("+", 2): kernel.ADD,
     ("-", 2): kernel.SUBTRACT,
     ("*", 2): kernel.MULTIPLY,
     ("/", 2): kernel.DIVIDE,
-    ("mod", 2): kernel.MODULO,
     ("-", 1): kernel.NEGATE,
     ("abs", 1): kernel.ABSOLUTE,
+    ("least", 2): kernel.LEAST,
+    ("greatest", 2): kernel.GREATEST,
 }
-SLOTS_MAX, STACK_MAX = 60, 30
+_FUNCTIONS: dict[tuple[str, str, int], tuple[int, int]] = {
+    **{(name, "int", n): (f, kernel.INT) for (name, n), f in _NUMBERS.items()},
+    **{(name, "float", n): (f, kernel.FLOAT) for (name, n), f in _NUMBERS.items()},
+    ("mod", "int", 2): (kernel.MODULO, kernel.INT),
+    ("float", "int", 1): (kernel.TO_FLOAT, kernel.INT),
+    ("int", "int", 1): (kernel.SAME, kernel.INT),
+    ("float", "float", 1): (kernel.SAME, kernel.FLOAT),
+    ("+", "date,int", 2): (kernel.ADD, kernel.DATE),
+    ("-", "date,int", 2): (kernel.SUBTRACT, kernel.DATE),
+    ("-", "date", 2): (kernel.SUBTRACT, kernel.INT),
+    ("high__", "int", 1): (kernel.HIGH, kernel.INT),
+    ("low__", "int", 1): (kernel.LOW, kernel.INT),
+    ("whole__", "int", 2): (kernel.WHOLE, kernel.INT),
+    ("ratio__", "int", 3): (kernel.RATIO, kernel.INT),
+}
+_TOTALS = {
+    "count": pipeline.COUNT,
+    "sum": pipeline.SUM,
+    "avg": pipeline.AVG,
+    "min": pipeline.MIN,
+    "max": pipeline.MAX,
+}
+OUTPUTS_MAX = pipeline.KEYS_MAX - 1
 
 
 class UntranslatableError(Exception):
@@ -50,36 +95,115 @@ class UntranslatableError(Exception):
 
 
 class Translation:
-    """Appends pipelines to one code; relations and indexes are given as numbers by the engine."""
+    """The code of one part, with the relations it needs for itself."""
 
-    def __init__(
-        self,
-        codec: Codec,
-        number: Callable[[str], int],
-        index: Callable[[str, int], int],
-        arity: Callable[[str], int],
-    ) -> None:
+    def __init__(self, codec: Codec, relations: Mapping[str, EmbeddedRelation]) -> None:
         self.codec = codec
-        self.number = number
-        self.index = index
-        self.arity = arity
+        self.relations = relations
         self.code: list[int] = []
+        self.groups: list[EmbeddedRelation] = []
 
-    def pipeline(self, pipeline: Pipeline) -> int:
-        """The address of the translated pipeline."""
-        if pipeline.slots > SLOTS_MAX or len(pipeline.output) > SLOTS_MAX:
-            raise UntranslatableError
-        addresses = [self._step(step) for step in pipeline.steps]
+    def finished(self) -> array[int]:
+        return array("q", self.code)
+
+    def rules(self, plans: tuple[RulePlan, ...]) -> list[int]:
+        """A part; answers where each rule is. A rule the kernels cannot run is left out: -1."""
+        heads = list(dict.fromkeys(plan.head for plan in plans))
+        start = 3 + len(heads)
+        self.code = [pipeline.RULES, len(heads), 0, *(self._address(head) for head in heads)]
+        self.code += [0] * len(plans)
+        where = []
+        for plan in plans:
+            kept = len(self.code)
+            try:
+                where.append(self._rule(plan))
+            except UntranslatableError:
+                del self.code[kept:]
+                where.append(-1)
+        known = [at for at in where if at >= 0]
+        self.code[2] = len(known)
+        self.code[start : start + len(known)] = known
+        return where
+
+    def deletion(self, plan: RankedDeletion) -> None:
+        """A ranked deletion; it is translated wholly or not at all."""
+        count = len(plan.predicates)
+        deleted = [self._address(name) for name in plan.deleted]
+        doubtful = [self._address(name) for name in plan.doubtful]
+        self.code = [pipeline.DELETION, count, 0, *([0] * count), *deleted, *doubtful]
+        number_of = {name: number for number, name in enumerate(plan.predicates)}
+        for number, name in enumerate(plan.predicates):
+            lost = [(number_of[head], self.pipeline(used)) for head, used in plan.lost[number]]
+            support = [self.pipeline(each) for each in plan.support[number]]
+            self.code[3 + number] = len(self.code)
+            self.code += [self._address(name), self._address(plan.suspects[number])]
+            self.code += [deleted[number], doubtful[number], len(lost), len(support), number]
+            self.code += [word for pair in lost for word in pair] + support
+
+    def _address(self, relation: str) -> int:
+        return self.relations[relation].address
+
+    def _rule(self, plan: RulePlan) -> int:
+        initial = -1 if plan.initial is None else self.pipeline(plan.initial)
+        variants = [self.pipeline(variant) for variant in plan.variants]
+        aggregation = 0 if plan.aggregation is None else self._aggregation(plan)
         start = len(self.code)
-        self.code += [len(pipeline.steps), pipeline.slots, len(pipeline.output), *addresses]
-        for value in pipeline.output:
+        self.code += [self._address(plan.head), initial, 0, len(variants), aggregation]
+        for occurrence, variant in zip(plan.occurrences, variants, strict=True):
+            self.code += [self._address(occurrence), 0, variant]
+        return start
+
+    def _aggregation(self, plan: RulePlan) -> int:
+        from deltalog.engines.embedded.relation import EmbeddedRelation
+
+        aggregation = plan.aggregation
+        assert aggregation is not None
+        totals = [part for part in aggregation.head if isinstance(part, Total)]
+        if any(not _is_known(total) for total in totals) or len(aggregation.head) > OUTPUTS_MAX:
+            raise UntranslatableError
+        bindings = self.pipeline(aggregation.bindings)
+        width = aggregation.bindings.given
+        engine = self.relations[plan.head].engine
+        groups = EmbeddedRelation(engine, ("int",) * width)
+        self.groups.append(groups)
+        start = len(self.code)
+        self.code += [groups.address, bindings, width, len(aggregation.head), len(totals)]
+        self.code += self._parts(aggregation)
+        for total in totals:
+            kind = self._kind(str(total.type)) if total.function in ("min", "max") else 0
+            self.code += [_TOTALS[total.function], kind, total.column or 0]
+        return start
+
+    def _parts(self, aggregation: Aggregation) -> list[int]:
+        words: list[int] = []
+        number = 0
+        for part in aggregation.head:
+            if isinstance(part, Total):
+                words += [2, number]
+                number += 1
+            else:
+                words += self._value(part)
+        return words
+
+    def pipeline(self, plan: Pipeline) -> int:
+        """Where the translated pipeline is."""
+        if (
+            plan.slots >= pipeline.SLOTS_MAX
+            or len(plan.output) > OUTPUTS_MAX
+            or len(plan.steps) >= pipeline.FRAMES_MAX
+        ):
+            raise UntranslatableError
+        steps = [self._step(step) for step in plan.steps]
+        start = len(self.code)
+        self.code += [len(plan.steps), _deciding(plan), len(plan.output), *steps]
+        for value in plan.output:
             self.code += self._value(value)
         return start
 
     def _value(self, value: Slot | Fixed) -> list[int]:
         if isinstance(value, Slot):
             return [0, value.index]
-        return [1, self.codec.word(value.value, value.type)]
+        return [1, self.codec.constant(value.value, value.type)]
 
     def _step(self, step: Match | Absent | Test | Assign) -> int:
         match step:
@@ -90,34 +214,37 @@ class Translation:
             case Assign():
                 value = self._expression(step.value)
                 start = len(self.code)
-                self.code += [kernel.ASSIGN, step.slot.index, value]
+                self.code += [pipeline.ASSIGN, step.slot.index, value]
                 return start
 
     def _match(self, step: Match | Absent) -> int:
         overlay = step.relation if isinstance(step.relation, Overlay) else None
-        stored = overlay.stored if overlay else str(step.relation)
-        columns = sum(1 << column for column, _ in step.key)
-        if len(step.key) == self.arity(stored):
-            mode = kernel.BY_ROW
+        stored = self.relations[overlay.stored if overlay else str(step.relation)]
+        plus = self.relations[overlay.plus] if overlay and overlay.plus is not None else None
+        columns = [column for column, _ in step.key]
+        if len(step.key) > OUTPUTS_MAX:
+            raise UntranslatableError
+        if len(step.key) == stored.arity:
+            mode = pipeline.BY_ROW
         else:
-            mode = kernel.BY_INDEX if step.key else kernel.SCAN
-        is_indexed = mode == kernel.BY_INDEX
-        plus = overlay.plus if overlay else None
+            mode = pipeline.BY_INDEX if step.key else pipeline.SCAN
+        is_indexed = mode == pipeline.BY_INDEX
+        is_match = isinstance(step, Match)
         bind = step.bind if isinstance(step, Match) else ()
         same = step.same if isinstance(step, Match) else ()
         start = len(self.code)
         self.code += [
-            kernel.MATCH if isinstance(step, Match) else kernel.ABSENT,
+            pipeline.MATCH if is_match else pipeline.ABSENT,
             mode,
-            self.number(stored),
-            self.number(overlay.minus) if overlay else -1,
-            self.number(plus) if plus is not None else -1,
+            stored.address,
+            self._address(overlay.minus) if overlay else 0,
+            plus.address if plus is not None else 0,
             int(overlay is not None),
-            _WINDOWS[step.window] if isinstance(step, Match) else kernel.ALL,
+            _WINDOWS[step.window] if isinstance(step, Match) else pipeline.ALL,
             step.occurrence if isinstance(step, Match) else 0,
             int(isinstance(step, Match) and step.is_ranked),
-            self.index(stored, columns) if is_indexed else 0,
-            self.index(plus, columns) if is_indexed and plus is not None else 0,
+            stored.index(columns) if is_indexed else 0,
+            plus.index(columns) if is_indexed and plus is not None else 0,
             len(step.key),
             len(bind),
             len(same),
@@ -128,21 +255,26 @@ class Translation:
             self.code += [column, slot.index]
         return start
 
+    def _kind(self, type_: str) -> int:
+        if type_ not in _KINDS:
+            raise UntranslatableError
+        if type_ == "str":
+            self.codec.sort_texts()
+        return _KINDS[type_]
+
     def _test(self, step: Test) -> int:
         if step.operator not in _OPERATORS:
             raise UntranslatableError
         is_order = step.operator not in ("=", "!=")
-        if is_order and step.type not in _KINDS:
-            raise UntranslatableError
+        kind = self._kind(step.type) if is_order else kernel.WORD
         left, right = self._expression(step.left), self._expression(step.right)
         start = len(self.code)
-        kind = _KINDS.get(step.type, kernel.WORD)
-        self.code += [kernel.TEST, _OPERATORS[step.operator], kind, left, right]
+        self.code += [pipeline.TEST, _OPERATORS[step.operator], kind, left, right]
         return start
 
     def _expression(self, operand: Operand) -> int:
         words = self._postfix(operand)
-        if len(words) > STACK_MAX * 4:
+        if len(words) >= 2 * pipeline.STACK_MAX:
             raise UntranslatableError
         start = len(self.code)
         self.code += [*words, kernel.STOP]
@@ -152,17 +284,39 @@ class Translation:
         if isinstance(operand, Slot):
             return [kernel.PUSH_SLOT, operand.index]
         if isinstance(operand, Fixed):
-            return [kernel.PUSH_WORD, self.codec.word(operand.value, operand.type)]
+            return [kernel.PUSH_WORD, self.codec.constant(operand.value, operand.type)]
         return self._applied(operand)
 
     def _applied(self, operand: Compute) -> list[int]:
         inner = [word for each in operand.operands for word in self._postfix(each)]
         count = len(operand.operands)
-        if operand.function == "float" and operand.type == "int":
-            return [*inner, kernel.APPLY, kernel.TO_FLOAT, kernel.INT, 1]
-        function = _FUNCTIONS.get((operand.function, count))
-        if function is None or operand.type not in ("int", "float"):
+        found = _FUNCTIONS.get((operand.function, operand.type, count))
+        if found is None:
             raise UntranslatableError
-        if operand.type == "float" and function == kernel.MODULO:
-            raise UntranslatableError
-        return [*inner, kernel.APPLY, function, _KINDS[operand.type], count]
+        return [*inner, kernel.APPLY, *found, count]
+
+
+def _deciding(plan: Pipeline) -> int:
+    """How many steps it takes until every output has its value."""
+    wanted = {value.index for value in plan.output if isinstance(value, Slot)}
+    count = 0
+    for number, step in enumerate(plan.steps, start=1):
+        match step:
+            case Match():
+                bound = {slot.index for _, slot in step.bind}
+            case Assign():
+                bound = {step.slot.index}
+            case _:
+                continue
+        if bound & wanted:
+            count = number
+    return count
+
+
+def _is_known(total: Total) -> bool:
+    """Whether kernels can compute a total: sums of ints, and ends of what they can compare."""
+    if total.function == "count":
+        return True
+    if total.function in ("sum", "avg"):
+        return total.type == "int"
+    return total.type in _KINDS

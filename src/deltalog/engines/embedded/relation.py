@@ -1,16 +1,13 @@
-"""A relation in 64-bit words: rows in the order they came, a hash over rows, chained indexes.
+"""A relation in native memory, seen from Python; `kernel.py` tells how it is laid out.
 
-The arrays are numpy's; their addresses stand in the engine's table, where kernels find them. Rows
-that die stay in place until the relation is compacted, so positions (and with them ranks) keep
-their order.
+The line of words is Python's and never moves, so its address is the relation's identity in code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from array import array
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from deltalog.engines.embedded import kernel
 from deltalog.language.ast import Row
@@ -18,186 +15,135 @@ from deltalog.language.ast import Row
 if TYPE_CHECKING:
     from deltalog.engines.embedded.engine import EmbeddedEngine
 
-CAPACITY_MIN = 16
+_BLANK = bytes(8 * kernel.LINE)
 
 
 class EmbeddedRelation:
-    """Walkable (see `engines/interpreter.py`), and known to the kernels by its number."""
+    """Walkable (see `engines/interpreter.py`), and known to the kernels by its address."""
 
-    def __init__(self, engine: EmbeddedEngine, number: int, types: tuple[str, ...]) -> None:
+    __slots__ = ("address", "arity", "engine", "indexes", "is_interned", "line", "types")
+
+    def __init__(self, engine: EmbeddedEngine, types: tuple[str, ...]) -> None:
         self.engine = engine
-        self.number = number
         self.types = types
         self.arity = len(types)
-        self.index_of: dict[int, int] = {}
-        self.heads: list[np.ndarray] = []
-        self.nexts: list[np.ndarray] = []
-        self.line = engine.table[number]
-        self.line[:] = 0
-        self.line[kernel.ARITY] = self.arity
-        self._allocate(CAPACITY_MIN)
+        self.is_interned = any(type_ in engine.codec.numberings for type_ in types)
+        self.indexes: dict[int, int] = {}
+        self.line = line = array("q", _BLANK)
+        line[kernel.ARITY] = self.arity
+        line[kernel.HASH] = line[kernel.NOTHING] = engine.nothing
+        self.address = line.buffer_info()[0]
+        engine.lines[self.address] = line
 
-    def _allocate(self, capacity: int) -> None:
-        self.rows = np.empty((capacity, max(self.arity, 1)), np.int64)
-        self.stamps = np.empty(capacity, np.int64)
-        self._allocate_links(capacity)
-
-    def _allocate_links(self, capacity: int) -> None:
-        slots = 4
-        while slots < 2 * capacity:
-            slots *= 2
-        self.hash = np.zeros(slots, np.int32)
-        self.heads = [np.zeros(slots // 2, np.int32) for _ in self.index_of]
-        self.nexts = [np.empty(capacity, np.int32) for _ in self.index_of]
-        self.publish()
-
-    def publish(self) -> None:
-        """Write the addresses of the arrays into the table."""
-        line = self.line = self.engine.table[self.number]
-        line[kernel.ROWS] = self.rows.ctypes.data
-        line[kernel.CAPACITY] = len(self.stamps)
-        line[kernel.HASH] = self.hash.ctypes.data
-        line[kernel.MASK] = len(self.hash) - 1
-        line[kernel.STAMPS] = self.stamps.ctypes.data
-        line[kernel.INDEXES] = len(self.index_of)
-        for columns, number in self.index_of.items():
-            base = kernel.INDEX0 + number * kernel.INDEX_WIDTH
-            line[base + kernel.COLUMNS] = columns
-            line[base + kernel.HEADS] = self.heads[number].ctypes.data
-            line[base + kernel.HEADS_MASK] = len(self.heads[number]) - 1
-            line[base + kernel.NEXT] = self.nexts[number].ctypes.data
+    def discard(self) -> None:
+        if self.engine.lines.pop(self.address, None) is not None:
+            kernel.discard(self.address)
 
     @property
     def end(self) -> int:
-        return int(self.engine.table[self.number, kernel.END])
+        return self.line[kernel.END]
 
     def __len__(self) -> int:
-        return int(self.engine.table[self.number, kernel.LIVE])
+        return self.line[kernel.LIVE]
 
-    def index(self, columns: int) -> int:
+    def index(self, columns: Iterable[int]) -> int:
         """The number of the index on a set of columns, made when it is first wanted."""
-        found = self.index_of.get(columns)
+        bits = sum(1 << column for column in columns if column < kernel.INDEXED_COLUMNS)
+        found = self.indexes.get(bits)
         if found is None:
-            found = self.index_of[columns] = len(self.index_of)
-            assert found < kernel.INDEXES_MAX, "too many indexes on one relation"
-            self.heads.append(np.zeros(len(self.hash) // 2, np.int32))
-            self.nexts.append(np.empty(len(self.stamps), np.int32))
-            self.publish()
-            kernel.build_index(self.engine.table, self.number, found)
+            found = self.indexes[bits] = int(kernel.add_index(self.address, bits))
         return found
 
-    def reserve(self, more: int) -> None:
-        """Make room for so many rows; dead ones go first if there are many."""
-        if self.end + more <= len(self.stamps):
-            return
-        keep = self._live()
-        capacity = len(self.stamps)
-        while capacity < 2 * len(keep) + more:
-            capacity *= 2
-        rows, stamps = self.rows[keep], self.stamps[keep]
-        self._allocate(capacity)
-        self.rows[: len(keep)] = rows
-        self.stamps[: len(keep)] = stamps
-        self._settle(len(keep))
-
-    def grow(self) -> None:
-        """Double in place, in the middle of a round: positions must not change."""
-        end, capacity = self.end, 2 * len(self.stamps)
-        rows, stamps = self.rows, self.stamps
-        self._allocate(capacity)
-        self.rows[:end] = rows[:end]
-        self.stamps[:end] = stamps[:end]
-        self._settle(end)
-
-    def _settle(self, end: int) -> None:
-        self.line[kernel.END] = end
-        self.line[kernel.DIRTY] = 0
-        kernel.relink(self.engine.table, self.number)
-
-    def compact(self) -> None:
-        """Give dead rows back, when there are more of them than live ones."""
-        if self.end > 2 * len(self) + 1024:
-            keep = self._live()
-            rows, stamps = self.rows[keep], self.stamps[keep]
-            self._allocate(max(CAPACITY_MIN, 2 * len(keep)))
-            self.rows[: len(keep)] = rows
-            self.stamps[: len(keep)] = stamps
-            self._settle(len(keep))
-
-    def _live(self) -> np.ndarray:
-        out = np.empty(self.end, np.int64)
-        return out[: kernel.live_rows(self.engine.table, self.number, out)]
-
     def clear(self) -> None:
-        line = self.line
-        if line[kernel.END] == 0:
-            return
-        if line[kernel.DIRTY] or 4 * line[kernel.END] > len(self.hash):
-            self.hash[:] = 0
-            for heads in self.heads:
-                heads[:] = 0
-            line[kernel.END] = line[kernel.LIVE] = line[kernel.DIRTY] = 0
-        else:
-            kernel.unlink_all(self.engine.table, self.number)
+        if self.line[kernel.END]:
+            kernel.clear(self.address)
 
     # --- as rows of values
 
-    def words(self, rows: Iterable[Row]) -> np.ndarray:
-        encoded = [self.engine.codec.row(row, self.types) for row in rows]
-        if self.arity == 0:
-            return np.zeros((len(encoded), 1), np.int64)
-        return np.array(encoded, np.int64).reshape(len(encoded), self.arity)
+    def copied(self) -> array[int]:
+        """The words of the live rows, in order."""
+        words = array("q", bytes(8 * self.arity * self.line[kernel.LIVE]))
+        kernel.copy_rows(self.address, 0, self.line[kernel.END], words.buffer_info()[0], 0)
+        return words
 
-    def decoded(self, positions: np.ndarray) -> list[Row]:
+    def decoded(self, words: array[int], count: int) -> list[Row]:
         if self.arity == 0:
-            return [()] * len(positions)
-        return self.engine.codec.decoded(self.rows[positions].tolist(), self.types)
+            return [()] * count
+        return self.engine.codec.decoded(words, self.types)
 
     def __iter__(self) -> Iterator[Row]:
-        return iter(self.decoded(self._live()))
+        if not self.line[kernel.LIVE]:
+            return iter(())
+        return iter(self.decoded(self.copied(), self.line[kernel.LIVE]))
 
-    def find(self, row: Row) -> int:
-        return int(kernel.find(self.engine.table, self.number, self.words([row])[0]))
+    def stamped(self) -> Iterator[tuple[int, Row]]:
+        """Rows with the rank of their first derivation."""
+        count = self.line[kernel.LIVE]
+        words = array("q", bytes(8 * self.arity * count))
+        stamps = array("q", bytes(8 * count))
+        addresses = words.buffer_info()[0], stamps.buffer_info()[0]
+        kernel.copy_rows(self.address, 0, self.line[kernel.END], *addresses)
+        return zip(stamps, self.decoded(words, count), strict=True)
 
     def __contains__(self, row: object) -> bool:
         assert isinstance(row, tuple)
-        return self.find(row) >= 0
+        words = self.engine.codec.encoded((row,), self.types)
+        return kernel.find(self.address, words.buffer_info()[0]) >= 0  # type: ignore[no-any-return]
+
+    def present(self, rows: Collection[Row]) -> list[bool]:
+        if not self.line[kernel.LIVE]:
+            return [False] * len(rows)
+        words = self.engine.codec.encoded(rows, self.types)
+        out = array("q", bytes(8 * len(rows)))
+        kernel.find_rows(self.address, words.buffer_info()[0], len(rows), out.buffer_info()[0])
+        return [word == 1 for word in out]
 
     def rank(self, row: Row) -> int:
-        return int(self.stamps[self.find(row)])
+        words = self.engine.codec.encoded((row,), self.types)
+        return int(kernel.rank(self.address, words.buffer_info()[0]))
 
     def add(self, row: Row) -> bool:
-        return self.insert([row]) == 1
+        return self.insert((row,)) == 1
 
     def insert(self, rows: Iterable[Row]) -> int:
-        words = self.words(rows)
-        self.reserve(len(words))
-        added = np.zeros(len(words), np.int8)
+        rows = list(rows)
+        words = self.engine.codec.encoded(rows, self.types)
         return int(
-            kernel.insert_all(self.engine.table, self.number, words, self.engine.clock, added)
+            kernel.insert_rows(
+                self.engine.machine_address, self.address, words.buffer_info()[0], len(rows)
+            )
         )
 
     def remove(self, rows: Iterable[Row]) -> int:
-        count = int(kernel.remove_all(self.engine.table, self.number, self.words(rows)))
-        self.compact()
-        return count
+        rows = list(rows)
+        words = self.engine.codec.encoded(rows, self.types)
+        return int(kernel.delete_rows(self.address, words.buffer_info()[0], len(rows)))
 
-    def matching(self, columns: tuple[int, ...], key: Row, start: int, end: int) -> Iterable[Row]:
-        if not columns:
-            positions = self._live()
-            return self.decoded(positions[(positions >= start) & (positions < end)])
-        types = tuple(self.types[column] for column in columns)
-        words = np.array(self.engine.codec.row(key, types), np.int64)
-        number = self.index(sum(1 << column for column in columns))
-        at = np.array(columns, np.int64)
-        size = 64
+    def matching(self, columns: tuple[int, ...], key: Row, start: int, end: int) -> list[Row]:
+        if len(columns) == self.arity and start == 0 and end >= self.end:
+            return [key] if key in self else []
+        encoders = self.engine.codec
+        keys = array("q")
+        for column, value in zip(columns, key, strict=True):
+            keys.append(column)
+            keys.append(encoders.word(value, self.types[column]))
+        number = self.index(columns) if columns else -1
+        room = 64
         while True:
-            out = np.empty(size, np.int64)
-            count = int(
+            out = array("q", bytes(8 * max(self.arity, 1) * room))
+            found = int(
                 kernel.matching_rows(
-                    self.engine.table, self.number, number, at, words, start, end, out
+                    self.address,
+                    number,
+                    keys.buffer_info()[0],
+                    len(columns),
+                    start,
+                    end,
+                    out.buffer_info()[0],
+                    room,
                 )
             )
-            if count >= 0:
-                return self.decoded(np.sort(out[:count]))
-            size *= 8
+            if found >= 0:
+                del out[found * self.arity :]
+                return self.decoded(out, found)[::-1]
+            room = max(8 * room, 0)

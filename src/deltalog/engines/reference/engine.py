@@ -6,11 +6,11 @@ Every other engine and every strategy must give what this one gives.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from deltalog.engines.base import Part
 from deltalog.engines.interpreter import DeletionPart, Interpreter, RulesPart
-from deltalog.engines.reference.relation import Relation
+from deltalog.engines.relation import Relation
 from deltalog.language.ast import Row
 from deltalog.plan.nodes import RankedDeletion, RulePlan
 
@@ -23,6 +23,9 @@ class ReferenceEngine:
         self.clock = itertools.count()
         self.interpreter = Interpreter(self.relations)
 
+    def fresh(self) -> ReferenceEngine:
+        return ReferenceEngine()
+
     # --- relations
 
     def create(self, relation: str, types: tuple[str, ...]) -> None:
@@ -34,14 +37,22 @@ class ReferenceEngine:
     def clear(self, relation: str) -> None:
         self.relations[relation].clear()
 
+    def clear_all(self, relations: tuple[str, ...]) -> None:
+        for relation in relations:
+            self.clear(relation)
+
     def size(self, relation: str) -> int:
         return len(self.relations[relation])
 
     def rows(self, relation: str) -> Iterator[Row]:
         return iter(self.relations[relation])
 
-    def contains(self, relation: str, row: Row) -> bool:
-        return row in self.relations[relation]
+    def copied(self, relation: str) -> frozenset[Row]:
+        return frozenset(self.relations[relation])
+
+    def present(self, relation: str, rows: Collection[Row]) -> list[bool]:
+        store = self.relations[relation]
+        return [row in store for row in rows]
 
     def insert(self, relation: str, rows: Iterable[Row]) -> int:
         store = self.relations[relation]
@@ -49,7 +60,9 @@ class ReferenceEngine:
 
     def delete(self, relation: str, rows: Iterable[Row]) -> int:
         store = self.relations[relation]
-        return sum(store.remove(row) for row in rows)
+        count = sum(store.remove(row) for row in rows)
+        store.compact()
+        return count
 
     def lookup(self, relation: str, key: Mapping[int, object]) -> Iterator[Row]:
         store = self.relations[relation]
@@ -57,7 +70,10 @@ class ReferenceEngine:
         values: Row = tuple(key[column] for column in columns)  # type: ignore[misc]
         return iter(store.matching(columns, values, 0, store.end))
 
-    def history(self, relations: Sequence[str]) -> Iterator[tuple[str, Row]]:
+    def expect(self, relation: str, columns: tuple[int, ...], keys: Collection[Row]) -> None:
+        """Everything is here."""
+
+    def history(self, relations: Collection[str]) -> Iterator[tuple[str, Row]]:
         stamped = [
             (self.relations[name].rank(row), name, row)
             for name in relations
@@ -65,7 +81,20 @@ class ReferenceEngine:
         ]
         return ((name, row) for _, name, row in sorted(stamped, key=lambda entry: entry[0]))
 
+    def move(self, changes: tuple[tuple[str, str, str], ...]) -> None:
+        for stored, gone, _ in changes:
+            self.delete(stored, list(self.rows(gone)))
+        owner = {come: stored for stored, _, come in changes}
+        for come, row in list(self.history(list(owner))):
+            self.relations[owner[come]].add(row)
+
+    def settle(self) -> None:
+        """Nothing is kept that must be given back."""
+
     # --- rounds
+
+    def sequence(self, parts: Collection[Part], is_soft: bool) -> None:
+        return None
 
     def watch(self, checkpoint: Callable[[], None] | None) -> None:
         self.interpreter.checkpoint = checkpoint

@@ -1,14 +1,17 @@
 """The Spark engine: relations live where their size says, and rounds run where their input is.
 
 Small relations, and what a transaction derives from them, stay on the driver: rules over them cost
-no Spark job. Large ones are frames on the cluster (`relation.py`). In a round, each rule goes one
-of two ways:
+no Spark job. Large ones are frames on the cluster (`storage.py`). In a round, each rule goes one of
+two ways:
 
 - *driver*: what is new is small, and the cluster is only probed (`probing.py`): the keys that all
   rules of the round need next are fetched together, one job for each step deep they go;
 - *cluster*: it reads something large from end to end, so it becomes a DataFrame (`frames.py`). What
   it derives is compared with what is known and kept as a new frame, its lineage cut, or brought to
   the driver if it is small.
+
+Two shortcuts run all rounds of a part at once, with an engine of one process: on the driver if all
+it reads is there, in tasks if it has a pivot (`partitions.py`).
 
 A round derives first and adds at the end, whichever way its rules went. Ranks: rows added by the
 driver get one each, rows of a frame share that of their round. Both are above the ranks of the
@@ -17,40 +20,38 @@ facts they were derived from, which is all that deletion by rank needs.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import TypeVar
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from deltalog.engines.base import Part
 from deltalog.engines.interpreter import DeletionPart, RulesPart
-from deltalog.engines.spark.columns import RANK, name_of, names_of, rows_in
-from deltalog.engines.spark.frames import Frames, contents, without
-from deltalog.engines.spark.partitions import (
-    SOURCE,
-    Source,
+from deltalog.engines.spark.alone import (
+    MakeEngine,
+    fixpoint,
     localised,
     reference_name,
-    run_partitions,
-    shared_names,
+    references,
 )
-from deltalog.engines.spark.probes import fetch, look_for_narrow_column, probes
+from deltalog.engines.spark.columns import RANK, name_of
+from deltalog.engines.spark.frames import Frames, contents, without
+from deltalog.engines.spark.partitions import SOURCE, Source, run_partitions, shared_names
+from deltalog.engines.spark.probes import look_for_narrow_column
 from deltalog.engines.spark.probing import ProbingInterpreter
-from deltalog.engines.spark.relation import Clock, Columns, Needs, SparkRelation
+from deltalog.engines.spark.relation import SparkRelation
 from deltalog.engines.spark.session import session
 from deltalog.engines.spark.settings import Settings
+from deltalog.engines.spark.storage import PROBES_MAX, Storage
 from deltalog.language.ast import Row
 from deltalog.plan.nodes import Absent, Match, Overlay, Pipeline, RankedDeletion, RulePlan, Window
 from deltalog.plan.pivots import Pivot, Reference, pivot
 
-Answer = TypeVar("Answer")
-PROBES_MAX = 10_000
-"""Jobs that one question may take before something must be wrong."""
+COPIED_SHARE = 4
+"""How many rows an engine of this process may be given for each that is read from end to end."""
 
 
 @dataclass
@@ -63,215 +64,39 @@ class Round:
 
 @dataclass
 class SparkPart(RulesPart):
-    """Rules, and the pivot of their recursion if they have one."""
+    """Rules, and the pivot of their recursion if they have one.
+
+    If they are `is_soft`, parts below may have to run between two rounds. Once they were found to
+    derive more than the driver should hold, they are `is_large` until the next run.
+    """
 
     pivot: Pivot | None = None
+    is_soft: bool = False
+    is_large: bool = False
+
+    def rewind(self) -> None:
+        super().rewind()
+        self.is_large = False
 
 
-class SparkEngine:
+class SparkEngine(Storage):
+    """`local` makes the engine that tasks run, and the driver where much is derived from little."""
+
     name = "spark"
 
-    def __init__(self, spark: SparkSession | None = None, settings: Settings | None = None) -> None:
-        self.spark = spark or session()
-        self.settings = settings or Settings.of(self.spark)
-        self.needs = Needs()
-        self.clock = Clock()
-        self.relations: dict[str, SparkRelation] = {}
+    def __init__(
+        self,
+        local: MakeEngine,
+        spark: SparkSession | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        spark = spark or session()
+        super().__init__(spark, settings or Settings.of(spark))
+        self.local = local
         self.interpreter = ProbingInterpreter(self.relations, self.needs)
-        self.jobs: Counter[str] = Counter()
-        self.grown: set[str] = set()
 
-    # --- relations
-
-    def create(self, relation: str, types: tuple[str, ...]) -> None:
-        if relation not in self.relations:
-            made = SparkRelation(relation, types, self.clock, self.needs)
-            self.relations[relation] = made
-
-    def drop(self, relation: str) -> None:
-        known = self.relations.pop(relation, None)
-        if known is not None:
-            self._release(known)
-
-    def clear(self, relation: str) -> None:
-        self._release(self.relations[relation])
-        self.relations[relation].clear()
-        self._tidy()
-
-    def size(self, relation: str) -> int:
-        return len(self.relations[relation])
-
-    def rows(self, relation: str) -> Iterator[Row]:
-        return (row for row, _ in self._ranked_rows(relation))
-
-    def contains(self, relation: str, row: Row) -> bool:
-        return self._asked(lambda: row in self.relations[relation])
-
-    def insert(self, relation: str, rows: Iterable[Row]) -> int:
-        store = self.relations[relation]
-        listed = list(rows)
-        self.expect(relation, store.all_columns, listed)
-        self.grown.add(relation)
-        return sum(store.add(row) for row in listed)
-
-    def delete(self, relation: str, rows: Iterable[Row]) -> int:
-        store = self.relations[relation]
-        listed = list(rows)
-        self.expect(relation, store.all_columns, listed)
-        self.grown.add(relation)
-        return sum(store.remove(row) for row in listed)
-
-    def lookup(self, relation: str, key: Mapping[int, object]) -> Iterator[Row]:
-        store = self.relations[relation]
-        columns = tuple(sorted(key))
-        values: Row = tuple(key[column] for column in columns)  # type: ignore[misc]
-        return iter(list(self._asked(lambda: store.matching(columns, values, 0, store.end))))
-
-    def history(self, relations: Sequence[str]) -> Iterator[tuple[str, Row]]:
-        stamped = [(rank, name, row) for name in relations for row, rank in self._ranked_rows(name)]
-        return ((name, row) for _, name, row in sorted(stamped, key=lambda entry: entry[0]))
-
-    def _ranked_rows(self, relation: str) -> list[tuple[Row, int]]:
-        """All rows with their ranks; those of frames are brought to the driver."""
-        store = self.relations[relation]
-        found = [(row, piece.rank(row)) for piece in store.locals for row in piece]
-        if store.has_frames():
-            last = store.frames[-1].end
-            data = self._frames_only(store, last)
-            self.jobs["collect"] += 1
-            table = data.toArrow()
-            columns = [table.column(name) for name in names_of(store.types)]
-            rows = rows_in(columns, store.types, table.num_rows)
-            found += zip(rows, table.column(RANK).to_pylist(), strict=True)
-        return found
-
-    def _frames_only(self, store: SparkRelation, last: int) -> DataFrame:
-        only = SparkRelation(store.name, store.types, self.clock, self.needs)
-        only.pieces = list(store.frames)
-        return contents(self.spark, only, 0, last, is_ranked=True)
-
-    # --- in bulk
-
-    def load_frame(self, relation: str, data: DataFrame) -> int:
-        """Add the rows of a DataFrame, column by column in this order; answers how many are new.
-
-        They stay on the cluster. Values must be canonical (`columns.py`).
-        """
-        store = self.relations[relation]
-        named = data.toDF(*names_of(store.types)).distinct()
-        if len(store):
-            named = without(named, contents(self.spark, store), len(store.types))
-        kept = named.withColumn(RANK, F.lit(next(self.clock)))
-        kept = kept.sortWithinPartitions(*names_of(store.types)[:1])  # so that probes can skip
-        kept = kept.persist(StorageLevel.MEMORY_AND_DISK)
-        self.jobs["load"] += 1
-        count = kept.count()
-        self._place(store, kept, count)
-        return count
-
-    def frame(self, relation: str) -> DataFrame:
-        """The rows of a relation as they are now, as a DataFrame with columns `c0`, `c1`, …"""
-        return contents(self.spark, self.relations[relation])
-
-    def expect(self, relation: str, columns: Columns, keys: Iterable[Row]) -> None:
-        """These keys will be looked up: fetch together what is not known yet."""
-        store = self.relations[relation]
-        if store.has_frames():
-            for key in keys:
-                self.needs.note(relation, columns, key)
-            self._fetch()
-
-    # --- asking the cluster
-
-    def _asked(self, question: Callable[[], Answer], is_widened: bool = False) -> Answer:
-        """The answer once everything it needs is on the driver."""
-        for _ in range(PROBES_MAX):
-            self.needs.clear()
-            answer = question()
-            if not self.needs:
-                return answer
-            self._fetch(is_widened)
-        raise AssertionError("a question does not come to an end")
-
-    def _fetch(self, is_widened: bool = False) -> None:
-        wanted = probes(self.needs, self.relations, is_widened)
-        self.needs.clear()
-        if wanted:
-            self.jobs["probe"] += 1
-            fetch(self.spark, wanted, self.settings.literal_keys_max)
-
-    def _release(self, store: SparkRelation) -> None:
-        for piece in store.frames:
-            piece.data.unpersist()
-
-    def _tidy(self) -> None:
-        """What has grown goes to the cluster, many pieces become one.
-
-        Positions in the relation change, so this is done only where nothing is being read: when
-        relations are cleared, before and after a run, and when a new run is prepared.
-        """
-        for name in self.grown & self.relations.keys():
-            if self.relations[name].types:
-                self._tidy_one(self.relations[name])
-        self.grown.clear()
-
-    def _tidy_one(self, store: SparkRelation) -> None:
-        settings = self.settings
-        local = sum(len(piece) for piece in store.locals)
-        masked = sum(len(piece.mask) for piece in store.frames)
-        limit = settings.overlay_rows_max if store.frames else settings.driver_rows_max
-        if masked > settings.overlay_rows_max or len(store.frames) > settings.pieces_max:
-            self._fold(store)
-        elif local > limit:
-            self._promote(store)
-        for piece in store.frames:
-            if len(piece.ranks) > settings.cached_rows_max:
-                piece.forget()
-
-    def _promote(self, store: SparkRelation) -> None:
-        """Local rows become a frame; the frames that are there stay as they are."""
-        local = SparkRelation(store.name, store.types, self.clock, self.needs)
-        local.pieces = list(store.locals)
-        data, count = self._cut(contents(self.spark, local, is_ranked=True), "promote")
-        frames = store.frames
-        store.pieces = []
-        for piece in frames:
-            piece.start = store.end
-            store.pieces.append(piece)
-        store.append(data, count)
-
-    def _fold(self, store: SparkRelation) -> None:
-        """All pieces become one frame."""
-        data, count = self._cut(contents(self.spark, store, is_ranked=True), "fold")
-        self._release(store)
-        store.clear()
-        store.append(data, count)
-
-    def _cut(self, data: DataFrame, purpose: str) -> tuple[DataFrame, int]:
-        """Computed now, its lineage cut; and how many rows there are."""
-        counted = Observation()
-        self.jobs[purpose] += 1
-        observed = data.observe(counted, F.count(F.lit(1)).alias("rows"))
-        kept = observed.localCheckpoint(True, StorageLevel.MEMORY_AND_DISK)
-        rows = counted.get.get("rows")  # Spark Connect (4.2) does not tell it for checkpoints
-        return kept, kept.count() if rows is None else int(rows)
-
-    def _place(self, store: SparkRelation, data: DataFrame, count: int) -> None:
-        """New rows stay on the cluster if there are many, else they come to the driver."""
-        if count > self.settings.driver_rows_max and store.types:
-            store.append(data, count)
-        elif count:
-            self.jobs["collect"] += 1
-            table = data.toArrow()
-            columns = [table.column(name) for name in names_of(store.types)]
-            found = rows_in(columns, store.types, 1 if not store.types else table.num_rows)
-            for row in found:
-                for piece in store.frames:  # it is new, so no frame has it
-                    if piece.known(store.all_columns, row) is None:
-                        piece.remember(store.all_columns, [row], [])
-                store.add(row)
-
-    # --- rounds
+    def fresh(self) -> SparkEngine:
+        return SparkEngine(self.local, self.spark, self.settings)
 
     def watch(self, checkpoint: Callable[[], None] | None) -> None:
         self.interpreter.checkpoint = checkpoint
@@ -283,13 +108,19 @@ class SparkEngine:
     def prepare_deletion(self, plan: RankedDeletion) -> DeletionPart:
         return DeletionPart(plan)
 
+    def sequence(self, parts: Collection[Part], is_soft: bool) -> None:
+        for part in parts:
+            if isinstance(part, SparkPart):
+                part.is_soft = is_soft
+
     def run_round(self, part: Part) -> dict[str, int]:
         if isinstance(part, DeletionPart):
             return self._delete(part)
         assert isinstance(part, SparkPart)
-        alone = self._partition_round(part)
-        if alone is not None:
-            return alone
+        for way in (self._driver_fixpoint, self._partition_round):
+            alone = way(part)
+            if alone is not None:
+                return alone
         marks = [list(read) for read in part.read], list(part.has_fired)
         result = self._driver_round(part)
         frames = self._cluster_round(part, result.to_cluster, *marks)
@@ -298,6 +129,67 @@ class SparkEngine:
         for head, data in frames.items():
             self._add_frame(self.relations[head], data)
         return {head: new for head in before if (new := self.size(head) - before[head])}
+
+    # --- to the end at once
+
+    def _driver_fixpoint(self, part: SparkPart) -> dict[str, int] | None:
+        """The whole fixpoint of a part by an engine of this process, if all it reads is here.
+
+        Given up when it derives more than the driver should hold: the part is large then.
+        """
+        if part.is_soft or any(part.has_fired) or not self._is_worth_copying(part):
+            return None
+        heads = tuple(dict.fromkeys(plan.head for plan in part.plans))
+        engine = self.local()
+        for name in heads:
+            engine.create(name, self.relations[name].types)
+            engine.insert(name, self.rows(name))
+        for each in dict.fromkeys(references(part.plans)):
+            if each not in heads:
+                name = each.stored if isinstance(each, Overlay) else each
+                engine.create(reference_name(each), self.relations[name].types)
+                engine.insert(reference_name(each), self._local_rows(each))
+        if not fixpoint(engine, tuple(map(localised, part.plans)), self.settings.driver_rows_max):
+            part.is_large = True
+            return None
+        before = {name: self.size(name) for name in heads}
+        for name, row in engine.history(heads):
+            self.relations[name].add(row)
+        return self._finished(part, before)
+
+    def _is_worth_copying(self, part: SparkPart) -> bool:
+        """Whether much is read from end to end, compared with what must be copied."""
+        read = set(references(part.plans))
+        grows = {name for plan in part.plans for name in (plan.head, *plan.occurrences)}
+        parts = {name for each in read for name in _parts(each)}
+        if any(isinstance(each, Overlay) and each.plus in grows for each in read):
+            return False
+        if any(self.relations[name].has_frames() for name in parts | grows):
+            return False
+        scanned = sum(
+            self._size(pipeline.steps[0].relation)
+            for plan in part.plans
+            for pipeline in plan.pipelines[:1]
+            if pipeline.steps and isinstance(pipeline.steps[0], Match) and not pipeline.given
+        )
+        copied = sum(map(self._size, read | grows))
+        return scanned >= self.settings.scanned_rows_min and copied <= COPIED_SHARE * scanned
+
+    def _local_rows(self, reference: Reference) -> Iterator[Row]:
+        """The rows of a state all of which is on the driver."""
+        if not isinstance(reference, Overlay):
+            yield from self.rows(reference)
+            return
+        minus = self.relations[reference.minus]
+        yield from (row for row in self.rows(reference.stored) if row not in minus)
+        yield from () if reference.plus is None else self.rows(reference.plus)
+
+    def _finished(self, part: SparkPart, before: dict[str, int]) -> dict[str, int]:
+        """A part has read everything; answers what is new."""
+        part.has_fired = [True] * len(part.plans)
+        part.read = [[self.relations[n].end for n in plan.occurrences] for plan in part.plans]
+        self.grown.update(before)
+        return {name: new for name, size in before.items() if (new := self.size(name) - size)}
 
     def _partition_round(self, part: SparkPart) -> dict[str, int] | None:
         """The whole fixpoint of a part in one job, if it has a pivot and begins on the cluster.
@@ -308,35 +200,32 @@ class SparkEngine:
         if found is None or part.is_soft or any(part.has_fired):
             return None
         heads = {name: self.relations[name] for name in found.columns}
-        if any(len(store) for store in heads.values()) or not self._is_worth_it(found):
+        if any(len(store) for store in heads.values()) or not self._is_worth_it(part, found):
             return None
         sources = self._sources(found)
-        names: dict[Reference, str] = {
-            each: reference_name(each) for each in (*found.shared, *found.copied)
-        }
-        plans = tuple(localised(plan, names) for plan in found.recursive)
+        plans = tuple(map(localised, found.recursive))
         types = {name: store.types for name, store in heads.items()}
         partitions = self._partitions()
         self.jobs["partitions"] += 1
-        result = run_partitions(self.spark, sources, types, plans, partitions, self.clock.now)
+        result = run_partitions(
+            self.spark, sources, types, plans, partitions, self.clock.now, self.local
+        )
         result = result.persist(StorageLevel.MEMORY_AND_DISK)
         counts = {row[SOURCE]: row["count"] for row in result.groupBy(SOURCE).count().collect()}
         self.clock.skip(sum(counts.values()))
         for number, store in enumerate(heads.values()):
             own = [F.col(n).alias(name_of(i)) for i, n in enumerate(shared_names(store.types))]
             data = result.where(F.col(SOURCE) == number).select(*own, F.col(RANK))
-            self._place(store, data, counts.get(number, 0))
-        part.has_fired = [True] * len(part.plans)
-        part.read = [[self.relations[n].end for n in plan.occurrences] for plan in part.plans]
-        return {name: len(store) for name, store in heads.items() if len(store)}
+            self.place(store, data, counts.get(number, 0), result)
+        return self._finished(part, dict.fromkeys(heads, 0))
 
-    def _is_worth_it(self, found: Pivot) -> bool:
+    def _is_worth_it(self, part: SparkPart, found: Pivot) -> bool:
         """Whether it starts from something large, and what every task gets is not too much.
 
         A recursion that starts from a small change is cheaper by probes.
         """
         copied = sum(self._size(each) for each in found.copied)
-        starts_large = any(
+        starts_large = part.is_large or any(
             self._scans(pipeline, []) for plan in found.exits for pipeline in plan.pipelines
         )
         return starts_large and copied <= self.settings.shipped_rows_max
@@ -372,7 +261,7 @@ class SparkEngine:
 
         def deletion() -> dict[str, int]:
             part.rewind()
-            for name in part.plan.deleted:
+            for name in (*part.plan.deleted, *part.plan.doubtful):
                 self.relations[name].clear()
             return self.interpreter.delete(part)
 
@@ -384,9 +273,9 @@ class SparkEngine:
                 if not piece.is_narrow_known:
                     self.jobs["statistics"] += 1
                     look_for_narrow_column(piece, self.relations[name].types)
-        return self._asked(deletion, is_widened=True)
+        return self.asked(deletion, is_widened=True)
 
-    def _driver_round(self, part: RulesPart) -> Round:
+    def _driver_round(self, part: SparkPart) -> Round:
         result = Round()
         waiting: list[int] = []
         for number, plan in enumerate(part.plans):
@@ -400,7 +289,7 @@ class SparkEngine:
                 self.needs.clear()
                 result.to_cluster += waiting
                 return result
-            self._fetch(is_widened=True)
+            self.fetch(is_widened=True)
         raise AssertionError("a round does not come to an end")
 
     def _fired(self, part: RulesPart, numbers: list[int], result: Round) -> list[int]:
@@ -418,8 +307,11 @@ class SparkEngine:
                 result.derived += rows
         return unfinished
 
-    def _is_heavy(self, plan: RulePlan, part: RulesPart, number: int) -> bool:
-        """Whether the rule reads, from end to end, something that is on the cluster."""
+    def _is_heavy(self, plan: RulePlan, part: SparkPart, number: int) -> bool:
+        """Whether the rule reads, from end to end, something that is on the cluster.
+
+        Or much of anything, in a part that is known to derive more than the driver should hold.
+        """
         read = part.read[number]
         active = [] if plan.initial is None or part.has_fired[number] else [plan.initial]
         active += [
@@ -429,7 +321,17 @@ class SparkEngine:
         ]
         if active and plan.aggregation is not None:
             active.append(plan.aggregation.bindings)
+        if part.is_large and active and self._unread(plan, read) > self.settings.literal_keys_max:
+            return True
         return any(self._scans(pipeline, read) for pipeline in active)
+
+    def _unread(self, plan: RulePlan, read: list[int]) -> int:
+        """How many rows are new for a rule; if nothing may grow, how many its first step reads."""
+        if plan.occurrences:
+            ends = (self.relations[name].end for name in plan.occurrences)
+            return sum(end - start for start, end in zip(read, ends, strict=True))
+        step = plan.initial.steps[0] if plan.initial and plan.initial.steps else None
+        return self._size(step.relation) if isinstance(step, Match) else 0
 
     def _scans(self, pipeline: Pipeline, read: list[int]) -> bool:
         return any(
@@ -472,9 +374,10 @@ class SparkEngine:
         for name, row in derived:
             if self.relations[name].has_frames():
                 self.needs.note(name, self.relations[name].all_columns, row)
-        self._fetch()
+        self.fetch()
         for name, row in derived:
             self.relations[name].add(row)
+        self.grown.update(name for name, _ in derived)
 
     def _add_frame(self, store: SparkRelation, data: DataFrame) -> None:
         """Add what is new in a frame: distinct, and not known."""
@@ -486,5 +389,13 @@ class SparkEngine:
         new = data.distinct()
         if len(store):
             new = without(new, contents(self.spark, store), len(store.types))
-        new, count = self._cut(new.withColumn(RANK, F.lit(next(self.clock))), "round")
-        self._place(store, new, count)
+        new, count = self.cut(new.withColumn(RANK, F.lit(next(self.clock))), "round")
+        self.place(store, new, count)
+
+
+def _parts(reference: Reference) -> tuple[str, ...]:
+    """The relations that a state is made of."""
+    if not isinstance(reference, Overlay):
+        return (reference,)
+    plus = () if reference.plus is None else (reference.plus,)
+    return (reference.stored, reference.minus, *plus)

@@ -1,7 +1,8 @@
 """Scalars as Spark columns, where Spark computes exactly what `engines/scalars.py` says.
 
 Null is "no value" in both, so what is left is to keep Spark from raising errors or rounding: ints
-are added by `try_add`, which is null when 64 bits do not suffice; floats must stay finite. Whatever
+are added by `try_add`, which is null when 64 bits do not suffice, and must be in the range of
+`int`, which is one less; floats must stay finite. Whatever
 is not listed here (division, decimals, text in other letters, dates) is computed by
 `engines/scalars.py` itself in a Python function on the cluster. Exactness first.
 """
@@ -16,12 +17,14 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from deltalog.engines.scalars import compute
+from deltalog.engines.scalars import HALF, compute
 from deltalog.engines.spark.columns import SPARK_TYPES, decoded, encoded, literal
 from deltalog.language.functions import signature
+from deltalog.language.values import INT_MAX, INT_MIN
 from deltalog.plan.nodes import Compute, Fixed, Operand, Slot, Test
 
 FLOAT_MAX = sys.float_info.max
+HALF_BITS = HALF.bit_length() - 1
 Types = Mapping[int, str]
 """The type of each slot that has a value."""
 
@@ -85,17 +88,32 @@ def _finite(value: Column) -> Column:
     return F.when(kept == 0.0, F.lit(0.0)).otherwise(kept)
 
 
+def _int(value: Column) -> Column:
+    """The int, or null if it is the one that has no negative."""
+    return F.when(value >= INT_MIN, value)
+
+
+def _whole(high: Column, low: Column) -> Column:
+    """The sum of which these are the halves, or null if it is not in the range of int."""
+    total = high.cast("decimal(19,0)") * F.lit(HALF).cast("decimal(10,0)") + low.cast(
+        "decimal(19,0)"
+    )
+    return F.when(total.between(INT_MIN, INT_MAX), total.cast("bigint"))
+
+
 _NATIVE: dict[tuple[str, str], tuple[int, Callable[..., Column]]] = {
-    ("+", "int"): (2, F.try_add),
-    ("-", "int"): (2, F.try_subtract),
-    ("*", "int"): (2, F.try_multiply),
+    ("+", "int"): (2, lambda a, b: _int(F.try_add(a, b))),
+    ("-", "int"): (2, lambda a, b: _int(F.try_subtract(a, b))),
+    ("*", "int"): (2, lambda a, b: _int(F.try_multiply(a, b))),
+    ("mod", "int"): (2, F.try_mod),
+    ("high__", "int"): (1, lambda a: F.shiftright(a, HALF_BITS)),
+    ("low__", "int"): (1, lambda a: a.bitwiseAND(F.lit(HALF - 1))),
+    ("whole__", "int"): (2, lambda high, low: _whole(high, low)),
     ("+", "float"): (2, lambda a, b: _finite(a + b)),
     ("-", "float"): (2, lambda a, b: _finite(a - b)),
     ("*", "float"): (2, lambda a, b: _finite(a * b)),
     ("float", "int"): (1, lambda a: a.cast("double")),
     ("int", "int"): (1, lambda a: a),
-    ("exact__", "int"): (1, lambda a: a.cast("string")),
-    ("int", "exact"): (1, lambda a: a.try_cast("bigint")),
 }
 _NATIVE |= {
     (part, "date"): (1, lambda a, take=take: take(a).cast("bigint"))

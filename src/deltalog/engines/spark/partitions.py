@@ -17,7 +17,7 @@ k-th column of each type. The share of a row is a number whose hash leads to a p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 
 import pyarrow
@@ -26,14 +26,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from deltalog.engines.base import Engine
+from deltalog.engines.spark.alone import MakeEngine, fixpoint
 from deltalog.engines.spark.columns import ARROW_TYPES, RANK, SPARK_TYPES, name_of, rows_in, vectors
 from deltalog.language.ast import Row
-from deltalog.plan.nodes import Absent, Match, Overlay, Pipeline, RulePlan
-from deltalog.plan.pivots import Reference
+from deltalog.plan.nodes import RulePlan
 
 SOURCE, SHARE = "source", "share"
 BATCH_ROWS = 100_000
-ROUNDS_MAX = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -58,6 +57,7 @@ def run_partitions(
     plans: tuple[RulePlan, ...],
     partitions: int,
     rank: int,
+    local: MakeEngine,
 ) -> DataFrame:
     """All facts of the component: `source` is the number of the head, ranks are above `rank`."""
     places = shares(spark, partitions)
@@ -65,29 +65,8 @@ def run_partitions(
     parts = [sent(source, number, places, wide) for number, source in enumerate(sources)]
     together = reduce(DataFrame.unionAll, parts).repartition(partitions, F.col(SHARE))
     output = _wide(list(heads.values()))
-    task = _task([(s.name, s.types) for s in sources], list(wide), heads, plans, rank)
+    task = _task([(s.name, s.types) for s in sources], list(wide), heads, plans, rank, local)
     return together.drop(SHARE).mapInArrow(task, _output_schema(output))
-
-
-def localised(plan: RulePlan, names: Mapping[Reference, str]) -> RulePlan:
-    """The plan as tasks know it: states that are not stored have become relations."""
-
-    def pipeline(before: Pipeline) -> Pipeline:
-        steps = tuple(
-            replace(step, relation=names[step.relation])
-            if isinstance(step, Match | Absent) and step.relation in names
-            else step
-            for step in before.steps
-        )
-        return replace(before, steps=steps)
-
-    return replace(plan, variants=tuple(pipeline(variant) for variant in plan.variants))
-
-
-def reference_name(reference: Reference) -> str:
-    if not isinstance(reference, Overlay):
-        return reference
-    return f"{reference.stored}__without__{reference.minus}__with__{reference.plus}"
 
 
 # --- sending ------------------------------------------------------------------------------------
@@ -144,6 +123,7 @@ def _task(
     heads: Mapping[str, tuple[str, ...]],
     plans: tuple[RulePlan, ...],
     rank: int,
+    local: MakeEngine,
 ) -> Callable[[Batches], Batches]:
     output = _wide(list(heads.values()))
 
@@ -155,41 +135,14 @@ def _task(
                 columns = [own.column(column) for column in shared_names(types)]
                 rows[name] += rows_in(columns, types, own.num_rows)
         if any(rows[head] for head in heads):
-            engine = _fixpoint(sources, rows, plans)
+            engine = local()
+            for name, types in sources:
+                engine.create(name, types)
+                engine.insert(name, rows[name])
+            fixpoint(engine, plans)
             yield from _batches(engine, heads, output, rank)
 
     return task
-
-
-def _fixpoint(
-    sources: list[tuple[str, tuple[str, ...]]],
-    rows: Mapping[str, list[Row]],
-    plans: tuple[RulePlan, ...],
-) -> Engine:
-    """An engine of this process with everything derived; integers decide which one."""
-    from deltalog.engines.embedded.engine import EmbeddedEngine
-    from deltalog.engines.reference.engine import ReferenceEngine
-
-    try:
-        return _run(EmbeddedEngine(), sources, rows, plans)
-    except OverflowError:  # it cannot hold the smallest int
-        return _run(ReferenceEngine(), sources, rows, plans)
-
-
-def _run(
-    engine: Engine,
-    sources: list[tuple[str, tuple[str, ...]]],
-    rows: Mapping[str, list[Row]],
-    plans: tuple[RulePlan, ...],
-) -> Engine:
-    for name, types in sources:
-        engine.create(name, types)
-        engine.insert(name, rows[name])
-    part = engine.prepare(plans)
-    for _ in range(ROUNDS_MAX):
-        if not engine.run_round(part):
-            return engine
-    raise AssertionError("a recursion does not come to an end")
 
 
 def _batches(

@@ -33,7 +33,6 @@ from deltalog.engines.spark.columns import (
 )
 from deltalog.engines.spark.relation import Columns, Frame, Needs, SparkRelation
 from deltalog.language.ast import Row, Value
-from deltalog.language.values import INT_MIN
 
 PROBE = "probe"
 PLAIN = ("int", "str", "exact", "bool", "float", "date")
@@ -184,7 +183,7 @@ def _is_one_of(column: int, type_: str, wanted: Sequence[Value]) -> Column:
     own = F.col(name_of(column))
     present = [value for value in wanted if value is not None]
     conditions = [own.isNull()] if len(present) < len(wanted) else []
-    if present and type_ == "int" and INT_MIN not in present:  # as text, it is one call
+    if present and type_ == "int":  # as text, it is one call
         conditions.append(F.expr(f"{name_of(column)} IN ({', '.join(map(str, present))})"))
     elif present and type_ in PLAIN:
         conditions.append(own.isin([encoded(value, type_) for value in present]))

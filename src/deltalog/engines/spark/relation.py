@@ -17,12 +17,12 @@ and whoever asked must fetch what is noted and ask again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 
-from deltalog.engines.reference.relation import Relation
+from deltalog.engines.relation import Relation
 from deltalog.language.ast import Row
 
 Columns = tuple[int, ...]
@@ -71,6 +71,7 @@ class Frame:
 
     def __init__(self, data: DataFrame, start: int, count: int) -> None:
         self.data = data
+        self.kept = data  # what is given back when nobody needs the frame any more
         self.start = start
         self.count = count
         self.mask: set[Row] = set()
@@ -131,6 +132,11 @@ class Local(Relation):
         super().__init__(clock)
         self.start = start
 
+    def put(self, row: Row, rank: int) -> None:
+        """Add a row that has a rank already."""
+        if self.add(row):
+            self.stamps[-1] = rank
+
 
 class SparkRelation:
     """See the module; `name` is what it is called in `Needs`."""
@@ -149,6 +155,12 @@ class SparkRelation:
     @property
     def locals(self) -> list[Local]:
         return [piece for piece in self.pieces if isinstance(piece, Local)]
+
+    def only(self, pieces: Sequence[Frame | Local]) -> SparkRelation:
+        """Some of the pieces as a relation of their own."""
+        made = SparkRelation(self.name, self.types, self.clock, self.needs)
+        made.pieces = list(pieces)
+        return made
 
     @property
     def all_columns(self) -> Columns:
@@ -204,13 +216,22 @@ class SparkRelation:
 
     def add(self, row: Row) -> bool:
         """Add a row; whether it is in a frame must be known."""
-        if row in self:
-            return False
+        return row not in self and self._last().add(row)
+
+    def put(self, row: Row, rank: int) -> None:
+        """Add a row that is new for certain, with the rank it has."""
+        for frame in self.frames:
+            if frame.known(self.all_columns, row) is None:
+                frame.remember(self.all_columns, [row], [])
+        self._last().put(row, rank)
+
+    def _last(self) -> Local:
+        """The piece of the driver at the end."""
         if not self.pieces or isinstance(self.pieces[-1], Frame):
             self.pieces.append(Local(self.clock, self.end))
         last = self.pieces[-1]
         assert isinstance(last, Local)
-        return last.add(row)
+        return last
 
     def remove(self, row: Row) -> bool:
         """Take a row away; whether it is in a frame must be known."""
@@ -223,10 +244,16 @@ class SparkRelation:
                 return True
         return False
 
-    def append(self, data: DataFrame, count: int) -> None:
-        """Add a frame whose rows are new."""
+    def append(self, data: DataFrame, count: int, kept: DataFrame | None = None) -> None:
+        """Add a frame whose rows are new; `kept` is given back with it."""
         if count:
             self.pieces.append(Frame(data, self.end, count))
+            self.frames[-1].kept = data if kept is None else kept
+
+    def take_over(self, frame: Frame) -> None:
+        """Add what another relation has in a frame; both have it then."""
+        self.append(frame.data, frame.count, frame.kept)
+        self.frames[-1].mask = set(frame.mask)
 
     def clear(self) -> None:
         self.pieces.clear()

@@ -22,6 +22,7 @@ class Settings:
     pieces_max: frames of one relation before they are made one.
     literal_keys_max: keys of a probe written as literals; beyond that they are joined as a frame.
     probe_keys_max: keys of one round that are probed; beyond that the rule runs on the cluster.
+    scanned_rows_min: rows read from end to end before the driver runs rules with its fast engine.
     cached_rows_max: rows that probes have fetched and a relation remembers.
     shipped_rows_max: rows that every task of a partition-local recursion may be sent.
     partitions: tasks of a partition-local recursion; 0 means as many as shuffles have.
@@ -32,6 +33,7 @@ class Settings:
     pieces_max: int = 8
     literal_keys_max: int = 2_000
     probe_keys_max: int = 100_000
+    scanned_rows_min: int = 1_000
     cached_rows_max: int = 1_000_000
     shipped_rows_max: int = 5_000_000
     partitions: int = 0

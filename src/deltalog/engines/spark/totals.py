@@ -2,9 +2,9 @@
 
 Aggregates range over distinct bindings. A binding has a value for every column of every atom, and
 relations are sets, so the joins give each binding once; only where an overlay is read, duplicates
-are taken out. Counts, sums of ints (in 38 digits, and then tested), smallest and largest values are
-Spark's own, and so are the exact sums of ints in group state. Sums of floats and decimals must be
-rounded once from the exact sum, which is done in Python, group by group.
+are taken out. Counts, sums of ints (in 38 digits, and then tested; of halves in 64 bits), smallest
+and largest values are Spark's own. Sums of floats and decimals must be rounded once from the exact
+sum, which is done in Python, group by group.
 """
 
 from __future__ import annotations
@@ -142,21 +142,19 @@ def _sources(aggregation: Aggregation) -> dict[Total, int]:
             found[part] = -1
         elif part.function in ("min", "max") or (part.function, part.type) == ("sum", "int"):
             found[part] = part.column
-        elif (part.function, part.type) == ("sum", "exact"):
-            source = _int_source(aggregation.bindings, part.column)
-            if source is not None:
-                found[part] = source
     return found
 
 
-def _int_source(bindings: Pipeline, column: int) -> int | None:
-    """The column of ints of which another column holds the exact numbers."""
-    for step in bindings.steps:
-        if isinstance(step, Assign) and step.slot == bindings.output[column]:
-            match step.value:
-                case Compute("exact__", "int", (Slot() as source,)) if source in bindings.output:
-                    return bindings.output.index(source)
-    return None
+def _halves(bindings: Pipeline) -> set[int]:
+    """The columns that hold halves of ints: their sums stay in range (decision 0012)."""
+    made = {
+        step.slot
+        for step in bindings.steps
+        if isinstance(step, Assign)
+        and isinstance(step.value, Compute)
+        and step.value.function in ("high__", "low__")
+    }
+    return {column for column, value in enumerate(bindings.output) if value in made}
 
 
 def _native_totals(
@@ -165,8 +163,9 @@ def _native_totals(
     sources: Mapping[Total, int],
     types: Sequence[str],
 ) -> DataFrame:
+    halves = _halves(aggregation.bindings)
     made = [
-        _native(part, sources[part]).alias(f"t{i}")
+        _native(part, sources[part], sources[part] in halves).alias(f"t{i}")
         for i, part in enumerate(aggregation.head)
         if isinstance(part, Total)
     ]
@@ -177,11 +176,9 @@ def _native_totals(
     for i, part in enumerate(aggregation.head):
         if isinstance(part, Total):
             value = F.col(f"t{i}")
-            if part.function == "sum" and part.type == "int":
+            if part.function == "sum":
                 grouped = grouped.where(value.isNull() | value.between(INT_MIN, INT_MAX))
                 value = value.cast("bigint")
-            elif part.function == "sum":
-                value = value.cast("string")
         elif isinstance(part, Fixed):
             value = literal(part.value, types[i])
         else:
@@ -190,12 +187,12 @@ def _native_totals(
     return grouped.select(*columns)
 
 
-def _native(part: Total, source: int) -> Column:
+def _native(part: Total, source: int, is_half: bool) -> Column:
     if part.function == "count":
         return F.count(F.lit(1))
     column = F.col(f"b{source}")
     if part.function == "sum":
-        return F.sum(column.cast(WIDE))
+        return F.try_sum(column) if is_half else F.sum(column.cast(WIDE))
     return F.min(column) if part.function == "min" else F.max(column)
 
 

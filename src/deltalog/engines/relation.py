@@ -1,6 +1,6 @@
 """A relation as plain Python: a list of rows in the order they came, and where each one stands.
 
-A deleted row leaves a gap, so positions never change and "how far a rule has read" is a number.
+A deleted row leaves a gap, so positions do not change and "how far a rule has read" is a number.
 Indexes are dictionaries, made when a bound-column set is first looked up. A clock shared by all
 relations of an engine stamps every row, so that "added before" can be asked across relations.
 """
@@ -61,6 +61,14 @@ class Relation:
             if not index[key]:
                 del index[key]
         return True
+
+    def compact(self) -> None:
+        """Close the gaps when there are more of them than rows; not while a rule is reading."""
+        if len(self.log) > 2 * len(self.position) + 64:
+            rows = [(row, self.stamps[at]) for row, at in self.position.items()]
+            self.clear()
+            self.log, self.stamps = [row for row, _ in rows], [stamp for _, stamp in rows]
+            self.position = {row: at for at, (row, _) in enumerate(rows)}
 
     def clear(self) -> None:
         self.log.clear()

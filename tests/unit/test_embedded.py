@@ -1,0 +1,255 @@
+"""What only the embedded engine has: words, kernels, memory of its own, threads, and no numba."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import sys
+import threading
+import time
+from array import array
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+import deltalog
+from deltalog.diagnostics.report import LimitError
+from deltalog.engines.embedded import kernel
+from deltalog.engines.embedded.codec import SWEEP_MIN
+from deltalog.engines.embedded.engine import EmbeddedEngine
+from deltalog.engines.embedded.memory import as_float
+from deltalog.runtime.limits import Limits
+
+CLOSURE = """
+base edge(a: int, b: int).
+path(X, Y) :- edge(X, Y).
+path(X, Z) :- path(X, Y), edge(Y, Z).
+"""
+
+EDGES = [0, 1, 2, 3, 2**31, 2**32 - 1, 2**32, 2**53 - 1, 2**53 + 1, 2**62, 2**63 - 1]
+
+
+def halves(total: int) -> tuple[int, int]:
+    """A sum of ints in two halves, the low one as long as sums of low halves are."""
+    return total // 2**32, total % 2**32
+
+
+def float_of(word: int) -> float:
+    return memoryview(array("q", [word])).cast("B").cast("d")[0]
+
+
+# --- sums in halves -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("total", [*EDGES, 2**64 + 1, 2**80 + 12345, 2**93 - 1])
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 10**9, 2**31 - 1, 2**32 - 1])
+def test_an_average_is_the_nearest_float(total: int, count: int, sign: int) -> None:
+    has_value, word = kernel.ratio(*halves(sign * total), count)
+    assert has_value
+    assert float_of(word) == float(Fraction(sign * total, count))
+
+
+def test_averages_of_random_sums_are_the_nearest_floats() -> None:
+    draw = random.Random(1)
+    for _ in range(3_000):
+        total = draw.randrange(2 ** draw.randint(1, 93)) * draw.choice([1, -1])
+        count = draw.randrange(1, 2 ** draw.randint(1, 32))
+        _, word = kernel.ratio(*halves(total), count)
+        assert float_of(word) == float(Fraction(total, count)), (total, count)
+
+
+@pytest.mark.parametrize("total", [*EDGES, 2**63, 2**63 + 1, 2**64, 2**80])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_sum_has_a_value_if_it_is_an_int(total: int, sign: int) -> None:
+    high, low = halves(sign * total)
+    for shift in range(3):  # a long low half is the same sum
+        has_value, word = kernel.whole(high - shift, low + shift * 2**32)
+        assert has_value == (total < 2**63)
+        assert not has_value or word == sign * total
+
+
+def test_intrinsics_are_compiled() -> None:
+    with pytest.raises(NotImplementedError):
+        as_float(1)  # an intrinsic exists inside kernels only
+
+
+# --- text ---------------------------------------------------------------------------------------
+
+WORDS = ["", "a", "ab", "b", "Z", "ä", "é", "日本", "\U0001f600", "a" * 1000, "a" * 999 + "b", "0"]
+
+
+def test_text_is_ordered_as_python_orders_it() -> None:
+    program = """
+    base word(w: str).
+    before(X, Y) :- word(X), word(Y), X < Y.
+    lowest(min(X)) :- word(X).
+    highest(max(X)) :- word(X).
+    """
+    db = deltalog.connect(program=program, engine="embedded", facts={"word": [("x",)]})
+    for word in WORDS:
+        db.apply(insert={"word": [(word,)]})
+    words = [*WORDS, "x"]
+    assert db.facts("before") == {(x, y) for x, y in itertools.product(words, words) if x < y}
+    assert db.facts("lowest") == {(min(words),)}
+    assert db.facts("highest") == {(max(words),)}
+    assert db.audit() == ()
+
+
+def test_numbers_of_text_are_given_out_again() -> None:
+    program = 'base word(n: int, w: str).\nlater(N) :- word(N, W), W > "m".'
+    db = deltalog.connect(program=program, engine="embedded")
+    assert isinstance(db.engine, EmbeddedEngine)
+    texts = db.engine.codec.numberings["str"]
+    for start in range(0, 6 * SWEEP_MIN, 2_000):
+        rows = [(n, f"{'amz'[n % 3]}{n}") for n in range(start, start + 2_000)]
+        change = db.apply(insert={"word": rows})
+        assert change.inserted["later"] == {(n,) for n, w in rows if w > "m"}
+        gone = db.apply(delete={"word": rows[1:]})
+        assert gone.deleted["word"] == frozenset(rows[1:])
+    assert len(texts.values) < 2 * SWEEP_MIN
+    assert db.audit() == ()
+
+
+# --- memory -------------------------------------------------------------------------------------
+
+
+def test_memory_is_given_back_when_rows_go() -> None:
+    engine = EmbeddedEngine()
+    engine.create("pair", ("int", "int"))
+    rows = [(n, n) for n in range(100_000)]
+    engine.insert("pair", rows)
+    line = engine.relations["pair"].line
+    assert line[kernel.CAPACITY] == 131_072
+    engine.delete("pair", rows[:99_990])
+    assert line[kernel.CAPACITY] < 100
+    assert list(engine.rows("pair")) == rows[99_990:]
+    engine.insert("pair", rows)
+    engine.clear("pair")
+    engine.insert("pair", rows[:1])
+    engine.clear("pair")
+    assert line[kernel.CAPACITY] == 0, "a relation that was large once does not stay large"
+
+
+def test_a_fact_of_two_ints_needs_less_than_a_hundred_bytes() -> None:
+    db = deltalog.connect(
+        program=CLOSURE, engine="embedded", facts={"edge": [(n, n + 1) for n in range(300)]}
+    )
+    assert isinstance(db.engine, EmbeddedEngine)
+    line = db.engine.relations["path"].line
+    per_row = 8 * 2 + 8 + 8 + line[kernel.INDEXES] * 8  # words, stamp, hash; heads and links
+    assert per_row * line[kernel.CAPACITY] / line[kernel.LIVE] < 100
+
+
+@pytest.mark.parametrize("width", [62, 63, 64, 65, 100])
+def test_columns_that_have_no_bit_in_an_index(width: int) -> None:
+    columns = ", ".join(f"c{i}: int" for i in range(width))
+    names = ", ".join(f"X{i}" for i in range(width))
+    last = f"X{width - 1}"
+    program = f"""
+    base wide({columns}).
+    base wanted(x: int).
+    hit(X0) :- wanted({last}), wide({names}).
+    pair(X0) :- wanted({last}), wanted(X{width - 2}), wide({names}).
+    whole({names}) :- wide({names}), wanted(X0).
+    """
+    db = deltalog.connect(program=program, engine="embedded")
+    rows = [tuple(range(start, start + width)) for start in range(20)]
+    db.apply(insert={"wide": rows, "wanted": [(width + 3,), (width + 4,)]})
+    assert db.facts("hit") == {(4,), (5,)}
+    assert db.facts("pair") == {(5,)}
+    db.apply(delete={"wide": rows[5:6]}, insert={"wanted": [(7,)]})
+    assert db.audit() == ()
+
+
+# --- limits and threads -------------------------------------------------------------------------
+
+
+def test_time_is_up_in_the_middle_of_a_round() -> None:
+    program = """
+    base n(x: int).
+    many(A) :- n(A), n(B), n(C), n(D), A + B + C + D < 0.
+    """
+    facts = {"n": [(i,) for i in range(400)]}
+    started = time.monotonic()
+    with pytest.raises(LimitError, match=r"0\.2"):
+        deltalog.connect(
+            program=program, engine="embedded", facts=facts, limits=Limits(seconds_max=0.2)
+        )
+    assert time.monotonic() - started < 60
+
+
+def test_too_many_facts_in_one_round_are_stopped_and_nothing_has_changed() -> None:
+    program = "base n(x: int).\ntriple(A, B, C) :- n(A), n(B), n(C)."
+    limits = Limits(facts_max=200_000)
+    db = deltalog.connect(program=program, engine="embedded", limits=limits)
+    db.apply(insert={"n": [(1,), (2,)]})
+    with pytest.raises(LimitError, match=r"200,?000"):
+        db.apply(insert={"n": [(i,) for i in range(3, 600)]})
+    assert db.facts("n") == {(1,), (2,)}
+    assert len(db.facts("triple")) == 8
+    assert db.audit() == ()
+
+
+def test_threads_share_a_database() -> None:
+    db = deltalog.connect(program=CLOSURE, engine="embedded")
+    problems: list[BaseException] = []
+
+    def work(offset: int) -> None:
+        try:
+            for n in range(60):
+                db.apply(insert={"edge": [(offset + n, offset + n + 1)]})
+                db.query(f"path({offset}, Y)")
+                if n % 7 == 0:
+                    db.apply(delete={"edge": [(offset + n, offset + n + 1)]})
+        except BaseException as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=work, args=(1_000 * k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert db.audit() == ()
+
+
+def test_other_threads_run_while_a_kernel_does() -> None:
+    """The interpreter is released: otherwise the other thread would stand still meanwhile."""
+    counted = 0
+    is_over = threading.Event()
+
+    def count() -> None:
+        nonlocal counted
+        while not is_over.is_set():
+            counted += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=count)
+    engine = EmbeddedEngine()
+    thread.start()
+    try:
+        db = deltalog.connect(program=CLOSURE, engine="embedded")
+        before = counted
+        db.apply(insert={"edge": [(n, n + 1) for n in range(700)]})  # rounds of a few ms each
+        during = counted - before
+    finally:
+        is_over.set()
+        thread.join()
+    del engine
+    assert during > 5
+
+
+# --- without numba ------------------------------------------------------------------------------
+
+
+def test_without_numba_the_reference_engine_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [n for n in sys.modules if n.startswith("deltalog.engines.embedded")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "numba", None)  # importing it fails
+    with pytest.warns(RuntimeWarning, match="reference engine serves instead"):
+        db: Any = deltalog.connect(program=CLOSURE)
+    assert db.engine.name == "reference"
+    db.apply(insert={"edge": [(1, 2), (2, 3)]})
+    assert db.facts("path") == {(1, 2), (2, 3), (1, 3)}
