@@ -16,6 +16,15 @@ SMALL = {
     "spark.deltalog.literal_keys_max": "5",
     "spark.deltalog.scanned_rows_min": "3",
 }
+QUICK = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.shuffle.compress": "false",
+    "spark.rdd.compress": "false",
+}
+"""There are many queries and few rows: what takes time is to compile each of them."""
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +34,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.memory": "1g",
         "spark.log.level": "ERROR",
+        **QUICK,
         **SMALL,
     }
     session = local_session(has_delta=False, settings=settings)

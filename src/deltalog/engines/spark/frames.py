@@ -12,7 +12,7 @@ driver has of a relation is sent along, and broadcast.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -84,9 +84,13 @@ def _unmasked(spark: SparkSession, piece: Frame, types: Sequence[str]) -> DataFr
 
 def without(data: DataFrame, gone: DataFrame, arity: int) -> DataFrame:
     """The rows of one frame that are not in another; both have columns `c0`, `c1`, …"""
-    renamed = gone.select(*(F.col(name_of(i)).alias(f"g{i}") for i in range(arity)))
-    same = (F.col(name_of(i)).eqNullSafe(F.col(f"g{i}")) for i in range(arity))
-    return data.join(renamed, reduce(Column.__and__, same, F.lit(True)), "left_anti")
+    renamed = gone.selectExpr(*(f"{name_of(i)} AS g{i}" for i in range(arity)))
+    return data.join(renamed, same((name_of(i), f"g{i}") for i in range(arity)), "left_anti")
+
+
+def same(pairs: Iterable[tuple[str, str]]) -> Column:
+    """Whether columns are equal, pair by pair; as text, it is one call to Spark and not many."""
+    return F.expr(" AND ".join(f"{left} <=> {right}" for left, right in pairs) or "true")
 
 
 class Frames:
@@ -160,41 +164,30 @@ class Frames:
     ) -> DataFrame:
         types = self.types(step.relation)
         side = self._side(step, number, types, read)
-        conditions = [
-            F.col(slot_name(value.index)).eqNullSafe(F.col(_own(number, column)))
-            for column, value in step.key
-            if isinstance(value, Slot)
-        ]
-        bound = [F.col(_own(number, column)).alias(slot_name(s.index)) for column, s in step.bind]
-        kept = [F.col(slot_name(index)) for index in sorted(slots)]
+        bound = [f"{_own(number, column)} AS {slot_name(s.index)}" for column, s in step.bind]
+        kept = [slot_name(index) for index in sorted(slots)]
         slots |= {slot.index: types[column] for column, slot in step.bind}
         if data is None:
-            return side.select(*bound) if bound else side
-        if not conditions:
-            joined = data.crossJoin(side)
-        else:
-            joined = data.join(side, reduce(Column.__and__, conditions), "inner")
+            return side.selectExpr(*bound) if bound else side
+        on = _joined_on(step, number)
+        joined = data.join(side, same(on), "inner") if on else data.crossJoin(side)
         chosen = [*kept, *bound]
-        return joined.select(*chosen) if chosen else joined
+        return joined.selectExpr(*chosen) if chosen else joined
 
     def _side(self, step: Match, number: int, types: Sequence[str], read: Read) -> DataFrame:
         """The rows a match can meet, under names of their own."""
         data = self.read(step, read)
         first_of = {slot: column for column, slot in step.bind}
         for column, slot in step.same:
-            data = data.where(F.col(name_of(column)).eqNullSafe(F.col(name_of(first_of[slot]))))
+            data = data.where(same([(name_of(column), name_of(first_of[slot]))]))
         return _renamed(data, step.key, number, types)
 
     def _absent(self, step: Absent, number: int, data: DataFrame) -> DataFrame:
         types = self.types(step.relation)
         side = _renamed(self.read(Match(step.relation), []), step.key, number, types)
-        conditions = [
-            F.col(slot_name(value.index)).eqNullSafe(F.col(_own(number, column)))
-            for column, value in step.key
-            if isinstance(value, Slot)
-        ]
-        if conditions:
-            return data.join(side, reduce(Column.__and__, conditions), "left_anti")
+        on = _joined_on(step, number)
+        if on:
+            return data.join(side, same(on), "left_anti")
         return data.join(side.limit(1), F.lit(True), "left_anti")
 
     def types(self, relation: str | Overlay) -> tuple[str, ...]:
@@ -255,6 +248,15 @@ class Frames:
         return reduce(DataFrame.unionAll, parts).distinct(), types
 
 
+def _joined_on(step: Match | Absent, number: int) -> list[tuple[str, str]]:
+    """The slots that must equal columns of a step."""
+    return [
+        (slot_name(value.index), _own(number, column))
+        for column, value in step.key
+        if isinstance(value, Slot)
+    ]
+
+
 def _own(number: int, column: int) -> str:
     return f"m{number}_{column}"
 
@@ -272,7 +274,7 @@ def _renamed(
             data = data.where(F.col(name_of(column)).eqNullSafe(constant))
     if not types:
         return data.select(F.lit(0).alias(f"m{number}"))
-    return data.select(*(F.col(name_of(i)).alias(_own(number, i)) for i in range(len(types))))
+    return data.selectExpr(*(f"{name_of(i)} AS {_own(number, i)}" for i in range(len(types))))
 
 
 def _value(value: Slot | Fixed, slots: Mapping[int, str]) -> Column:

@@ -116,8 +116,8 @@ def fetch(spark: SparkSession, wanted: Sequence[Probe], literal_keys_max: int) -
 
 def _selected(spark: SparkSession, probe: Probe, number: int, literal_keys_max: int) -> DataFrame:
     found = _filtered(spark, probe, literal_keys_max)
-    named = [F.col(name_of(i)).alias(name) for i, name in enumerate(probe.shared_names())]
-    return found.select(F.lit(number).alias(PROBE), F.col(RANK), *named)
+    named = [f"{name_of(i)} AS {name}" for i, name in enumerate(probe.shared_names())]
+    return found.selectExpr(f"{number} AS {PROBE}", RANK, *named)
 
 
 def _filtered(spark: SparkSession, probe: Probe, literal_keys_max: int) -> DataFrame:
