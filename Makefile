@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup java demo test check lint types imports unit fuzz mutants bench soak test-spark update-cases clean
+.PHONY: setup demo test check lint types imports unit fuzz mutants bench soak test-spark update-cases clean
 
 setup: $(STAMP)
 
@@ -18,6 +18,7 @@ $(STAMP): pyproject.toml
 	@echo "installing Deltalog and its tools into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@$(BIN)/python -m deltalog.engines.embedded.compile
+	@$(BIN)/python -m deltalog.engines.spark.java
 	@touch $(STAMP)
 
 demo: setup

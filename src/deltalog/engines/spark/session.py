@@ -13,6 +13,10 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError
+from deltalog.engines.spark.java import HINT, WANTED, java_home
+
 CORES_MAX = 8
 LOCAL: Mapping[str, str] = {
     "spark.ui.enabled": "false",
@@ -40,6 +44,11 @@ def local_session(
     *, has_delta: bool = True, settings: Mapping[str, str] = NO_SETTINGS
 ) -> SparkSession:
     """A session on this machine; `settings` are Spark's own and win over ours."""
+    home = java_home()
+    if home is None:
+        words = {"name": "spark", "needed": WANTED, "hint": HINT}
+        raise DataError([catalogue.ENGINE_NEEDS.at(None, **words)])
+    os.environ["JAVA_HOME"] = str(home)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # tasks need this package, too
     cores = min(os.cpu_count() or 1, CORES_MAX)
     wanted = {
