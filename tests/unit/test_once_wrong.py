@@ -14,6 +14,7 @@ import deltalog
 from deltalog import DataError, DeltalogError, Limits, ProgramError
 from deltalog.engines.scalars import compute
 from deltalog.language.values import VALUE_ERRORS, canonical
+from deltalog.runtime.database import ENGINES
 
 WIDE = "12345678901234567890.123456789012345678"
 
@@ -235,3 +236,13 @@ def test_a_change_is_kept_for_who_asks_for_a_state_made_of_it(strategy: str, eng
     change = db.apply(insert={"b2": [(0, 1, 1)]})
     assert change.inserted["v1"] == {(-2, 2)}
     assert change.deleted["v1"] == {(-2, 1)}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_first_text_that_is_compared_is_empty(engine: str) -> None:
+    """There was no place yet for its bytes, of which there are none."""
+    program = 'base n(s: str). first(min(S)) :- n(S). m(S) :- n(S), S <= "".'
+    database = deltalog.connect(program=program, engine=engine, facts={"n": [("",)]})
+    assert database.facts("m") == database.facts("first") == {("",)}
+    database.apply(insert={"n": [("a",)]})
+    assert database.audit() == ()
