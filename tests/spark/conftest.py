@@ -32,7 +32,7 @@ def spark() -> Iterator[SparkSession]:
     settings = {
         "spark.master": "local[2]",
         "spark.sql.shuffle.partitions": "2",
-        "spark.driver.memory": "1g",
+        "spark.driver.memory": "2g",
         "spark.log.level": "ERROR",
         **QUICK,
         **SMALL,

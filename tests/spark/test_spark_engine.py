@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import deltalog
+from conformance import test_engines
+from deltalog.engines.base import Engine
 from deltalog.engines.spark.engine import SparkEngine
 from deltalog.engines.spark.partitions import Source, sent, shares
 from deltalog.engines.spark.settings import Settings
+from deltalog.engines.spark.storage import CopiedFrame
 from deltalog.runtime.database import ENGINES
 
 CLOSURE = """
@@ -91,6 +96,107 @@ def test_pieces_masks_and_folds(spark: SparkSession) -> None:
     assert {tuple(row) for row in engine.frame("r").collect()} == known
     assert engine.insert("r", [(3, "t3")]) == 1  # what came back is younger than what stayed
     assert [row for _, row in engine.history(["r"])][-1] == (3, "t3")
+
+
+@pytest.fixture
+def engine(spark: SparkSession) -> SparkEngine:
+    settings = Settings(driver_rows_max=3, overlay_rows_max=4, pieces_max=2)
+    made = SparkEngine(ENGINES["embedded"], spark, settings)
+    for name, types in test_engines.SHAPES.items():
+        made.create(name, types)
+    return made
+
+
+def test_a_random_history_is_what_sets_say(engine: SparkEngine) -> None:
+    test_engines.check_history(engine, 3, 12)
+    assert engine.jobs["promote"]
+
+
+@pytest.mark.parametrize(
+    "conforms",
+    [
+        test_engines.test_what_came_and_went_is_moved_in_the_order_of_derivation,
+        test_engines.test_a_copy_is_what_was_there_then,
+        test_engines.test_a_dropped_relation_can_be_made_again_with_other_columns,
+    ],
+)
+def test_as_every_engine(conforms: Callable[[Engine], None], engine: SparkEngine) -> None:
+    conforms(engine)
+
+
+def test_large_changes_are_moved_on_the_cluster(engine: SparkEngine) -> None:
+    """Frames change hands, with the ranks they have; what goes is taken out by a join."""
+    for name in ("stored", "gone", "come"):
+        engine.create(name, ("int", "int"))
+    engine.insert("stored", [(n, 0) for n in range(10)])
+    engine.settle()
+    engine.insert("come", [(n, 1) for n in range(10)])
+    engine.insert("gone", [(n, 0) for n in range(3, 10)])
+    engine.settle()
+    copied = engine.copied("come")
+    assert isinstance(copied, CopiedFrame)
+    engine.jobs.clear()
+    engine.move((("stored", "gone", "come"),))
+    assert engine.jobs == {"fold": 1}
+    engine.clear_all(("come", "gone"))
+    engine.insert("stored", [(99, 99)])
+    assert [row for _, row in engine.history(["stored"])] == [
+        *((n, 0) for n in range(3)),
+        *((n, 1) for n in range(10)),
+        (99, 99),
+    ]
+    assert copied.size == copied.data.count() == 10
+    assert set(copied.read()) == {(n, 1) for n in range(10)}
+
+
+def test_much_from_little_goes_to_the_cluster(spark: SparkSession) -> None:
+    """The driver tries, natively and without a job, and gives up when it becomes much."""
+    chain = [(n, n + 1) for n in range(60)]
+    spark.conf.set("spark.deltalog.driver_rows_max", "1000")
+    large = deltalog.connect(spark=spark, program=CLOSURE, facts={"edge": chain})
+    assert engine_of(large).jobs == {"partitions": 1}
+    spark.conf.set("spark.deltalog.driver_rows_max", "10000")
+    small = deltalog.connect(spark=spark, program=CLOSURE, facts={"edge": chain})
+    assert not engine_of(small).jobs
+    assert small.facts("path") == large.facts("path")
+    assert len(small.facts("path")) == 60 * 61 // 2
+
+
+DOUBLING = """
+    base edge(src: int, dst: int).
+    path(X, Y) :- edge(X, Y).
+    path(X, Z) :- path(X, Y), path(Y, Z).
+"""
+
+
+def test_much_from_little_without_a_pivot(spark: SparkSession) -> None:
+    spark.conf.set("spark.deltalog.driver_rows_max", "100")
+    chain = [(n, n + 1) for n in range(30)]
+    database = deltalog.connect(spark=spark, program=DOUBLING, facts={"edge": chain})
+    rounds = engine_of(database).jobs["round"]
+    assert 0 < rounds <= 7, "the edges, then paths up to 2, 4, 8, 16 and 32 of them, then no more"
+    assert len(database.facts("path")) == 30 * 31 // 2
+    database.apply(delete={"edge": [(15, 16)]})
+    assert len(database.facts("path")) == 15 * 16 // 2 + 14 * 15 // 2
+
+
+MUTUAL = """
+    base edge(src: int, dst: int).
+    even(X, X) :- edge(X, _).
+    odd(X, Z) :- even(X, Y), edge(Y, Z).
+    even(X, Z) :- odd(X, Y), edge(Y, Z).
+"""
+
+
+@pytest.mark.parametrize("most", ["4", "40"])
+def test_ranks_of_several_predicates(most: str, spark: SparkSession) -> None:
+    """What is brought to the driver from tasks is still younger than what it was derived from."""
+    spark.conf.set("spark.deltalog.driver_rows_max", most)
+    frame = spark.createDataFrame(RING, "src bigint, dst bigint")
+    database = deltalog.connect(spark=spark, program=MUTUAL, facts={"edge": frame})
+    for edge in RING[3:5]:
+        database.apply(delete={"edge": [edge]})
+        assert database.audit() == ()
 
 
 EXACT = """

@@ -23,14 +23,20 @@ UPKEEP = {
 }
 SIZES = {"mixed": "4", "cluster": "0"}
 """What may stay on the driver: the smallest relations, or nothing that has columns."""
-ON_THE_CLUSTER = ("aggregates", "shapes", "types", "1996_closure")
-"""Cases that between them have every step and aggregate; each takes its time."""
-TREATMENTS = [
-    (path, size, upkeep)
-    for path in find("programs")
-    for size, upkeep in [*(("mixed", upkeep) for upkeep in UPKEEP), ("cluster", "auto")]
-    if size == "mixed" or path.stem in ON_THE_CLUSTER
-]
+EVERY_WAY = ("aggregates", "shapes", "types", "1996_closure")
+"""Cases that between them have every step and aggregate: under every strategy, and wholly on the
+cluster, which takes its time."""
+LONG = ("large_sums",)
+"""So many transactions that one strategy must do."""
+
+
+def treatments(path: Path) -> list[tuple[str, str]]:
+    if path.stem in EVERY_WAY:
+        return [*(("mixed", upkeep) for upkeep in UPKEEP), ("cluster", "auto")]
+    return [("mixed", "auto")] + [("mixed", "virtual")] * (path.stem not in LONG)
+
+
+TREATMENTS = [(path, *treatment) for path in find("programs") for treatment in treatments(path)]
 
 
 @pytest.mark.parametrize(

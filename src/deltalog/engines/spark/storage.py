@@ -119,7 +119,8 @@ class Storage:
         values: Row = tuple(key[column] for column in columns)  # type: ignore[misc]
         if not columns:
             return self.rows(relation)
-        return iter(list(self.asked(lambda: store.matching(columns, values, 0, store.end))))
+        found = list(self.asked(lambda: store.matching(columns, values, 0, store.end)))
+        return iter(sorted(found, key=store.rank) if store.has_frames() else found)
 
     def history(self, relations: Collection[str]) -> Iterator[tuple[str, Row]]:
         stamped = [(rank, name, row) for name in relations for rank, row in self.ranked(name)]
