@@ -31,7 +31,7 @@ from deltalog.rewrites.propagation_rules import propagation_rules
 from deltalog.rewrites.transition_rules import transition_rules
 from deltalog.runtime.fixpoint import Statistics, install, run
 from deltalog.runtime.limits import Limits
-from deltalog.runtime.propagation import propagated
+from deltalog.runtime.propagation import Propagated
 from treatments import UPKEEP, Facts
 
 CLOSURE = """
@@ -71,7 +71,7 @@ def test_links_over_auxiliary_predicates() -> None:
     database = deltalog.connect(program=paper("1994_links"), strategy="delta")
     base = ChangeSet({"edge": {(4, 3)}}, {"edge": {(3, 4)}})
     changed, engine = ("link", "link__a1", "link__a2"), database.engine
-    with propagated(database.propagation, base, database.limits, None):
+    with Propagated(database.propagation, base, database.limits, None):
         found = ChangeSet(
             {name: set(engine.rows(names.plus(name))) for name in changed},
             {name: set(engine.rows(names.minus(name))) for name in changed},

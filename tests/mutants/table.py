@@ -186,6 +186,27 @@ MUTANTS = (
         "(lost, Negation(ins))",
         _sequences("closure and (rederive or demand)"),
     ),
+    Mutant(
+        "what concerns some variables is not joined with the rest",
+        "rewrites/maintenance_rules.py",
+        "kept = [name for name in variable_names(*side) if name in needed]",
+        "kept = [name for name in variable_names(*side) if name in bound]",
+        _sequences("rights and rederive"),
+    ),
+    Mutant(
+        "what returned is reported as new",
+        "rewrites/maintenance_rules.py",
+        "(add, Negation(lost)), origin, leads=True)",
+        "(add,), origin, leads=True)",
+        _sequences("closure and rederive"),
+    ),
+    Mutant(
+        "what returned is reported as gone",
+        "rewrites/maintenance_rules.py",
+        "(lost, Negation(add)), origin, leads=True)",
+        "(lost,), origin, leads=True)",
+        _sequences("closure and rederive"),
+    ),
     # --- deletion by rank
     Mutant(
         "a fact supports itself",
@@ -223,10 +244,17 @@ MUTANTS = (
         _sequences("(closure or non_linear) and rederive"),
     ),
     Mutant(
-        "kernels do not look at ranks",
+        "kernels do not look at ranks when they test a row",
         "engines/embedded/pipeline.py",
-        "if is_ranked and (stamp & ~SEEN) >= rank:",
-        "if is_ranked and stamp < 0:",
+        "if stamp & RANK < rank:",
+        "if stamp >= 0:",
+        (SEQUENCES, "-k", "closure and rederive and embedded"),
+    ),
+    Mutant(
+        "kernels do not look at ranks when they walk rows",
+        "engines/embedded/pipeline.py",
+        "if stamp & RANK >= rank:",
+        "if stamp < 0:",
         (SEQUENCES, "-k", "(closure or non_linear) and rederive and embedded"),
     ),
     Mutant(
@@ -242,6 +270,20 @@ MUTANTS = (
         "        if bound & wanted:\n            count = number",
         "        if bound & wanted and not count:\n            count = number",
         (PROGRAMS, "-k", "embedded"),
+    ),
+    Mutant(
+        "in a wave those who read a change are not told",
+        "engines/embedded/wave.py",
+        "if load64(load64(made, 2 * i), LIVE) > 0:",
+        "if load64(load64(made, 2 * i), LIVE) > 1:",
+        (SEQUENCES, "-k", "one_way and rederive and embedded"),
+    ),
+    Mutant(
+        "a wave forgets to bring up what ran",
+        "engines/embedded/wave.py",
+        "            move(machine, station + load64(station, MOVES_AT), load64(station, MOVES))\n",
+        "            move(machine, station + load64(station, MOVES_AT), 0)\n",
+        (SEQUENCES, "-k", "closure and rederive and embedded"),
     ),
     # --- delta rules
     Mutant(

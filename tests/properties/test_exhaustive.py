@@ -106,6 +106,14 @@ WORLDS = {
         start="a(0, 0). b(0, 0). b(1, 0).",
         more="a(1, 0).",
     ),
+    "rights": World(
+        """base member(x: int, y: int). base grant(x: int, y: int). base under(x: int, y: int).
+        allow(U, D) :- member(U, G), grant(G, F), under(D, F).
+        allow(U, U) :- member(U, G), grant(G, G).""",
+        facts="member(0, 0). grant(0, 0). grant(0, 1). under(1, 0). under(0, 1).",
+        start="member(0, 0). grant(0, 0). grant(0, 1). under(1, 0).",
+        more="member(0, 1). grant(1, 0).",
+    ),
     "aggregates": World(
         f"""{CLOSURE}
         reach(X, count(), min(Y)) :- path(X, Y).

@@ -26,7 +26,7 @@ from deltalog.rewrites.desugar import desugar, desugar_query
 from deltalog.rewrites.group_state import fold_changes, group_state, is_foldable
 from deltalog.rewrites.magic_sets import asked_rules, magic_sets
 from deltalog.rewrites.magic_updates import magic_updates
-from deltalog.rewrites.maintenance_rules import maintenance_rules, suspect_rules
+from deltalog.rewrites.maintenance_rules import maintenance_rules
 from deltalog.rewrites.normalize import normalize
 from deltalog.rewrites.partial_differentials import partial_differentials
 from deltalog.rewrites.propagation_rules import propagation_rules
@@ -127,13 +127,12 @@ def _magic_updates(program: Program) -> str:
 
 
 def _maintenance(program: Program) -> str:
-    """Component by component; with ranks the suspects take the place of the estimate (D)."""
+    """Component by component; with ranks, only what the deletion by rank leaves to rules."""
     shown = []
     for component, rules in _components(_core(program).rules):
         shown.append(_text(maintenance_rules(rules, component)))
         if _is_recursive(rules, component):
-            suspects = [made for rule in rules for made in suspect_rules(rule, component)]
-            shown.append(f"% with ranks\n{_text(suspects)}")
+            shown.append(f"% with ranks\n{_text(maintenance_rules(rules, component, True))}")
     return "\n\n".join(shown)
 
 

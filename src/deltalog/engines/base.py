@@ -26,7 +26,8 @@ class Part(Protocol):
 class Ended(NamedTuple):
     """How far a sequence got: to its end, to a limit, or (neither) to a pause.
 
-    `fruitful` are the rounds that derived something, those before the run included.
+    `fruitful` are the rounds that derived something, those before the run included. A deletion was
+    given up when it turned out to be more work than computing everything anew.
     """
 
     is_done: bool
@@ -35,6 +36,7 @@ class Ended(NamedTuple):
     fruitful: int
     generated: Mapping[str, int]
     growing: tuple[str, ...]
+    is_given_up: bool = False
 
 
 class Sequence(Protocol):
@@ -49,12 +51,69 @@ class Sequence(Protocol):
     def rewind(self) -> None: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Copied:
     """Rows as they were when they were copied; made into tuples when somebody reads them."""
 
     size: int
     read: Callable[[], Iterable[Row]]
+
+
+@dataclass(frozen=True)
+class Station:
+    """A place in a network: what flows in, what runs there, what it makes, what becomes of that.
+
+    `flows` are the changes it reads; when so `many` rows are in them the caller is asked. What is
+    `made` is read by the stations numbered beside it; what is `forgotten` goes when it has run. In
+    the end, what is `replaced` is emptied, `moves` are made (see `Engine.move`), and all that was
+    `outlasting` the run is emptied.
+    """
+
+    sequence: Sequence | None = None
+    many: int = 0
+    flows: tuple[str, ...] = ()
+    forgotten: tuple[str, ...] = ()
+    made: tuple[tuple[str, int], ...] = ()
+    replaced: tuple[str, ...] = ()
+    moves: tuple[tuple[str, str, str], ...] = ()
+    outlasting: tuple[str, ...] = ()
+
+
+class Passed(NamedTuple):
+    """How far a wave got; `asked` is the station that the caller has to run, or -1.
+
+    If the engine has given that station up, what it made there is still there.
+    """
+
+    ended: Ended
+    asked: int
+
+
+class Wave(Protocol):
+    """One change at a time on its way through the stations of a network, in their order."""
+
+    def place(self, number: int, station: Station) -> None: ...
+
+    def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Passed:
+        """Run what is due as far as the engine can do it by itself; else as `Sequence.run`."""
+
+    def flows(self, number: int) -> tuple[int, ...]:
+        """How many rows each flow brought when the station was last come to."""
+
+    def bind(self, number: int) -> None:
+        """The caller has filled what this station makes: who reads it is due."""
+
+    def enter(self, number: int) -> None:
+        """The caller runs this station."""
+
+    def leave(self, number: int) -> None:
+        """The caller has run it: who reads what it made is due."""
+
+    def ran(self) -> tuple[int, ...]:
+        """The stations that ran or were entered since the last end."""
+
+    def end(self, is_applied: bool) -> None:
+        """All that ran is brought to its end; stored relations change only if it is applied."""
 
 
 class Engine(Protocol):
@@ -114,11 +173,17 @@ class Engine(Protocol):
     def watch(self, checkpoint: Callable[[], None] | None) -> None:
         """Call this now and then inside a long round; it raises when a limit is reached."""
 
-    def sequence(self, parts: Collection[Part], is_soft: bool) -> Sequence | None:
+    def wave(self, stations: int) -> Wave:
+        """A network of so many stations, none of them placed yet."""
+
+    def sequence(
+        self, parts: Collection[Part], is_soft: bool, is_impatient: bool
+    ) -> Sequence | None:
         """The parts as one program that the engine runs by itself; None if it cannot.
 
-        If it `is_soft`, parts may have to run again after later ones. Otherwise, an engine may run
-        a part to its fixpoint within one round.
+        If it `is_soft`, parts may have to run again after later ones; otherwise an engine may run a
+        part to its fixpoint within one round. If it is impatient it may give a deletion up (see
+        `Ended`).
         """
 
     def run_round(self, part: Part) -> dict[str, int]:

@@ -52,7 +52,9 @@ def is_canonical(rows: Sequence[Sequence[Any]], types: Sequence[str | None]) -> 
 
     Quick, and allowed to say no: what it does not know is looked at value by value.
     """
-    classes = [_PLAIN.get(type_ or "") for type_ in types]
+    classes = tuple([_PLAIN.get(type_ or "") for type_ in types])
+    if len(rows) == 1:
+        return type(rows[0]) is tuple and _is_plain(rows[0], classes)
     if None in classes or set(map(type, rows)) - {tuple} or set(map(len, rows)) - {len(types)}:
         return False
     for position, expected in enumerate(classes):
@@ -62,6 +64,18 @@ def is_canonical(rows: Sequence[Sequence[Any]], types: Sequence[str | None]) -> 
         if expected is int and column and not (min(column) >= INT_MIN and max(column) <= INT_MAX):
             return False
         if expected is str and not all(map(str.isascii, column)):
+            return False
+    return True
+
+
+def _is_plain(row: tuple[Any, ...], classes: tuple[type | None, ...]) -> bool:
+    if tuple(map(type, row)) != classes:
+        return False
+    for value in row:
+        if type(value) is int:
+            if not INT_MIN <= value <= INT_MAX:
+                return False
+        elif type(value) is str and not value.isascii():
             return False
     return True
 

@@ -26,8 +26,15 @@ has one derivation at most, the propagation rules are exact without any test.
 
 For a recursive component the estimate (D) can be far too large; `plan/ranked_deletion.py` stops it
 early where the predicates are stored. It then needs only `suspect_rules`, the part of (D) that
-starts below the component, and tells which deletions (R) must look at: see
-`ranked_rederivation_rules`.
+starts below the component, and tells which deletions (R) must look at: see `doubtful_rules`. Since
+(R) then follows what returned in the same way as (I) follows what came in, both are one relation:
+
+    path__add(X, Y) :- path__doubtful(X, Y), edge__new(X, Z), path__kept(Z, Y).
+    path__add(X, Y) :- path__add(Z, Y), edge__new(X, Z), not path__kept(X, Y).
+    path__plus(X, Y) :- path__add(X, Y), not path__del(X, Y).
+    path__minus(X, Y) :- path__del(X, Y), not path__add(X, Y).
+
+Nothing in `path__add` was kept, so what of it was there before is in `path__del`.
 """
 
 from __future__ import annotations
@@ -35,7 +42,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
 
-from deltalog.language.ast import Atom, Literal, Negation, Rule
+from deltalog.language.ast import Atom, Literal, Negation, Rule, Variable
+from deltalog.language.walk import names as variable_names
 from deltalog.rewrites import names
 from deltalog.rewrites.propagation_rules import is_injective, propagation_rules
 from deltalog.rewrites.states import Rename, becomes, changing, in_state, unchanged
@@ -49,14 +57,29 @@ def maintenance_rules(
     rules = tuple(rules)
     if not uses_itself(rules, component):
         return tuple(_direct_rules(rules, component))
-    estimate = suspect_rules if is_ranked else deletion_rules
-    rederive = ranked_rederivation_rules if is_ranked else rederivation_rules
+    if is_ranked:
+        return tuple(_ranked_rules(rules, component))
     return (
-        *(made for rule in rules for made in estimate(rule, component)),
-        *(made for rule in rules for made in rederive(rule, component)),
+        *(made for rule in rules for made in deletion_rules(rule, component)),
+        *(made for rule in rules for made in rederivation_rules(rule, component)),
         *(made for rule in rules for made in insertion_rules(rule, component)),
         *net_rules(rules),
     )
+
+
+def _ranked_rules(rules: tuple[Rule, ...], component: Set[str]) -> Iterator[Rule]:
+    """After a ranked deletion: what returns and what comes is one relation."""
+    for rule in rules:
+        yield from suspect_rules(rule, component)
+    for rule in rules:
+        yield from doubtful_rules(rule, component)
+        yield from insertion_rules(rule, component, names.returned)
+    for predicate, arity in _heads(rules).items():
+        row = names.row(arity)
+        origin = Origin.made_by("maintenance_rules", *(r.origin for r in rules))
+        add, lost = Atom(names.returned(predicate), row), Atom(names.deleted(predicate), row)
+        yield Rule(Atom(names.plus(predicate), row), (add, Negation(lost)), origin, leads=True)
+        yield Rule(Atom(names.minus(predicate), row), (lost, Negation(add)), origin, leads=True)
 
 
 def _direct_rules(rules: tuple[Rule, ...], component: Set[str]) -> Iterator[Rule]:
@@ -65,9 +88,10 @@ def _direct_rules(rules: tuple[Rule, ...], component: Set[str]) -> Iterator[Rule
         for made in propagation_rules(rules):  # a fact has one derivation, which came or went
             yield replace(made, origin=Origin.made_by("maintenance_rules", rules[0].origin))
         return
-    for rule in rules:
+    for number, rule in enumerate(rules, start=1):
         yield from deletion_rules(rule, component)
-        yield from rederivation_rules(rule, component)
+        for made in rederivation_rules(rule, component):
+            yield from _sided(made, number)
         head = Atom(names.plus(rule.head.predicate), rule.head.arguments)
         for made in insertion_rules(rule, component):
             yield replace(made, head=head, body=(*made.body[:-1], Negation(rule.head)))
@@ -76,6 +100,57 @@ def _direct_rules(rules: tuple[Rule, ...], component: Set[str]) -> Iterator[Rule
         lost, red = Atom(names.deleted(predicate), row), Atom(names.rederived(predicate), row)
         origin = Origin.made_by("maintenance_rules", *(r.origin for r in rules))
         yield Rule(Atom(names.minus(predicate), row), (lost, Negation(red)), origin, leads=True)
+
+
+def _sided(rule: Rule, number: int) -> Iterator[Rule]:
+    """(R) with what concerns only some head variables looked for once, not once for every fact.
+
+        can__red(U, D) :- can__del(U, D), in(U, G), grant(G, F), under(D, F).
+        →  can__side1__wanted(U) :- can__del(U, D).
+           can__side1(U, F) :- can__side1__wanted(U), in(U, G), grant(G, F).
+           can__red(U, D) :- can__del(U, D), can__side1(U, F), under(D, F).
+
+    As in `split_joins.py`, `exists` moves inwards; what is wanted is a magic set.
+    """
+    estimate, *body = rule.body
+    side = _side(rule.head, body)
+    if side is None:
+        yield rule
+        return
+    rest = [literal for literal in body if literal not in side]
+    bound = [name for name in variable_names(rule.head) if name in variable_names(*side)]
+    needed = variable_names(rule.head, *rest)
+    kept = [name for name in variable_names(*side) if name in needed]
+    predicate = names.side(rule.head.predicate.removesuffix(names.rederived("")), number)
+    wanted = Atom(names.wanted(predicate), tuple(map(Variable, bound)))
+    found = Atom(predicate, tuple(map(Variable, kept)))
+    yield replace(rule, head=wanted, body=(estimate,))
+    yield replace(rule, head=found, body=(wanted, *side))
+    yield replace(rule, body=(estimate, found, *rest))
+
+
+def _side(head: Atom, body: list[Literal]) -> list[Literal] | None:
+    """Two or more atoms joined by variables that nothing else uses, with some of the head's."""
+    outer = set(variable_names(head))
+    for first in body:
+        own = outer & set(variable_names(first))
+        if not isinstance(first, Atom) or not own or own == outer:
+            continue
+        side: list[Literal] = [first]
+        while more := [x for x in body if x not in side and _joins(x, side, outer, own)]:
+            side.append(more[0])
+        rest = variable_names(head, *(x for x in body if x not in side))
+        is_forgetful = any(name not in rest for name in variable_names(*side))
+        if 1 < len(side) < len(body) and is_forgetful:
+            return side
+    return None
+
+
+def _joins(literal: Literal, side: list[Literal], outer: set[str], own: set[str]) -> bool:
+    """Whether an atom goes on from the atoms of a side, with none of the other head variables."""
+    used = set(variable_names(literal))
+    inner = set(variable_names(*side)) - outer
+    return isinstance(literal, Atom) and bool(used & inner) and used & outer <= own
 
 
 def _within(component: Set[str], inside: Rename, outside: Rename) -> Rename:
@@ -116,24 +191,19 @@ def rederivation_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
     yield _made(rule, head, body)
 
 
-def ranked_rederivation_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
-    """(R) after a ranked deletion: from kept facts only what is doubtful, then from what returns.
+def doubtful_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
+    """(R) after a ranked deletion: what is doubtful may have a derivation from kept facts.
 
-    A deleted fact that has a derivation from kept facts was examined while these stood, so one of
-    them had too high a rank: the fact is doubtful. Any other derivation uses a fact that returned.
-    A rule without component literals derives nothing: it would have been support.
+    A deleted fact that has one was examined while these stood, so one of them had too high a rank:
+    the fact is doubtful. Any other derivation uses a fact that returned, which is what (I) does. A
+    rule without component literals derives nothing: it would have been support.
     """
-    inside = [i for i, x in enumerate(rule.body) if _is_inside(x, component)]
-    head = Atom(names.rederived(rule.head.predicate), rule.head.arguments)
-    below_first = sorted(rule.body, key=lambda literal: _is_inside(literal, component))
-    if inside:
+    if any(_is_inside(literal, component) for literal in rule.body):
+        head = Atom(names.returned(rule.head.predicate), rule.head.arguments)
         doubtful = Atom(names.doubtful(rule.head.predicate), rule.head.arguments)
+        below_first = sorted(rule.body, key=lambda literal: _is_inside(literal, component))
         state = _within(component, names.kept, names.new)
         yield _made(rule, head, (doubtful, *(in_state(x, state) for x in below_first)))
-    for position in inside:
-        returned = in_state(rule.body[position], names.returned)
-        estimate = Atom(names.deleted(rule.head.predicate), rule.head.arguments)
-        yield _made(rule, head, (returned, *_rest(rule, position, names.new), estimate))
 
 
 def uses_itself(rules: Iterable[Rule], component: Set[str]) -> bool:
@@ -145,11 +215,13 @@ def _is_inside(literal: Literal, component: Set[str]) -> bool:
     return isinstance(literal, Atom) and literal.predicate in component
 
 
-def insertion_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
+def insertion_rules(
+    rule: Rule, component: Set[str], comes: Rename = names.inserted
+) -> Iterator[Rule]:
     """(I): the head gained a derivation, because one literal now holds."""
-    head = Atom(names.inserted(rule.head.predicate), rule.head.arguments)
+    head = Atom(comes(rule.head.predicate), rule.head.arguments)
     kept = Negation(Atom(names.kept(rule.head.predicate), rule.head.arguments))
-    gained = _within(component, names.inserted, names.plus)
+    gained = _within(component, comes, names.plus)
     for position, _, _ in changing(rule):
         delta = becomes(rule, position, True, names.new, gained, names.minus)
         yield _made(rule, head, (*delta, *_rest(rule, position, names.new), kept))

@@ -129,6 +129,16 @@ def join(predicate: str, number: int) -> str:
     return f"{predicate}__join{number}"
 
 
+def side(predicate: str, rule: int) -> str:
+    """The part of a rule's body that concerns only some of the head's variables."""
+    return f"{predicate}__side{rule}"
+
+
+def wanted(predicate: str) -> str:
+    """The values for which that part is computed."""
+    return f"{predicate}__wanted"
+
+
 def still(predicate: str) -> str:
     """Facts of a projection that keep a match although they lost one."""
     return f"{predicate}__still"

@@ -35,16 +35,23 @@ class ChangeSet:
         deleted: Mapping[str, set[Row] | frozenset[Row]] | None = None,
     ) -> None:
         new, gone = dict(inserted or {}), dict(deleted or {})
-        kept_new, kept_gone = {}, {}
+        kept_new: dict[str, Changed] = {}
+        kept_gone: dict[str, Changed] = {}
         for name in sorted(new.keys() | gone.keys()):
             plus, minus = frozenset(new.get(name, ())), frozenset(gone.get(name, ()))
-            kept_new[name], kept_gone[name] = plus - minus, minus - plus
+            if come := plus - minus:
+                kept_new[name] = come
+            if go := minus - plus:
+                kept_gone[name] = go
         self.inserted = _Sparse(kept_new)
         self.deleted = _Sparse(kept_gone)
 
     @classmethod
-    def exact(cls, inserted: Mapping[str, Changed], deleted: Mapping[str, Changed]) -> ChangeSet:
-        """A change whose two sides are known to be net; rows are read when they are asked for."""
+    def exact(cls, inserted: dict[str, Changed], deleted: dict[str, Changed]) -> ChangeSet:
+        """A change whose two sides are known to be net, without relations that do not change.
+
+        Rows are read when they are asked for.
+        """
         made = cls.__new__(cls)
         made.inserted, made.deleted = _Sparse(inserted), _Sparse(deleted)
         return made
@@ -52,10 +59,10 @@ class ChangeSet:
     @property
     def relations(self) -> tuple[str, ...]:
         """The relations that change, sorted."""
-        return tuple(sorted(self.inserted.keys() | self.deleted.keys()))
+        return tuple(sorted(self.inserted.held.keys() | self.deleted.held.keys()))
 
     def __bool__(self) -> bool:
-        return bool(self.inserted) or bool(self.deleted)
+        return bool(self.inserted.held) or bool(self.deleted.held)
 
     def __len__(self) -> int:
         """How many facts change."""
@@ -113,38 +120,35 @@ class ChangeSet:
 class _Sparse(Mapping[str, frozenset[Row]]):
     """Facts per relation without empty entries; a relation that does not change has none."""
 
-    __slots__ = ("_facts",)
+    __slots__ = ("held",)
 
-    def __init__(self, facts: Mapping[str, Changed]) -> None:
-        self._facts = {
-            name: rows
-            for name, rows in facts.items()
-            if (rows.size if isinstance(rows, Copied) else rows)
-        }
+    def __init__(self, held: dict[str, Changed]) -> None:
+        self.held = held
 
     @property
     def size(self) -> int:
         """How many facts there are, without reading them."""
-        held = self._facts.values()
+        held = self.held.values()
         return sum(rows.size if isinstance(rows, Copied) else len(rows) for rows in held)
 
     def __getitem__(self, name: str) -> frozenset[Row]:
-        rows = self._facts.get(name, _NOTHING)
+        rows = self.held.get(name, _NOTHING)
         if isinstance(rows, Copied):
-            rows = self._facts[name] = frozenset(rows.read())
+            rows = self.held[name] = frozenset(rows.read())
         return rows
 
     def __contains__(self, name: object) -> bool:
-        return name in self._facts
+        return name in self.held
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._facts)
+        return iter(self.held)
 
     def __len__(self) -> int:
-        return len(self._facts)
+        return len(self.held)
 
     def __repr__(self) -> str:
         return repr({name: set(rows) for name, rows in self.items()})
 
 
 _NOTHING: frozenset[Row] = frozenset()
+NO_CHANGE = ChangeSet()

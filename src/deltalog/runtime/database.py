@@ -36,7 +36,7 @@ from deltalog.runtime.evaluation import Difference, create, evaluate, rebuild, r
 from deltalog.runtime.fixpoint import Statistics, Watch
 from deltalog.runtime.limits import UNLIMITED, Limits
 from deltalog.runtime.model import Model, Options, make_model
-from deltalog.runtime.propagation import Propagation, propagated
+from deltalog.runtime.propagation import Propagated, Propagation
 from deltalog.runtime.queries import answer
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.rule_changes import (
@@ -47,7 +47,13 @@ from deltalog.runtime.rule_changes import (
     guarded_program,
     to_rebuild,
 )
-from deltalog.runtime.transaction import Transaction, base_relation, check_taken_keys
+from deltalog.runtime.transaction import (
+    Transaction,
+    base_relation,
+    check_taken_keys,
+    checked_rows,
+    with_unique_keys,
+)
 from deltalog.source import Source
 
 
@@ -223,7 +229,7 @@ class Database:
         if not base:
             self.statistics = Statistics()
             return base
-        with propagated(self.propagation, base, self.limits, self.watch) as outcome:
+        with Propagated(self.propagation, base, self.limits, self.watch) as outcome:
             self.statistics = outcome.statistics
             change = outcome.changes()
             if is_committed:
@@ -268,7 +274,7 @@ class Database:
         migration = Propagation(self.engine, both)
         guards = ChangeSet({NEW: {()}}, {OLD: {()}})
         try:
-            with propagated(migration, base + guards, self.limits, self.watch) as outcome:
+            with Propagated(migration, base + guards, self.limits, self.watch) as outcome:
                 change = outcome.changes().without(OLD, NEW)
                 self.statistics = outcome.statistics
                 if is_committed:
@@ -343,14 +349,19 @@ class Database:
         loading = self._transaction(lambda base: base)
         for relation, row in fact_rows(self.model.core):
             loading.insert(relation, [row])
-        for relation, rows in facts.items():
-            if hasattr(rows, "toArrow") and hasattr(self.engine, "load_frame"):
-                base_relation(self.relations, relation)
-                self.engine.load_frame(relation, rows)
-            else:
-                loading.insert(relation, rows)
         for relation, new in loading.net().inserted.items():
             self.engine.insert(relation, new)
+        for relation, rows in facts.items():
+            known = base_relation(self.relations, relation)
+            if hasattr(rows, "toArrow") and hasattr(self.engine, "load_frame"):
+                self.engine.load_frame(relation, rows)
+                continue
+            checked = with_unique_keys(known, checked_rows(known, rows))
+            if known.key and self.engine.size(relation):
+                check_taken_keys(
+                    ChangeSet({relation: set(checked)}), self.relations, self.engine.lookup
+                )
+            self.engine.insert(relation, checked)
 
 
 def _filled(transaction: Transaction, insert: Facts | None, delete: Facts | None) -> Transaction:

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Literal as OneOf
 from typing import TypeAlias
 
-from deltalog.engines.base import Engine, Part, Sequence
+from deltalog.engines.base import Ended, Engine, Part, Sequence
 from deltalog.language.ast import Rule
 from deltalog.language.walk import atoms
 from deltalog.plan.lower import Overlays, lower_all
@@ -61,16 +61,26 @@ class Installed:
 Stage: TypeAlias = tuple[Rule, ...] | RankedComponent
 
 
+class GivenUpError(Exception):
+    """The engine found that computing everything anew is less work."""
+
+
 def install(
-    engine: Engine, stages: Iterable[Stage], overlays: Overlays = MappingProxyType({})
+    engine: Engine,
+    stages: Iterable[Stage],
+    overlays: Overlays = MappingProxyType({}),
+    is_impatient: bool = False,
 ) -> Installed:
-    """Lower every rule and prepare every part, in this order."""
+    """Lower every rule and prepare every part, in this order.
+
+    If it is impatient, `run` may end in a `GivenUpError`.
+    """
     plans, is_soft = lowered(stages, overlays)
     parts = tuple(
         engine.prepare_deletion(plan) if isinstance(plan, RankedDeletion) else engine.prepare(plan)
         for plan in plans
     )
-    return Installed(parts, is_soft, engine.sequence(parts, is_soft))
+    return Installed(parts, is_soft, engine.sequence(parts, is_soft, is_impatient))
 
 
 def lowered(
@@ -166,19 +176,25 @@ def _run_whole(
     sequence: Sequence, meter: Meter, watch: Watch | None, statistics: Statistics
 ) -> Statistics:
     """Let the engine do it, and look at the limits when it comes back."""
-    limits, until = meter.limits, meter.until
     while True:
-        ended = sequence.run(meter.rounds, limits.rounds_max, meter.facts, limits.facts_max, until)
-        statistics.rounds += ended.rounds
-        for name, count in ended.generated.items():
-            statistics.generated[name] += count
-        meter.rounds = ended.fruitful
-        meter.facts += sum(ended.generated.values())
-        if ended.is_stopped:
-            meter.check(ended.growing)
-            meter.look()
-            raise AssertionError("stopped without a limit")
-        if watch is not None and ended.generated:
-            watch(statistics.rounds, meter.facts)
+        ended = sequence.run(*meter.rest)
+        tell(ended, meter, watch, statistics)
+        if ended.is_given_up:
+            raise GivenUpError
         if ended.is_done:
             return statistics
+
+
+def tell(ended: Ended, meter: Meter, watch: Watch | None, statistics: Statistics) -> None:
+    """Count what an engine did by itself; raises a `LimitError` if it had to stop."""
+    statistics.rounds += ended.rounds
+    meter.rounds = ended.fruitful
+    if ended.generated:
+        statistics.generated.update(ended.generated)
+        meter.facts += sum(ended.generated.values())
+    if ended.is_stopped:
+        meter.check(ended.growing)
+        meter.look()
+        raise AssertionError("stopped without a limit")
+    if watch is not None and ended.generated:
+        watch(statistics.rounds, meter.facts)

@@ -56,9 +56,11 @@ class Meter:
         self.look(hint)
 
     @property
-    def until(self) -> int:
-        """When time is up, on the clock of `time.monotonic_ns`."""
-        return int(min(self.started + self.limits.seconds_max, 2e9) * 1e9)
+    def rest(self) -> tuple[int, int, int, int, int]:
+        """Rounds so far and at most, facts so far and at most, when time is up (monotonic_ns)."""
+        limits = self.limits
+        until = int(min(self.started + limits.seconds_max, 2e9) * 1e9)
+        return self.rounds, limits.rounds_max, self.facts, limits.facts_max, until
 
     def look(self, hint: str | None = None) -> None:
         """See whether time is up; also asked in the middle of a round."""

@@ -148,6 +148,7 @@ def _stage(stage: Stage) -> NetworkStage:
 _EFFECTS: Mapping[str, Sign] = {
     names.plus(""): "+",
     names.inserted(""): "+",
+    names.returned(""): "+",
     names.minus(""): "-",
     names.deleted(""): "-",
     names.suspect(""): "-",
@@ -159,6 +160,7 @@ _OWN_CHANGES: tuple[tuple[Sign, Callable[[str], str]], ...] = (
     ("+", names.plus),
     ("-", names.minus),
     ("+", names.inserted),
+    ("+", names.returned),
     ("-", names.deleted),
 )
 _CHANGES = _OWN_CHANGES[:2]
@@ -209,6 +211,8 @@ def _is_net(rule: Rule, first: Atom, view: str) -> bool:
     """Whether it only turns an estimate into the exact change of the same view."""
     return (rule.head.predicate, first.predicate) in (
         (names.plus(view), names.inserted(view)),
+        (names.plus(view), names.returned(view)),
+        (names.returned(view), names.inserted(view)),
         (names.minus(view), names.deleted(view)),
     )
 

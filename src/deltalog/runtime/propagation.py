@@ -9,16 +9,15 @@ changes of the base relations: `edge__plus` and `edge__minus` are filled, the pa
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable, Iterator, Mapping, Set
-from contextlib import contextmanager
+import sys
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 
 from deltalog.analysis.columns import Relation, Relations, generated_relations, undeclared_view
 from deltalog.analysis.stratification import Stratification, stratification
-from deltalog.engines.base import Engine
+from deltalog.engines.base import Engine, Station
 from deltalog.language.ast import Atom, Negation, Rule
 from deltalog.language.walk import atoms
 from deltalog.plan.lower import Overlays
@@ -39,8 +38,17 @@ from deltalog.rewrites.rederive_on_demand import (
     rederive_on_demand,
 )
 from deltalog.rewrites.states import Rename, renamed, rule_in_state, unchanged
-from deltalog.runtime.changes import Changed, ChangeSet
-from deltalog.runtime.fixpoint import Installed, Stage, Statistics, Watch, install, run
+from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.fixpoint import (
+    GivenUpError,
+    Installed,
+    Stage,
+    Statistics,
+    Watch,
+    install,
+    run,
+    tell,
+)
 from deltalog.runtime.limits import Limits, Meter
 from deltalog.runtime.model import Model
 from deltalog.runtime.strategies import Choice
@@ -220,6 +228,7 @@ class Building:
 
 
 _STATES: tuple[Rename, ...] = (unchanged, names.new, names.kept)
+_SIDES: tuple[Rename, ...] = (names.plus, names.minus)
 
 
 def _read_by(rules: Iterable[Rule]) -> set[str]:
@@ -381,6 +390,12 @@ class Node:
         return (*made, *self.recomputed)
 
     @cached_property
+    def changed(self) -> tuple[tuple[str, str, str], ...]:
+        """The views it shows to others, with their changes: (view, what comes, what goes)."""
+        shown = (name for name in self.choice.predicates if name in self.network.views)
+        return tuple((name, names.plus(name), names.minus(name)) for name in shown)
+
+    @cached_property
     def moves(self) -> tuple[tuple[str, str, str], ...]:
         """How stored predicates are brought up: (stored, gone, come); nothing of a fresh one."""
         gone, come = names.minus, names.plus
@@ -404,10 +419,7 @@ class Propagation:
         self.model = model
         self.relations = model.relations
         self.stored = model.stored
-        self.ran: list[Node] = []
-        self._flowed: list[tuple[Node, list[tuple[int, int]]]] = []
-        self._bound: tuple[str, ...] = ()
-        self._views = frozenset(model.views)
+        self.views = frozenset(model.views)
         self._made: set[str] = set()
         self._readable = {name: self.relations[name] for name in self.stored}
         self._create_changes(self.relations, (names.plus, names.minus))
@@ -421,12 +433,28 @@ class Propagation:
         for choice in model.choices:
             self.building.add(choice)
         self.nodes = tuple(map(self._node, model.choices))
-        self._fresh: dict[Node, Node] = {}
+        self._fresh: dict[int, Node] = {}
         self._last_read = self._last_readers()
         self._readers: dict[str, list[int]] = {}
         for position, node in enumerate(self.nodes):
             for name in node.influents:
                 self._readers.setdefault(name, []).append(position)
+        self._sources = self._place_sources()
+
+    def _place_sources(self) -> dict[str, int]:
+        """Base relations as stations behind the nodes: there a transaction binds its changes."""
+        base = [name for name in self.relations if self.relations[name].kind == "base"]
+        numbers = {name: 2 * len(self.nodes) + i for i, name in enumerate(base)}
+        self._wave = self.engine.wave(2 * len(self.nodes) + len(base))
+        self._placed: dict[int, Node] = {}
+        self._ran: tuple[int, ...] = ()
+        for name, number in numbers.items():
+            plus, minus = names.plus(name), names.minus(name)
+            moves = () if self.model.is_in_place else ((name, minus, plus),)
+            readers = self._readers.get(name, ())
+            made = tuple((side, reader) for side in (plus, minus) for reader in readers)
+            self._wave.place(number, Station(made=made, moves=moves, outlasting=(plus, minus)))
+        return numbers
 
     def _node(self, choice: Choice) -> Node:
         return Node(choice, tuple(sorted(_read_by(choice.rules) - choice.members)), self)
@@ -467,7 +495,8 @@ class Propagation:
         if node.is_maintained:
             self._create_changes(choice.predicates, (names.deleted, names.returned))
         self.create(node.relations)
-        return install(self.engine, node.stages, node.program.overlays)
+        is_impatient = choice.is_auto and self._can_recompute(choice)
+        return install(self.engine, node.stages, node.program.overlays, is_impatient)
 
     def local_relations(self, node: Node) -> Relations:
         """The relations that only this node needs, with their columns."""
@@ -499,64 +528,134 @@ class Propagation:
 
     def run(self, base: ChangeSet, limits: Limits, watch: Watch | None = None) -> Statistics:
         """Bind the changes of base relations and derive those of views."""
-        self._flowed = []
-        self._bound = base.relations
-        self.ran = []
-        for name, rows in base.inserted.items():
-            self.engine.insert(names.plus(name), rows)
-        for name, rows in base.deleted.items():
-            self.engine.insert(names.minus(name), rows)
-        total = Statistics()
-        meter = Meter.start(limits)
-        waiting = sorted({i for name in self._bound for i in self._readers.get(name, ())})
-        while waiting:
-            position = heapq.heappop(waiting)
-            node = self.nodes[position]
-            flows = [self._sizes(name) for name in node.influents]
-            if node.choice.is_auto and self._is_much(node, flows):
-                node = self._recomputing(node)
-            self.ran.append(node)
-            self._flowed.append((node, flows))
-            try:
-                run(self.engine, node.installed, limits, "semi_naive", watch, meter, total)
-            finally:
-                self.engine.clear_all(node.forgotten)
-                node.installed.rewind()
-            for name in node.choice.predicates:
-                if any(self._sizes(name)):
-                    for reader in self._readers.get(name, ()):
-                        if reader != position and reader not in waiting:
-                            heapq.heappush(waiting, reader)
-            if position in self._last_read:
-                self.engine.clear_all(self._last_read[position])
+        total, meter = Statistics(), Meter.start(limits)
+        try:
+            self._bind(base)
+            while (asked := self._advance(meter, watch, total)) is not None:
+                self._run_node(*asked, meter, watch, total)
+        finally:
+            self._ran = self._wave.ran()
         return total
+
+    def _bind(self, base: ChangeSet) -> None:
+        for name in base.inserted.held:
+            self.engine.insert(names.plus(name), base.inserted[name])
+        for name in base.deleted.held:
+            self.engine.insert(names.minus(name), base.deleted[name])
+        for name in base.relations:
+            self._wave.bind(self._sources[name])
+
+    def _advance(
+        self, meter: Meter, watch: Watch | None, total: Statistics
+    ) -> tuple[int, bool] | None:
+        """Let the engine go on; answers the node left to us, and whether it was given up."""
+        while True:
+            passed = self._wave.run(*meter.rest)
+            tell(passed.ended, meter, watch, total)
+            if passed.asked >= 0:
+                return passed.asked, passed.ended.is_given_up
+            if passed.ended.is_done:
+                return None
+
+    def _run_node(
+        self,
+        position: int,
+        is_given_up: bool,
+        meter: Meter,
+        watch: Watch | None,
+        total: Statistics,
+    ) -> None:
+        """Run a node that the engine does not run by itself, or not before we had a look."""
+        node = self.nodes[position]
+        can_recompute = node.choice.is_auto and self._can_recompute(node.choice)
+        if is_given_up:
+            self._forget(node)
+        elif not (can_recompute and self._is_much(node)):
+            try:
+                self._run_placed(position, node, meter, watch, total)
+            except GivenUpError:
+                self._forget(node)
+            else:
+                return
+        fresh = self._recomputing(position)
+        self._run_placed(position + len(self.nodes), fresh, meter, watch, total)
+
+    def _run_placed(
+        self, number: int, node: Node, meter: Meter, watch: Watch | None, total: Statistics
+    ) -> None:
+        if number not in self._placed:
+            self._place(number, node)
+        self._wave.enter(number)
+        try:
+            run(self.engine, node.installed, meter.limits, "semi_naive", watch, meter, total)
+        except BaseException:
+            self.engine.clear_all(node.forgotten)
+            raise
+        finally:
+            node.installed.rewind()
+        self._wave.leave(number)
+
+    def _forget(self, node: Node) -> None:
+        """Take back what a node did before it was given up."""
+        self.engine.clear_all((*node.forgotten, *node.outlasting))
+        node.installed.rewind()
+
+    def _place(self, number: int, node: Node) -> None:
+        """Tell the engine about a node that is reached for the first time."""
+        position = number % len(self.nodes)
+        sides = [side(name) for name in node.influents for side in _SIDES]
+        made = [
+            (side(name), reader)
+            for name in node.choice.predicates
+            for reader in self._readers.get(name, ())
+            if reader != position
+            for side in _SIDES
+        ]
+        station = Station(
+            node.installed.whole,
+            min(MUCH_MIN, LOST_MIN) if node.choice.is_auto else sys.maxsize,
+            tuple(sides),
+            (*node.forgotten, *self._last_read.get(position, ())),
+            tuple(made),
+            node.choice.predicates if node.recomputed else (),
+            node.moves,
+            node.outlasting,
+        )
+        self._wave.place(number, station)
+        self._placed[number] = node
+
+    @property
+    def ran(self) -> list[Node]:
+        """The nodes of the last run; of one that was given up, what it became."""
+        nodes = [self._placed[number] for number in self._ran if number in self._placed]
+        return list({node.choice.predicates: node for node in nodes}.values())
 
     @property
     def flows(self) -> dict[tuple[str, str], tuple[int, int]]:
         """How many facts came and went along every arc in the last run."""
-        return {
-            (name, view): sizes
-            for node, flows in self._flowed
-            for name, sizes in zip(node.influents, flows, strict=True)
-            for view in node.choice.predicates
-        }
+        found = {}
+        for number in self._ran:
+            if node := self._placed.get(number):
+                sizes = iter(self._wave.flows(number))
+                for name, flow in zip(node.influents, zip(sizes, sizes, strict=True), strict=True):
+                    found.update({(name, view): flow for view in node.choice.predicates})
+        return found
 
-    def _sizes(self, name: str) -> tuple[int, int]:
-        return self.engine.size(names.plus(name)), self.engine.size(names.minus(name))
+    def _can_recompute(self, choice: Choice) -> bool:
+        return not choice.is_aggregate and self.stored.issuperset(choice.predicates)
 
-    def _recomputing(self, node: Node) -> Node:
+    def _recomputing(self, position: int) -> Node:
         """The same component recomputed, installed when it is first needed."""
-        choice = node.choice
-        if choice.is_aggregate or any(name not in self.stored for name in choice.predicates):
-            return node
-        if node not in self._fresh:
+        if position not in self._fresh:
+            choice = self.nodes[position].choice
             fresh = replace(choice, strategy="recompute", reason="much has changed")
-            self._fresh[node] = self._node(fresh)
-        return self._fresh[node]
+            self._fresh[position] = self._node(fresh)
+        return self._fresh[position]
 
-    def _is_much(self, node: Node, flows: Iterable[tuple[int, int]]) -> bool:
+    def _is_much(self, node: Node) -> bool:
         """Whether so much of what a component reads has changed that starting afresh is cheaper."""
-        changed = sum(map(sum, flows))
+        sides = (side(name) for name in node.influents for side in _SIDES)
+        changed = sum(map(self.engine.size, sides))
         if changed < min(MUCH_MIN, LOST_MIN):
             return False
         held = sum(self.engine.size(name) for name in node.influents if name in self.stored)
@@ -569,35 +668,22 @@ class Propagation:
 
     def changes(self, base: ChangeSet) -> ChangeSet:
         """What the last run found, with the change it began from."""
-        inserted: dict[str, Changed] = dict(base.inserted.items())
-        deleted: dict[str, Changed] = dict(base.deleted.items())
+        inserted, deleted = base.inserted.held.copy(), base.deleted.held.copy()
+        size, copied = self.engine.size, self.engine.copied
         for node in self.ran:
-            for view in node.choice.predicates:
-                if view in self._views:
-                    come, gone = self._sizes(view)
-                    if come:
-                        inserted[view] = self.engine.copied(names.plus(view))
-                    if gone:
-                        deleted[view] = self.engine.copied(names.minus(view))
+            for view, come, gone in node.changed:
+                if size(come):
+                    inserted[view] = copied(come)
+                if size(gone):
+                    deleted[view] = copied(gone)
         return ChangeSet.exact(inserted, deleted)
 
-    def apply(self) -> None:
-        """Bring the stored views to their new state.
+    def end(self, is_applied: bool) -> None:
+        """Forget the last run; if it is applied, stored relations have their new state.
 
         What comes is appended in the order of derivation, which keeps ranks well-founded.
         """
-        for node in self.ran:
-            for name in node.choice.predicates if node.recomputed else ():
-                self.engine.clear(name)
-            if node.moves:
-                self.engine.move(node.moves)
-
-    def reset(self) -> None:
-        """Forget the last run."""
-        bound = (side(name) for name in self._bound for side in (names.plus, names.minus))
-        self.engine.clear_all(tuple(bound))
-        for node in self.ran:
-            self.engine.clear_all(node.outlasting)
+        self._wave.end(is_applied)
 
     def drop(self) -> None:
         """Take everything off the engine that was put there for propagation."""
@@ -605,44 +691,57 @@ class Propagation:
             self.engine.drop(name)
 
 
-@dataclass
-class Outcome:
-    """A run that is complete and not yet applied."""
+class Propagated:
+    """A change of base relations, propagated while it is entered, and not yet applied.
 
-    propagation: Propagation
-    base: ChangeSet
-    statistics: Statistics
-    is_applied: bool = False
+        with Propagated(propagation, base, limits, watch) as outcome:
+            change = outcome.changes()
+            outcome.apply()
+
+    What is not applied inside has never happened.
+    """
+
+    def __init__(
+        self, propagation: Propagation, base: ChangeSet, limits: Limits, watch: Watch | None
+    ) -> None:
+        self._propagation = propagation
+        self._base = base
+        self._limits = limits
+        self._watch = watch
+        self._is_open = True
+        self.statistics = _NOTHING_DONE
+
+    def __enter__(self) -> Propagated:
+        if self._propagation.model.is_in_place:
+            _write(self._propagation.engine, self._base)
+        try:
+            self.statistics = self._propagation.run(self._base, self._limits, self._watch)
+        except BaseException:
+            self._end(is_applied=False)
+            raise
+        return self
 
     def changes(self) -> ChangeSet:
         """The exact change of base relations and views."""
-        return self.propagation.changes(self.base)
+        return self._propagation.changes(self._base)
 
     def apply(self) -> None:
         """Make the new state the stored one."""
-        self.propagation.apply()
-        if not self.propagation.model.is_in_place:
-            _write(self.propagation.engine, self.base)
-        self.is_applied = True
+        self._end(is_applied=True)
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_open:
+            self._end(is_applied=False)
+
+    def _end(self, is_applied: bool) -> None:
+        self._is_open = False
+        self._propagation.end(is_applied)
+        if self._propagation.model.is_in_place and not is_applied:
+            _write(self._propagation.engine, -self._base)
+        self._propagation.engine.settle()
 
 
-@contextmanager
-def propagated(
-    propagation: Propagation, base: ChangeSet, limits: Limits, watch: Watch | None
-) -> Iterator[Outcome]:
-    """Propagate a change of base relations; what is not applied inside has never happened."""
-    engine, is_in_place = propagation.engine, propagation.model.is_in_place
-    outcome = Outcome(propagation, base, Statistics())
-    if is_in_place:
-        _write(engine, base)
-    try:
-        outcome.statistics = propagation.run(base, limits, watch)
-        yield outcome
-    finally:
-        propagation.reset()
-        if is_in_place and not outcome.is_applied:
-            _write(engine, -base)
-        engine.settle()
+_NOTHING_DONE = Statistics()
 
 
 def _write(engine: Engine, change: ChangeSet) -> None:

@@ -23,7 +23,7 @@ from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Column, Row, Value
 from deltalog.language.values import VALUE_ERRORS, canonical, is_canonical, print_value
-from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.changes import NO_CHANGE, Changed, ChangeSet
 
 Present = Callable[[str, Collection[Row]], Iterable[bool]]
 FindKey = Callable[[str, Mapping[int, Any]], Iterable[Row]]
@@ -53,6 +53,8 @@ def checked_row(relation: Relation, row: Sequence[Any]) -> Row:
 
 
 def _iterated(relation: Relation, rows: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
+    if type(rows) is list:
+        return rows.copy()
     if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
         hint = "facts are given as a list of tuples"
         raise DataError([_wrong_arity(relation, repr(rows)[:80], "is not a list", hint)])
@@ -138,18 +140,17 @@ class Transaction:
         self._state: dict[str, dict[Row, bool]] = {}
         self._holders: dict[tuple[str, Row], Row | None] = {}
         self._is_over = False
-        self.delta = ChangeSet()
+        self.delta = NO_CHANGE
 
     def insert(self, relation: str, rows: Iterable[Sequence[Any]]) -> None:
         """Add facts to a base relation."""
         known = self._open(relation)
-        checked = checked_rows(known, rows)
+        checked = with_unique_keys(known, checked_rows(known, rows))
         if known.key:
             self._expect(relation, known.key, [_key(known, row) for row in checked])
-        taken: dict[Row, Row] = {}
         for row in checked if known.key else ():
-            other = taken.setdefault(_key(known, row), self._holder(known, row) or row)
-            if other != row:
+            other = self._holder(known, row)
+            if other not in (row, None):
                 raise DataError([_key_taken(known, other)])
         self._put_all(known, checked, True)
 
@@ -201,17 +202,16 @@ class Transaction:
 
     def net(self) -> ChangeSet:
         """The effect on the state before: what will really be new and really be gone."""
-        inserted: dict[str, frozenset[Row]] = {}
-        deleted: dict[str, frozenset[Row]] = {}
+        inserted: dict[str, Changed] = {}
+        deleted: dict[str, Changed] = {}
         for relation, rows in self._state.items():
-            known = self._present(relation, tuple(rows))
-            changed = [
-                (row, holds)
-                for (row, holds), is_there in zip(rows.items(), known, strict=True)
-                if holds != is_there
-            ]
-            inserted[relation] = frozenset([row for row, holds in changed if holds])
-            deleted[relation] = frozenset([row for row, holds in changed if not holds])
+            known = self._present(relation, rows)
+            changed = zip(rows.items(), known, strict=True)
+            wrong = [entry for entry, is_there in changed if entry[1] != is_there]
+            if come := frozenset([row for row, holds in wrong if holds]):
+                inserted[relation] = come
+            if go := frozenset([row for row, holds in wrong if not holds]):
+                deleted[relation] = go
         change = ChangeSet.exact(inserted, deleted)
         # Another transaction may have taken a key since this one looked.
         check_taken_keys(change, self._relations, self._find)
@@ -244,9 +244,19 @@ class Transaction:
             self.commit()
 
 
+def with_unique_keys(relation: Relation, rows: list[Row]) -> list[Row]:
+    """The rows, of which no two may have the same key."""
+    taken: dict[Row, Row] = {}
+    for row in rows if relation.key else ():
+        other = taken.setdefault(_key(relation, row), row)
+        if other != row:
+            raise DataError([_key_taken(relation, other)])
+    return rows
+
+
 def check_taken_keys(change: ChangeSet, relations: Relations, find: FindKey) -> None:
     """Nothing is inserted beside a fact that has its key and stays."""
-    for name in change.inserted:
+    for name in change.inserted.held:
         relation = relations[name]
         for row in change.inserted[name] if relation.key else ():
             key = dict(zip(relation.key, _key(relation, row), strict=True))

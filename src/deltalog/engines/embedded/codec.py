@@ -32,7 +32,8 @@ class Numbering:
         self.values: list[Any] = []
         self.free: list[int] = []
         self.pinned: set[int] = set()
-        self.kept = 0
+        self.room = SWEEP_MIN
+        self.is_due = False
         self.texts: Texts | None = None
 
     def word(self, value: Hashable) -> int:
@@ -47,13 +48,10 @@ class Numbering:
             found = len(self.values)
             self.values.append(value)
         self.number[value] = found
+        self.is_due = len(self.number) > self.room
         if self.texts is not None:
             self.texts.put(found, str(value))
         return found
-
-    @property
-    def is_due(self) -> bool:
-        return len(self.number) > 2 * self.kept + SWEEP_MIN
 
     def sweep(self, marks: array[int]) -> None:
         """Free every number that is not marked."""
@@ -64,7 +62,8 @@ class Numbering:
             del self.number[value]
             self.values[number] = None
             self.free.append(number)
-        self.kept = len(self.number)
+        self.room = 2 * len(self.number) + SWEEP_MIN
+        self.is_due = False
         if self.texts is not None:
             self.texts = Texts(self.number)
 

@@ -20,9 +20,14 @@ from typing import Any
 
 from numba import types
 
-from deltalog.engines.embedded import kernel, memory, pipeline
+from deltalog.engines.embedded import kernel, memory, pipeline, wave
 
 KERNELS: tuple[Any, ...] = (
+    wave.run_wave,
+    wave.bind,
+    wave.enter,
+    wave.leave,
+    wave.end_wave,
     pipeline.run_sequence,
     pipeline.run_round,
     pipeline.rewind,
@@ -61,7 +66,7 @@ def ensure_compiled() -> None:
     if _is_compiled():
         return
     for kept in _folder().glob("*.nb[ic]"):
-        if kept.name.startswith(("kernel.", "pipeline.")):
+        if kept.name.startswith(("kernel.", "pipeline.", "wave.")):
             with suppress(OSError):
                 kept.unlink()
     started = time.monotonic()
@@ -82,7 +87,8 @@ def _folder() -> Path:
 
 
 def _digest() -> str:
-    sources = (Path(str(module.__file__)).read_bytes() for module in (memory, kernel, pipeline))
+    modules = (memory, kernel, pipeline, wave)
+    sources = (Path(str(module.__file__)).read_bytes() for module in modules)
     return hashlib.sha256(b"".join(sources)).hexdigest()
 
 

@@ -13,8 +13,8 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from deltalog.engines.base import Copied, Ended, Part
-from deltalog.engines.embedded import kernel, pipeline
+from deltalog.engines.base import Copied, Ended, Part, Passed, Station
+from deltalog.engines.embedded import kernel, pipeline, wave
 from deltalog.engines.embedded.codec import Codec
 from deltalog.engines.embedded.compile import ensure_compiled
 from deltalog.engines.embedded.program import Translation, UntranslatableError
@@ -82,45 +82,114 @@ class EmbeddedSequence:
     """Parts that the kernels run to their fixpoint by themselves."""
 
     def __init__(
-        self, engine: EmbeddedEngine, parts: Sequence[EmbeddedPart | EmbeddedDeletion], soft: bool
+        self,
+        engine: EmbeddedEngine,
+        parts: Sequence[EmbeddedPart | EmbeddedDeletion],
+        is_soft: bool,
+        is_impatient: bool,
     ) -> None:
         self.engine = engine
         self.parts = parts
         addresses = [part.address for part in parts]
-        self.code = array("q", [len(parts), int(soft), 0, *addresses])
+        self.code = array("q", [len(parts), int(is_soft), 0, int(is_impatient), *addresses])
         self.address = self.code.buffer_info()[0]
         heads = dict.fromkeys(head for part in parts for head in part.heads)
         self.heads = [(name, engine.relations[name].line) for name in heads]
 
     def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Ended:
         engine = self.engine
-        machine = engine.machine
-        machine[kernel.FACTS], machine[kernel.FACTS_MAX] = facts, min(facts_max, FOREVER)
-        machine[kernel.FRUITFUL], machine[kernel.ROUNDS_MAX] = rounds, min(rounds_max, FOREVER)
-        machine[kernel.DEADLINE], machine[kernel.ROUNDS] = until, 0
-        machine[kernel.PAUSE_AT] = time.monotonic_ns() + PAUSE
-        if engine.codec.numberings["str"].texts is not None:
-            engine.publish_texts()
+        engine.start(rounds, rounds_max, facts, facts_max, until)
         status = pipeline.run_sequence(engine.machine_address, self.address)
-        generated = {}
+        generated: dict[str, int] = {}
+        self.count(generated)
+        return engine.ended(status, generated, self)
+
+    def count(self, generated: dict[str, int]) -> None:
+        """Add what was made since this was last asked."""
         for name, line in self.heads:
-            if line[kernel.MADE]:
-                generated[name] = line[kernel.MADE]
+            if made := line[kernel.MADE]:
+                generated[name] = generated.get(name, 0) + made
                 line[kernel.MADE] = 0
-        growing: tuple[str, ...] = ()
-        if status == pipeline.STOPPED:
-            growing = tuple(name for name, line in self.heads if line[kernel.LAST])
-        return Ended(
-            status == pipeline.DONE,
-            status == pipeline.STOPPED,
-            machine[kernel.ROUNDS],
-            machine[kernel.FRUITFUL],
-            generated,
-            growing,
-        )
+
+    @property
+    def growing(self) -> tuple[str, ...]:
+        return tuple(name for name, line in self.heads if line[kernel.LAST])
 
     def rewind(self) -> None:
         pipeline.rewind(self.address)
+
+
+class EmbeddedWave:
+    """The way of a change through a network; see `wave.py` for what the kernels read."""
+
+    def __init__(self, engine: EmbeddedEngine, stations: int) -> None:
+        self.engine = engine
+        self.stations = stations
+        self.code = array("q", [stations, 0, *([0] * (3 * stations))])
+        self.address = self.code.buffer_info()[0]
+        self.codes: dict[int, array[int]] = {}
+        self.sequences: dict[int, EmbeddedSequence] = {}
+
+    def place(self, number: int, station: Station) -> None:
+        address = {name: relation.address for name, relation in self.engine.relations.items()}
+        lists = (
+            [word for name in station.flows for word in (address[name], 0)],
+            [address[name] for name in station.forgotten],
+            [word for name, reader in station.made for word in (address[name], reader)],
+            [address[name] for name in station.replaced],
+            [w for move in station.moves for w in (*(address[name] for name in move), 0)],
+            [address[name] for name in station.outlasting],
+        )
+        words, at = [], wave.STATION_HEADER
+        for listed, width in zip(lists, (2, 1, 2, 1, 4, 1), strict=True):
+            words += [len(listed) // width, 8 * at]
+            at += len(listed)
+        begun = (0, 0)
+        if isinstance(station.sequence, EmbeddedSequence):
+            self.sequences[number] = station.sequence
+            begun = (station.sequence.address, station.many)
+        self.codes[number] = array("q", [*begun, *words, *(w for each in lists for w in each)])
+        self.code[self._where(number)] = self.codes[number].buffer_info()[0]
+
+    def _where(self, number: int) -> int:
+        return wave.WAVE_HEADER + self.stations + number
+
+    def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Passed:
+        engine = self.engine
+        engine.start(rounds, rounds_max, facts, facts_max, until)
+        before = self.code[wave.RAN]
+        status, number = wave.run_wave(engine.machine_address, self.address)
+        generated: dict[str, int] = {}
+        if engine.machine[kernel.FACTS] > facts:
+            for ran in self._log(max(before - 1, 0)):  # the last may have gone on after a pause
+                if ran in self.sequences:
+                    self.sequences[ran].count(generated)
+        ended = engine.ended(status, generated, self.sequences.get(number))
+        return Passed(ended, number if status in (wave.ASKED, pipeline.GIVEN_UP) else -1)
+
+    def _log(self, start: int) -> array[int]:
+        log = wave.WAVE_HEADER + 2 * self.stations
+        return self.code[log + start : log + self.code[wave.RAN]]
+
+    def flows(self, number: int) -> tuple[int, ...]:
+        code = self.codes[number]
+        start = code[wave.FLOWS_AT] // 8
+        return tuple(code[start + 1 : start + 2 * code[wave.FLOWS] : 2])
+
+    def bind(self, number: int) -> None:
+        wave.bind(self.address, number)
+
+    def enter(self, number: int) -> None:
+        wave.enter(self.address, number)
+
+    def leave(self, number: int) -> None:
+        wave.leave(self.address, self.code[self._where(number)])
+
+    def ran(self) -> tuple[int, ...]:
+        return tuple(self._log(0))
+
+    def end(self, is_applied: bool) -> None:
+        wave.end_wave(self.engine.machine_address, self.address, int(is_applied))
 
 
 class EmbeddedEngine:
@@ -223,6 +292,29 @@ class EmbeddedEngine:
                             kernel.mark_words(relation.address, column, marks.buffer_info()[0])
                 numbering.sweep(marks)
 
+    def start(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> None:
+        """Tell the kernels what a run may use, and what was used before it."""
+        machine = self.machine
+        machine[kernel.FACTS], machine[kernel.FACTS_MAX] = facts, min(facts_max, FOREVER)
+        machine[kernel.FRUITFUL], machine[kernel.ROUNDS_MAX] = rounds, min(rounds_max, FOREVER)
+        machine[kernel.DEADLINE], machine[kernel.ROUNDS] = until, 0
+        machine[kernel.PAUSE_AT] = time.monotonic_ns() + PAUSE
+        if self.codec.numberings["str"].texts is not None:
+            self.publish_texts()
+
+    def ended(self, status: int, generated: dict[str, int], last: EmbeddedSequence | None) -> Ended:
+        """How a run went that came to `last`."""
+        is_stopped = status == pipeline.STOPPED
+        return Ended(
+            status == pipeline.DONE,
+            is_stopped,
+            self.machine[kernel.ROUNDS],
+            self.machine[kernel.FRUITFUL],
+            generated,
+            last.growing if is_stopped and last is not None else (),
+            status == pipeline.GIVEN_UP,
+        )
+
     def publish_texts(self) -> None:
         texts = self.codec.numberings["str"].texts
         assert texts is not None
@@ -252,9 +344,16 @@ class EmbeddedEngine:
             pass
         return part
 
-    def sequence(self, parts: Collection[Part], is_soft: bool) -> EmbeddedSequence | None:
+    def wave(self, stations: int) -> EmbeddedWave:
+        return EmbeddedWave(self, stations)
+
+    def sequence(
+        self, parts: Collection[Part], is_soft: bool, is_impatient: bool
+    ) -> EmbeddedSequence | None:
         known = [p for p in parts if isinstance(p, EmbeddedPart | EmbeddedDeletion) and p.is_native]
-        return EmbeddedSequence(self, known, is_soft) if len(known) == len(parts) else None
+        if len(known) < len(parts):
+            return None
+        return EmbeddedSequence(self, known, is_soft, is_impatient)
 
     def run_round(self, part: Part) -> dict[str, int]:
         """One round; used where some part of a sequence needs the interpreter."""

@@ -1,8 +1,9 @@
 """Relations in native memory: rows, a hash over rows, chained indexes; and scalar operations.
 
 A relation is a line of words at a fixed address; what it points to is allocated here and grows
-here. Rows stand in the order they came, so a row's position tells what is new; its stamp is the
-rank of first derivation, comparable between relations, and -1 once the row is dead. A dead row
+here. Rows stand in the order they came, so a row's position tells what is new; its stamp, a word
+before the others, is the rank of first derivation, comparable between relations, and -1 once the
+row is dead. A dead row
 keeps its place until the relation is compacted between transactions.
 
     hash      open addressing over the whole row: 0 is free, -1 was taken once, else position + 1
@@ -32,15 +33,17 @@ from deltalog.engines.embedded.memory import (
 
 # A relation's line.
 ROWS, ARITY, END, VISIBLE, CAPACITY, HASH, MASK, LIVE = range(8)
-STAMPS, INDEX, INDEXES, LAST, MADE, NOTHING = range(8, 14)
+INDEX, INDEXES, LAST, MADE, NOTHING = range(8, 13)
 LINE = 16
+STAMP = np.int64(-1)
+"""Where the stamp of a row is, seen from its words."""
 # An index.
 COLUMNS, HEADS, HEADS_MASK, NEXT = range(4)
 INDEX_BYTES = 32
 # The machine: what all kernels of an engine share.
 CLOCK, SCRATCH, DEADLINE, FACTS, FACTS_MAX, ROUNDS, ROUNDS_MAX, TEXTS = range(8)
 QUEUE, QUEUED, QUEUE_SIZE, SEEN_LOG, SEEN_COUNT, SEEN_SIZE, PAUSE_AT, FRUITFUL = range(8, 16)
-PASSED_OVER = 16
+PASSED_OVER, STEPS, MAY_GIVE_UP = 16, 17, 18
 MACHINE = 24
 
 CAPACITY_MIN, CAPACITY_MAX = 16, 2**30
@@ -80,7 +83,8 @@ def words_hash(words, count):
 
 @compiled
 def row_address(relation, row):
-    return load64(relation, ROWS) + 8 * row * load64(relation, ARITY)
+    """Where the words of a row begin; its stamp stands before them."""
+    return load64(relation, ROWS) + 8 * (row * (load64(relation, ARITY) + 1) + 1)
 
 
 @compiled
@@ -95,7 +99,8 @@ def are_same(left, right, count):
 def find(relation, key):
     """The position of the row with exactly these words, or -1."""
     arity = load64(relation, ARITY)
-    rows = load64(relation, ROWS)
+    rows = load64(relation, ROWS) + 8
+    width = 8 * (arity + 1)
     slots = load64(relation, HASH)
     mask = load64(relation, MASK)
     slot = words_hash(key, arity) & mask
@@ -103,7 +108,7 @@ def find(relation, key):
         found = load32(slots, slot)
         if found == 0:
             return np.int64(-1)
-        if found > 0 and are_same(rows + 8 * (found - 1) * arity, key, arity):
+        if found > 0 and are_same(rows + (found - 1) * width, key, arity):
             return found - 1
         slot = (slot + 1) & mask
 
@@ -112,7 +117,8 @@ def find(relation, key):
 def add(machine, relation, key):
     """Append a row unless it is there; answers whether it was new."""
     arity = load64(relation, ARITY)
-    rows = load64(relation, ROWS)
+    rows = load64(relation, ROWS) + 8
+    width = 8 * (arity + 1)
     slots = load64(relation, HASH)
     mask = load64(relation, MASK)
     state = words_hash(key, arity)
@@ -123,7 +129,7 @@ def add(machine, relation, key):
         if found == 0:
             break
         if found > 0:
-            if are_same(rows + 8 * (found - 1) * arity, key, arity):
+            if are_same(rows + (found - 1) * width, key, arity):
                 return False
         elif free < 0:
             free = slot
@@ -133,19 +139,19 @@ def add(machine, relation, key):
     row = load64(relation, END)
     if row == load64(relation, CAPACITY):
         resize(relation, max(CAPACITY_MIN, 2 * row))
-        rows = load64(relation, ROWS)
+        rows = load64(relation, ROWS) + 8
         slots = load64(relation, HASH)
         mask = load64(relation, MASK)
         slot = state & mask
         while load32(slots, slot) > 0:
             slot = (slot + 1) & mask
     store32(slots, slot, row + 1)
-    target = rows + 8 * row * arity
+    target = rows + row * width
     for column in range(arity):
         store64(target, column, load64(key, column))
     stamp = load64(machine, CLOCK)
     store64(machine, CLOCK, stamp + 1)
-    store64(load64(relation, STAMPS), row, stamp)
+    store64(target, STAMP, stamp)
     store64(relation, END, row + 1)
     store64(relation, LIVE, load64(relation, LIVE) + 1)
     index = load64(relation, INDEX)
@@ -198,9 +204,8 @@ def resize(relation, capacity):
     if capacity > CAPACITY_MAX:
         raise MemoryError("a relation of the embedded engine holds at most 2^30 rows")
     had = load64(relation, CAPACITY)
-    width = max(load64(relation, ARITY), 1)
-    store64(relation, ROWS, obtained(load64(relation, ROWS), 8 * width * capacity))
-    store64(relation, STAMPS, obtained(load64(relation, STAMPS), 8 * capacity))
+    width = 8 * (load64(relation, ARITY) + 1)
+    store64(relation, ROWS, obtained(load64(relation, ROWS), width * capacity))
     if had > 0:
         release(load64(relation, HASH))
     store64(relation, HASH, zeros(8 * capacity))
@@ -228,11 +233,11 @@ def relink(relation):
     arity = load64(relation, ARITY)
     slots = load64(relation, HASH)
     mask = load64(relation, MASK)
-    stamps = load64(relation, STAMPS)
     indexes = load64(relation, INDEXES)
     for row in range(load64(relation, END)):
-        if load64(stamps, row) >= 0:
-            slot = words_hash(row_address(relation, row), arity) & mask
+        words = row_address(relation, row)
+        if load64(words, STAMP) >= 0:
+            slot = words_hash(words, arity) & mask
             while load32(slots, slot) > 0:
                 slot = (slot + 1) & mask
             store32(slots, slot, row + 1)
@@ -247,7 +252,6 @@ def forget_memory(relation):
     """Give all memory of rows back; an empty relation reads a shared block of zeros."""
     if load64(relation, CAPACITY) > 0:
         release(load64(relation, ROWS))
-        release(load64(relation, STAMPS))
         release(load64(relation, HASH))
     nothing = load64(relation, NOTHING)
     index = load64(relation, INDEX)
@@ -259,7 +263,7 @@ def forget_memory(relation):
         store64(index, HEADS_MASK, 0)
         store64(index, NEXT, 0)
         index += INDEX_BYTES
-    for word in (ROWS, STAMPS, MASK, CAPACITY, END, VISIBLE, LIVE):
+    for word in (ROWS, MASK, CAPACITY, END, VISIBLE, LIVE):
         store64(relation, word, 0)
     store64(relation, HASH, nothing)
 
@@ -291,9 +295,8 @@ def add_index(relation, columns):
     capacity = load64(relation, CAPACITY)
     if capacity > 0:
         resize_index(index, np.int64(0), capacity)
-        stamps = load64(relation, STAMPS)
         for row in range(load64(relation, END)):
-            if load64(stamps, row) >= 0:
+            if load64(row_address(relation, row), STAMP) >= 0:
                 link_index(relation, index, row)
     return count
 
@@ -303,11 +306,12 @@ def remove(relation, row):
     """Mark a row dead; chains pass over it until the relation is compacted."""
     slots = load64(relation, HASH)
     mask = load64(relation, MASK)
-    slot = words_hash(row_address(relation, row), load64(relation, ARITY)) & mask
+    words = row_address(relation, row)
+    slot = words_hash(words, load64(relation, ARITY)) & mask
     while load32(slots, slot) != row + 1:
         slot = (slot + 1) & mask
     store32(slots, slot, -1)
-    store64(load64(relation, STAMPS), row, -1)
+    store64(words, STAMP, -1)
     store64(relation, LIVE, load64(relation, LIVE) - 1)
 
 
@@ -322,16 +326,13 @@ def compact(relation):
         forget_memory(relation)
         return
     arity = load64(relation, ARITY)
-    stamps = load64(relation, STAMPS)
     kept = np.int64(0)
     for row in range(end):
-        stamp = load64(stamps, row)
-        if stamp >= 0:
-            source = row_address(relation, row)
+        source = row_address(relation, row)
+        if load64(source, STAMP) >= 0:
             target = row_address(relation, kept)
-            for column in range(arity):
+            for column in range(-1, arity):  # the stamp too
                 store64(target, column, load64(source, column))
-            store64(stamps, kept, stamp)
             kept += 1
     store64(relation, END, kept)
     store64(relation, VISIBLE, kept)
@@ -423,12 +424,11 @@ def find_rows(relation, words, count, out):
 def copy_rows(relation, start, end, words, stamps):
     """Copy the live rows of a range, and their stamps if wanted; answers how many."""
     arity = load64(relation, ARITY)
-    known = load64(relation, STAMPS)
     count = np.int64(0)
     for row in range(start, end):
-        stamp = load64(known, row)
+        source = row_address(relation, row)
+        stamp = load64(source, STAMP)
         if stamp >= 0:
-            source = row_address(relation, row)
             target = words + 8 * count * arity
             for column in range(arity):
                 store64(target, column, load64(source, column))
@@ -445,7 +445,6 @@ def matching_rows(relation, number, keys, count, start, end, out, room):
     Newest first; with index number -1 every row of the range is looked at.
     """
     arity = load64(relation, ARITY)
-    stamps = load64(relation, STAMPS)
     index = load64(relation, INDEX) + number * INDEX_BYTES
     row = end - 1
     if number >= 0:
@@ -456,8 +455,8 @@ def matching_rows(relation, number, keys, count, start, end, out, room):
         row = load32(load64(index, HEADS), state & load64(index, HEADS_MASK)) - 1
     found = np.int64(0)
     while row >= start:
-        if row < end and load64(stamps, row) >= 0:
-            source = row_address(relation, row)
+        source = row_address(relation, row)
+        if row < end and load64(source, STAMP) >= 0:
             fits = True
             for i in range(count):
                 if load64(source, load64(keys, 2 * i)) != load64(keys, 2 * i + 1):
@@ -476,7 +475,7 @@ def matching_rows(relation, number, keys, count, start, end, out, room):
 
 @compiled
 def rank(relation, key):
-    return load64(load64(relation, STAMPS), find(relation, key))
+    return load64(row_address(relation, find(relation, key)), STAMP)
 
 
 AHEAD = 12
@@ -519,7 +518,7 @@ def move(machine, pairs, count):
             pair = pairs + 32 * i
             come, row = load64(pair, 2), load64(pair, 3)
             if row < load64(come, END):
-                stamp = load64(load64(come, STAMPS), row)
+                stamp = load64(row_address(come, row), STAMP)
                 if best < 0 or stamp < first:
                     best, first = np.int64(i), stamp
         if best < 0:
@@ -545,8 +544,9 @@ def clear_all(relations, count):
 def mark_words(relation, column, marks):
     """Mark every word of a column in an array of words."""
     for row in range(load64(relation, END)):
-        if load64(load64(relation, STAMPS), row) >= 0:
-            word = load64(row_address(relation, row), column)
+        words = row_address(relation, row)
+        if load64(words, STAMP) >= 0:
+            word = load64(words, column)
             if word != NULL:
                 store64(marks, word, 1)
 

@@ -23,6 +23,7 @@ from deltalog.engines.embedded.kernel import (
     LAST,
     LIVE,
     MADE,
+    MAY_GIVE_UP,
     NEXT,
     NULL,
     PASSED_OVER,
@@ -36,7 +37,8 @@ from deltalog.engines.embedded.kernel import (
     SEEN_COUNT,
     SEEN_LOG,
     SEEN_SIZE,
-    STAMPS,
+    STAMP,
+    STEPS,
     VISIBLE,
     add,
     clear,
@@ -75,13 +77,18 @@ PREDICATE_BYTES = 56
 COUNT, SUM, MIN, MAX, AVG = range(5)
 TOTAL = 3
 # A sequence of parts.
-PARTS, IS_SOFT, CURRENT = 0, 1, 2
-SEQUENCE_HEADER = 3
+PARTS, IS_SOFT, CURRENT, IS_IMPATIENT = 0, 1, 2, 3
+SEQUENCE_HEADER = 4
 # How a run ended.
-DONE, FOUND, STOPPED, PAUSED = 0, 1, 2, 3
+DONE, FOUND, STOPPED, PAUSED, GIVEN_UP = 0, 1, 2, 3, 4
+
+STEPS_MIN, STEPS_PER_FACT = 50_000, 8
+"""A deletion that takes more steps for each fact of its component is given up, if it may be: to
+compute the component anew costs about that."""
 
 ZERO, ONE = np.int64(0), np.int64(1)  # not literals, for which numba would compile once more
-SEEN = np.int64(1 << 62)
+SEEN, GONE = np.int64(1 << 62), np.int64(1 << 61)  # marks on the stamps of suspects
+RANK = ~(SEEN | GONE)
 TICKS = np.int64(0xFFFF)
 
 # The scratch block, in words: a frame per step, then slots, keys, the emitted row, a stack, totals.
@@ -136,14 +143,6 @@ def open_phase(step, frame, keys, slots, marks, phase):
         return
     count = load64(step, KEYS)
     at = step + 8 * HEADER
-    if mode == BY_ROW:
-        for i in range(count):
-            store64(keys, i, value_at(at + 8, slots))
-            at += 24
-        row = find(relation, keys)
-        if start <= row < end:
-            store64(frame, F_ROW, row)
-        return
     state = np.int64(0)
     for i in range(count):
         word = value_at(at + 8, slots)
@@ -169,31 +168,28 @@ def advance(machine, step, frame, keys, slots, rank):
     end = load64(frame, F_END)
     mode = load64(step, MODE)
     index = load64(frame, F_INDEX)
-    stamps = load64(relation, STAMPS)
     is_stored = load64(frame, F_PHASE) == 0
     is_ranked = is_stored and load64(step, IS_RANKED) == 1
     minus = load64(step, MINUS) if is_stored else np.int64(0)
-    if minus != 0 and load64(minus, LIVE) == 0:
-        minus = np.int64(0)
+    if minus != 0 and (is_ranked or load64(minus, LIVE) == 0):
+        minus = np.int64(0)  # what a ranked deletion took is marked
     key_count = load64(step, KEYS)
     bound_at = step + 8 * (HEADER + 3 * key_count)
     while row >= start:
         candidate = row
-        if mode == BY_INDEX:
-            row = load32(load64(index, NEXT), candidate) - 1
-        elif mode == SCAN:
-            row = candidate - 1
-        else:
-            row = np.int64(-1)
+        row = load32(load64(index, NEXT), candidate) - 1 if mode == BY_INDEX else candidate - 1
         if candidate >= end:
             continue
-        stamp = load64(stamps, candidate)
+        words = row_address(relation, candidate)
+        stamp = load64(words, STAMP)
         if stamp < 0:
             continue
-        if is_ranked and (stamp & ~SEEN) >= rank:
-            store64(machine, PASSED_OVER, 1)
-            continue
-        words = row_address(relation, candidate)
+        if is_ranked:
+            if stamp & GONE != 0:
+                continue
+            if stamp & RANK >= rank:
+                store64(machine, PASSED_OVER, 1)
+                continue
         fits = True
         if mode == BY_INDEX:
             for i in range(key_count):
@@ -224,6 +220,46 @@ def has_plus(step):
     """Whether a step has a second phase with something in it."""
     plus = load64(step, PLUS)
     return plus != 0 and load64(plus, LIVE) != 0
+
+
+@compiled
+def is_in_window(step, marks, row, is_plus):
+    """Whether a row found is among those that a match reads."""
+    window = load64(step, WINDOW)
+    if window == ALL:
+        return True
+    if load64(step, IS_OVERLAY) == 1 and not is_plus:
+        return window == OLD
+    mark = load64(marks, VARIANT * load64(step, OCCURRENCE) + 1)
+    return row >= mark if window == NEW else row < mark
+
+
+@compiled
+def is_row_there(machine, step, keys, slots, marks, rank):
+    """A match whose columns all have values is a test."""
+    at = step + 8 * HEADER
+    for i in range(load64(step, KEYS)):
+        store64(keys, i, value_at(at + 8, slots))
+        at += 24
+    stored = load64(step, STORED)
+    row = find(stored, keys)
+    if 0 <= row < load64(stored, VISIBLE) and is_in_window(step, marks, row, False):
+        if load64(step, IS_RANKED) == 1:
+            stamp = load64(row_address(stored, row), STAMP)
+            if stamp & GONE != 0:
+                return False
+            if stamp & RANK < rank:
+                return True
+            store64(machine, PASSED_OVER, 1)
+            return False
+        minus = load64(step, MINUS)
+        if minus == 0 or load64(minus, LIVE) == 0 or find(minus, keys) < 0:
+            return True
+    if not has_plus(step):
+        return False
+    plus = load64(step, PLUS)
+    row = find(plus, keys)
+    return 0 <= row < load64(plus, VISIBLE) and is_in_window(step, marks, row, True)
 
 
 @compiled
@@ -283,6 +319,7 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
             if mode == INTO:
                 add(machine, target, emitted)
             elif mode == FIRST:
+                store64(machine, STEPS, load64(machine, STEPS) + ticks)
                 return FOUND
             elif mode == SUSPECT:
                 suspect(machine, target, emitted, rank)
@@ -297,7 +334,12 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
         step = code + 8 * load64(first, depth)
         operation = load64(step, 0)
         goes_on = False
-        if operation == MATCH:
+        if operation == MATCH and load64(step, MODE) == BY_ROW:
+            if is_entering:
+                keys = scratch + 8 * (KEYS_AT + KEYS_MAX * depth)
+                goes_on = is_row_there(machine, step, keys, slots, marks, rank)
+                ticks += 1
+        elif operation == MATCH:
             frame = scratch + 8 * FRAME * depth
             keys = scratch + 8 * (KEYS_AT + KEYS_MAX * depth)
             if is_entering:
@@ -330,6 +372,7 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
         else:
             depth -= 1
             is_entering = False
+    store64(machine, STEPS, load64(machine, STEPS) + ticks)
     return DONE
 
 
@@ -518,11 +561,23 @@ def suspect(machine, predicate, words, rank):
     row = find(relation, words)
     if row < 0:
         return
-    stamps = load64(relation, STAMPS)
-    stamp = load64(stamps, row)
-    if stamp > rank and stamp & SEEN == 0:
-        store64(stamps, row, stamp | SEEN)
+    found = row_address(relation, row)
+    stamp = load64(found, STAMP)
+    if stamp & SEEN == 0 and stamp > rank:
+        store64(found, STAMP, stamp | SEEN)
         push(machine, stamp, load64(predicate, PREDICATE), row)
+
+
+@compiled
+def steps_allowed(machine, code, count):
+    """How many steps a deletion may take before it is given up."""
+    if load64(machine, MAY_GIVE_UP) == 0:
+        return np.int64(1 << 62)
+    facts = np.int64(0)
+    for number in range(count):
+        predicate = code + 8 * load64(code, 3 + number)
+        facts += load64(load64(predicate, RELATION), LIVE)
+    return max(np.int64(STEPS_MIN), STEPS_PER_FACT * facts)
 
 
 @compiled
@@ -535,6 +590,7 @@ def run_deletion(machine, code):
     predicates = code + 24
     store64(machine, QUEUED, 0)
     store64(machine, SEEN_COUNT, 0)
+    steps_max = load64(machine, STEPS) + steps_allowed(machine, code, count)
     slots = load64(machine, SCRATCH) + 8 * SLOTS_AT
     for number in range(count):
         predicate = code + 8 * load64(predicates, number)
@@ -553,6 +609,9 @@ def run_deletion(machine, code):
         if examined & 0xFFF == 0 and nanoseconds() > load64(machine, DEADLINE):
             status = np.int64(STOPPED)
             break
+        if load64(machine, STEPS) > steps_max:
+            status = np.int64(GIVEN_UP)
+            break
         lost, support = load64(predicate, LOST), load64(predicate, SUPPORT)
         at = predicate + PREDICATE_BYTES
         is_supported = False
@@ -567,6 +626,7 @@ def run_deletion(machine, code):
         if is_supported:
             continue
         add(machine, load64(predicate, DELETED), words)
+        store64(words, STAMP, load64(words, STAMP) | GONE)
         if load64(machine, PASSED_OVER) == 1:
             add(machine, load64(predicate, DOUBTFUL), words)
         for i in range(lost):
@@ -578,9 +638,8 @@ def run_deletion(machine, code):
     for i in range(load64(machine, SEEN_COUNT)):
         entry = load64(load64(machine, SEEN_LOG), i)
         relation = load64(code + 8 * load64(predicates, entry >> 32), RELATION)
-        stamps = load64(relation, STAMPS)
-        row = entry & np.int64(0xFFFFFFFF)
-        store64(stamps, row, load64(stamps, row) & ~SEEN)
+        words = row_address(relation, entry & np.int64(0xFFFFFFFF))
+        store64(words, STAMP, load64(words, STAMP) & RANK)
     return status
 
 
@@ -642,6 +701,7 @@ def run_sequence(machine, sequence):
     """
     parts = load64(sequence, PARTS)
     number = load64(sequence, CURRENT)
+    store64(machine, MAY_GIVE_UP, load64(sequence, IS_IMPATIENT))
     while number < parts:
         code = load64(sequence, SEQUENCE_HEADER + number)
         status, new = run_round(machine, code)
@@ -651,6 +711,8 @@ def run_sequence(machine, sequence):
         elif load64(sequence, IS_SOFT) == 1:
             number = np.int64(0)
         store64(sequence, CURRENT, number)
+        if status == GIVEN_UP:
+            return GIVEN_UP
         if status == STOPPED or load64(machine, FACTS) > load64(machine, FACTS_MAX):
             return STOPPED
         if new > 0:

@@ -93,6 +93,8 @@ class EmbeddedRelation:
     def present(self, rows: Collection[Row]) -> list[bool]:
         if not self.line[kernel.LIVE]:
             return [False] * len(rows)
+        if len(rows) == 1:
+            return [row in self for row in rows]
         words = self.engine.codec.encoded(rows, self.types)
         out = array("q", bytes(8 * len(rows)))
         kernel.find_rows(self.address, words.buffer_info()[0], len(rows), out.buffer_info()[0])

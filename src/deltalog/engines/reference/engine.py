@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from deltalog.engines.base import Part
 from deltalog.engines.interpreter import DeletionPart, Interpreter, RulesPart
 from deltalog.engines.relation import Relation
+from deltalog.engines.stepped_wave import SteppedWave
 from deltalog.language.ast import Row
 from deltalog.plan.nodes import RankedDeletion, RulePlan
 
@@ -93,7 +94,10 @@ class ReferenceEngine:
 
     # --- rounds
 
-    def sequence(self, parts: Collection[Part], is_soft: bool) -> None:
+    def wave(self, stations: int) -> SteppedWave:
+        return SteppedWave(self, stations)
+
+    def sequence(self, parts: Collection[Part], is_soft: bool, is_impatient: bool) -> None:
         return None
 
     def watch(self, checkpoint: Callable[[], None] | None) -> None:

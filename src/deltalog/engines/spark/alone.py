@@ -23,7 +23,7 @@ FOREVER = 2**62
 def fixpoint(engine: Engine, plans: tuple[RulePlan, ...], facts_max: int = FOREVER) -> bool:
     """Run the rules until nothing is new; answers whether that took no more facts than allowed."""
     part = engine.prepare(plans)
-    whole = engine.sequence((part,), False)
+    whole = engine.sequence((part,), is_soft=False, is_impatient=False)
     rounds = facts = 0
     while rounds < ROUNDS_MAX:
         if whole is None:

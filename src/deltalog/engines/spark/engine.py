@@ -46,6 +46,7 @@ from deltalog.engines.spark.relation import SparkRelation
 from deltalog.engines.spark.session import session
 from deltalog.engines.spark.settings import Settings
 from deltalog.engines.spark.storage import PROBES_MAX, Storage
+from deltalog.engines.stepped_wave import SteppedWave
 from deltalog.language.ast import Row
 from deltalog.plan.nodes import Absent, Match, Overlay, Pipeline, RankedDeletion, RulePlan, Window
 from deltalog.plan.pivots import Pivot, Reference, pivot
@@ -108,7 +109,10 @@ class SparkEngine(Storage):
     def prepare_deletion(self, plan: RankedDeletion) -> DeletionPart:
         return DeletionPart(plan)
 
-    def sequence(self, parts: Collection[Part], is_soft: bool) -> None:
+    def wave(self, stations: int) -> SteppedWave:
+        return SteppedWave(self, stations)
+
+    def sequence(self, parts: Collection[Part], is_soft: bool, is_impatient: bool) -> None:
         for part in parts:
             if isinstance(part, SparkPart):
                 part.is_soft = is_soft

@@ -30,7 +30,7 @@ PROBES_MAX = 10_000
 """Jobs that one question may take before something must be wrong."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CopiedFrame(Copied):
     """Rows that stay on the cluster until they are read; `data` are the same as a DataFrame."""
 

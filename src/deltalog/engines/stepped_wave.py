@@ -1,0 +1,63 @@
+"""The wave of an engine that leaves every station to its caller."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltalog.engines.base import Ended, Passed, Station
+
+if TYPE_CHECKING:
+    from deltalog.engines.base import Engine
+
+
+class SteppedWave:
+    """Knows which station is due next, and brings those that ran to their end."""
+
+    def __init__(self, engine: Engine, stations: int) -> None:
+        self._engine = engine
+        self._due = bytearray(stations)
+        self._stations: dict[int, Station] = {}
+        self._flows: dict[int, tuple[int, ...]] = {}
+        self._ran: list[int] = []
+
+    def place(self, number: int, station: Station) -> None:
+        self._stations[number] = station
+
+    def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Passed:
+        due = self._due.find(1)
+        if due >= 0:
+            self._due[due] = 0
+        return Passed(Ended(due < 0, False, 0, rounds, {}, ()), due)
+
+    def flows(self, number: int) -> tuple[int, ...]:
+        return self._flows[number]
+
+    def bind(self, number: int) -> None:
+        self.enter(number)
+        self.leave(number)
+
+    def enter(self, number: int) -> None:
+        station = self._stations[number]
+        self._flows[number] = tuple(self._engine.size(name) for name in station.flows)
+        self._ran.append(number)
+
+    def leave(self, number: int) -> None:
+        station = self._stations[number]
+        for name, reader in station.made:
+            if self._engine.size(name):
+                self._due[reader] = 1
+        self._engine.clear_all(station.forgotten)
+
+    def ran(self) -> tuple[int, ...]:
+        return tuple(self._ran)
+
+    def end(self, is_applied: bool) -> None:
+        for number in self._ran:
+            station = self._stations[number]
+            if is_applied:
+                self._engine.clear_all(station.replaced)
+                if station.moves:
+                    self._engine.move(station.moves)
+            self._engine.clear_all(station.outlasting)
+        self._ran.clear()
+        self._due = bytearray(len(self._due))
