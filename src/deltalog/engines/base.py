@@ -122,6 +122,9 @@ class Engine(Protocol):
     @property
     def name(self) -> str: ...
 
+    def fresh(self) -> Engine:
+        """An engine of the same kind without any relations."""
+
     def create(self, relation: str, types: tuple[str, ...]) -> None:
         """Make an empty relation; nothing happens if it exists."""
 
@@ -150,6 +153,9 @@ class Engine(Protocol):
     def lookup(self, relation: str, key: Mapping[int, object]) -> Iterator[Row]:
         """The rows with these values in these columns."""
 
+    def expect(self, relation: str, columns: tuple[int, ...], keys: Collection[Row]) -> None:
+        """These keys will be looked up: what must be fetched can be fetched together."""
+
     def history(self, relations: Collection[str]) -> Iterator[tuple[str, Row]]:
         """The rows of several relations together, in the order in which they were added."""
 
@@ -175,7 +181,9 @@ class Engine(Protocol):
     ) -> Sequence | None:
         """The parts as one program that the engine runs by itself; None if it cannot.
 
-        If it is impatient it may give a deletion up (see `Ended`).
+        If it `is_soft`, parts may have to run again after later ones; otherwise an engine may run a
+        part to its fixpoint within one round. If it is impatient it may give a deletion up (see
+        `Ended`).
         """
 
     def run_round(self, part: Part) -> dict[str, int]:

@@ -73,10 +73,23 @@ def _embedded() -> Engine:
     return EmbeddedEngine()
 
 
+def _spark(session: Any = None) -> Engine:
+    """Imported when it is asked for: Spark is an extra."""
+    try:
+        from deltalog.engines.spark.engine import SparkEngine
+    except ImportError as error:
+        hint = "`pip install 'deltalog[spark]'` brings it"
+        needed = {"name": "spark", "needed": "pyspark", "hint": hint}
+        raise DataError([catalogue.ENGINE_NEEDS.at(None, **needed)]) from error
+    return SparkEngine(_embedded, session)
+
+
 ENGINES: Mapping[str, Callable[[], Engine]] = {
     "embedded": _embedded,
     "reference": ReferenceEngine,
 }
+EXTRA_ENGINES: Mapping[str, Callable[[], Engine]] = {"spark": _spark}
+"""Engines that need more than the package: they are asked for by name and tested apart."""
 DEFAULT_ENGINE = "embedded"
 Facts = Mapping[str, Iterable[Sequence[Any]]]
 
@@ -92,6 +105,7 @@ def connect(
     facts: Facts | None = None,
     limits: Limits | None = None,
     watch: Watch | None = None,
+    spark: Any = None,
 ) -> Database:
     """Open a database in memory for a program: a path to a `.dl` file, or its text.
 
@@ -101,15 +115,19 @@ def connect(
     mapping from views to them (`"*"` stands for all others); `network` and `nervous` belong to
     `differencing`. `materialize=False` keeps views virtual unless they are declared `materialized`.
     `facts` are loaded before views are computed for the first time. `watch` is called with the
-    rounds and facts so far while something is being computed.
+    rounds and facts so far while something is being computed. `spark` is a Spark session to run
+    on; `facts` may then be DataFrames.
     """
-    if engine not in ENGINES:
-        hint = f"the engines are {', '.join(sorted(ENGINES))}"
+    engine = engine if spark is None else "spark"
+    engines = {**ENGINES, **EXTRA_ENGINES}
+    if engine not in engines:
+        hint = f"the engines are {', '.join(sorted(engines))}"
         raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="engine", name=engine, hint=hint)])
     options = Options.of(strategy, materialize, network, nervous)
     parsed = program if isinstance(program, Program) else parse(read_program(program))
     model = make_model(check_program(parsed), options)
-    return Database(model, ENGINES[engine](), limits or Limits(), watch, facts or {})
+    made = engines[engine]() if spark is None else _spark(spark)
+    return Database(model, made, limits or Limits(), watch, facts or {})
 
 
 def read_program(program: str | Path) -> Source:
@@ -198,7 +216,12 @@ class Database:
 
     def _transaction(self, commit: Callable[[ChangeSet], ChangeSet]) -> Transaction:
         return Transaction(
-            self.relations, self.engine.present, self.engine.lookup, commit, self._lock
+            self.relations,
+            self.engine.present,
+            self.engine.lookup,
+            commit,
+            self._lock,
+            self.engine.expect,
         )
 
     def _propagate(self, base: ChangeSet, is_committed: bool) -> ChangeSet:
@@ -285,7 +308,7 @@ class Database:
         }
         for name, rows in base.inserted.items():
             kept.setdefault(name, set(rows))
-        made = Database(new, type(self.engine)(), self.limits, self.watch, kept)
+        made = Database(new, self.engine.fresh(), self.limits, self.watch, kept)
         after = {name: made.facts(name) for name in new.views}
         views = {*before, *after}
         change = base + ChangeSet(
@@ -330,6 +353,9 @@ class Database:
             self.engine.insert(relation, new)
         for relation, rows in facts.items():
             known = base_relation(self.relations, relation)
+            if hasattr(rows, "toArrow") and hasattr(self.engine, "load_frame"):
+                self.engine.load_frame(relation, rows)
+                continue
             checked = with_unique_keys(known, checked_rows(known, rows))
             if known.key and self.engine.size(relation):
                 check_taken_keys(
