@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test check lint types imports unit fuzz mutants bench soak update-cases clean
+.PHONY: setup demo test check lint types imports unit fuzz mutants bench soak test-spark update-cases clean
 
 setup: $(STAMP)
 
@@ -18,6 +18,7 @@ $(STAMP): pyproject.toml
 	@echo "installing Deltalog and its tools into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@$(BIN)/python -m deltalog.engines.embedded.compile
+	@$(BIN)/python -m deltalog.engines.spark.java
 	@touch $(STAMP)
 
 demo: setup
@@ -39,7 +40,11 @@ unit: setup
 check: lint types imports unit
 
 test: lint types imports
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 2 --dist worksteal --ignore=tests/spark
+	$(BIN)/pytest tests/spark
+
+test-spark: setup
+	$(BIN)/pytest tests/spark
 
 fuzz: setup
 	DELTALOG_FUZZ=1 $(BIN)/pytest tests/properties -n 2 --durations=5

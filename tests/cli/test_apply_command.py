@@ -121,7 +121,7 @@ def test_a_strategy_for_one_view(invoke: Call) -> None:
     strategies = ("--strategy", "rederive", "--strategy", "one_way=differencing")
     result = invoke("apply", "more.dl", write("c.jsonl", CHANGES), *strategies, "--stats")
     assert "one_way__by1_1__plus" in result.stderr
-    assert "path__ins" in result.stderr
+    assert "path__add" in result.stderr
 
 
 def test_statistics(invoke: Call) -> None:

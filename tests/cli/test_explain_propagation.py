@@ -226,7 +226,7 @@ def test_split_joins_are_shown(invoke: Call) -> None:
     program = write("longer.dl", GRAPH + longer)
     rules = invoke("explain", program, "--after", "split_joins", "--show", "rules").stdout
     assert "path__join1(X, B) :- edge(X, A), path(A, B)." in rules
-    assert "path__join1__ins(X, B) :-" in invoke("explain", program, "--propagation").stdout
+    assert "path__join1__add(X, B) :-" in invoke("explain", program, "--propagation").stdout
     assert invoke("explain", program, "--propagation", "--format", "svg").exit_code == 0
     virtual = invoke("explain", program, "--propagation", "--virtual").stdout
     assert "path__join" not in virtual

@@ -97,8 +97,12 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_random_history_is_what_sets_say(engine: Engine, seed: int) -> None:
+    check_history(engine, seed, 60)
+
+
+def check_history(engine: Engine, seed: int, operations: int) -> None:
     draw, model = random.Random(seed), Model()
-    for _ in range(60):
+    for _ in range(operations):
         name = draw.choice(list(SHAPES))
         rows = some_rows(draw, name, draw.choice([0, 1, 1, 2, 40]))
         match draw.choice(["insert", "insert", "delete", "clear", "settle"]):

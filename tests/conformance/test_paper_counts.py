@@ -20,7 +20,7 @@ from deltalog.analysis.stratification import (
     stratification,
 )
 from deltalog.engines.reference.engine import ReferenceEngine
-from deltalog.engines.reference.relation import Relation
+from deltalog.engines.relation import Relation
 from deltalog.language.ast import Row, Rule
 from deltalog.language.parser import parse_text
 from deltalog.language.walk import atoms

@@ -75,6 +75,7 @@ def _example(path: Path) -> str:
     return "\n".join(
         f"```{'py' if section.name == 'python' else 'text'}\n{section.text.strip()}\n```\n"
         for section in case.sections
+        if section.text.strip()
     )
 
 

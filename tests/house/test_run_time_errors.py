@@ -1,11 +1,12 @@
 """Errors that only a run can cause, to the letter; and after each of them nothing has changed.
 
-Sections: `program` makes `db`, `file NAME` is written beside it, `python` is run, `error` is what
-it says.
+Sections: `program` makes `db`, `file NAME` is written beside it, `without NAME` a package that is
+not installed, `python` is run, `error` is what it says.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,8 @@ def test_run_time_error(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
             before = _contents(database)
         elif section.words[0] == "file":
             (tmp_path / section.words[1]).write_text(section.text.strip() + "\n", encoding="utf-8")
+        elif section.words[0] == "without":
+            without(section.words[1], monkeypatch)
         elif section.name == "python":
             with pytest.raises(deltalog.DeltalogError) as caught:
                 exec(section.text, {**names, "db": database})
@@ -35,6 +38,14 @@ def test_run_time_error(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert caught.value.codes == (path.stem[:5].upper(),)
     if database is not None and caught.value.codes != ("E0712",):
         assert _contents(database) == before
+
+
+def without(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the package were not installed; what has been imported with it is forgotten."""
+    ours = f"deltalog.engines.{package.removeprefix('py')}"
+    for name in [name for name in sys.modules if name.startswith(ours)]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
 
 
 @pytest.mark.parametrize("limit", ["rounds_max", "facts_max", "seconds_max"])

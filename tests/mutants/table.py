@@ -227,8 +227,8 @@ MUTANTS = (
     Mutant(
         "suspects are examined in no order",
         "engines/interpreter.py",
-        "rank, number, row = heapq.heappop(waiting)",
-        "rank, number, row = waiting.pop()",
+        "rank, _, number, row = heapq.heappop(waiting)",
+        "rank, _, number, row = waiting.pop()",
         _sequences("rederive"),
     ),
     Mutant(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import deltalog
-from deltalog.engines.reference.relation import Relation
+from deltalog.engines.relation import Relation
 
 LEFT = "path(X, Z) :- path(X, Y), edge(Y, Z)."
 RIGHT = "path(X, Z) :- edge(X, Y), path(Y, Z)."

@@ -10,7 +10,7 @@ import deltalog
 from deltalog.analysis.stratification import Partition, component_partition
 from deltalog.checks.program import check_program
 from deltalog.engines.reference.engine import ReferenceEngine
-from deltalog.engines.reference.relation import Relation
+from deltalog.engines.relation import Relation
 from deltalog.language.ast import Row
 from deltalog.language.parser import parse_text
 from deltalog.rewrites.desugar import desugar

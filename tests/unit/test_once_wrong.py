@@ -14,6 +14,7 @@ import deltalog
 from deltalog import DataError, DeltalogError, Limits, ProgramError
 from deltalog.engines.scalars import compute
 from deltalog.language.values import VALUE_ERRORS, canonical
+from deltalog.runtime.database import ENGINES
 
 WIDE = "12345678901234567890.123456789012345678"
 
@@ -256,3 +257,27 @@ def test_a_stored_recursive_view_above_a_component_that_is_partly_stored(engine:
     db.apply(delete={"b": [(0, 0)]})
     db.apply(delete={"b": [(0, 1)]})
     assert db.audit() == ()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_transaction_that_hit_a_limit_leaves_nothing_behind(engine: str) -> None:
+    """What a station had read and made was still there when the next change came to it."""
+    count = "base a(x: int). n(X) :- a(X). n(X + 1) :- n(X), X < 100."
+    limits = deltalog.Limits(rounds_max=20)
+    database = deltalog.connect(program=count, engine=engine, limits=limits)
+    database.apply(insert={"a": [(99,)]})
+    with pytest.raises(deltalog.LimitError):
+        database.apply(insert={"a": [(0,)]})
+    delta = database.apply(insert={"a": [(98,)]})
+    assert delta.inserted["n"] == {(98,)}
+    assert not database.audit()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_first_text_that_is_compared_is_empty(engine: str) -> None:
+    """There was no place yet for its bytes, of which there are none."""
+    program = 'base n(s: str). first(min(S)) :- n(S). m(S) :- n(S), S <= "".'
+    database = deltalog.connect(program=program, engine=engine, facts={"n": [("",)]})
+    assert database.facts("m") == database.facts("first") == {("",)}
+    database.apply(insert={"n": [("a",)]})
+    assert database.audit() == ()

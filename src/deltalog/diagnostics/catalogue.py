@@ -188,6 +188,7 @@ STRATEGY_CONFLICT = Entry(
     "views that are defined together change together",
 )
 STRATEGY_MISFIT = Entry("E0715", "the strategy `{strategy}` does not fit `{name}`: {reason}")
+ENGINE_NEEDS = Entry("E0716", "the engine `{name}` needs {needed}, which is not here")
 
 # Limits
 ROUNDS_LIMIT = Entry(

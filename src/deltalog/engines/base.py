@@ -122,6 +122,9 @@ class Engine(Protocol):
     @property
     def name(self) -> str: ...
 
+    def fresh(self) -> Engine:
+        """An engine of the same kind without any relations."""
+
     def create(self, relation: str, types: tuple[str, ...]) -> None:
         """Make an empty relation; nothing happens if it exists."""
 
@@ -150,21 +153,11 @@ class Engine(Protocol):
     def lookup(self, relation: str, key: Mapping[int, object]) -> Iterator[Row]:
         """The rows with these values in these columns."""
 
+    def expect(self, relation: str, columns: tuple[int, ...], keys: Collection[Row]) -> None:
+        """These keys will be looked up: what must be fetched can be fetched together."""
+
     def history(self, relations: Collection[str]) -> Iterator[tuple[str, Row]]:
         """The rows of several relations together, in the order in which they were added."""
-
-    @property
-    def clock(self) -> int:
-        """The rank that the next row will get, whichever relation it is added to."""
-
-    def ranks(self, relation: str, rows: Collection[Row]) -> list[int]:
-        """The ranks of rows that are there."""
-
-    def ranked(self, relation: str) -> Iterator[tuple[int, Row]]:
-        """Every row with its rank, lowest first."""
-
-    def load(self, relation: str, ranked: Collection[Row]) -> int:
-        """Append rows that begin with their rank, lowest first; answers how many were new."""
 
     def move(self, changes: tuple[tuple[str, str, str], ...]) -> None:
         """For each (stored, gone, come): take away, then append all that came, in that history."""
@@ -188,8 +181,27 @@ class Engine(Protocol):
     ) -> Sequence | None:
         """The parts as one program that the engine runs by itself; None if it cannot.
 
-        If it is impatient it may give a deletion up (see `Ended`).
+        If it `is_soft`, parts may have to run again after later ones; otherwise an engine may run a
+        part to its fixpoint within one round. If it is impatient it may give a deletion up (see
+        `Ended`).
         """
 
     def run_round(self, part: Part) -> dict[str, int]:
         """Fire every rule of the part once; answers the number of new facts per predicate."""
+
+
+class RankedEngine(Engine, Protocol):
+    """An engine that tells ranks and takes them: what a database in a file needs."""
+
+    @property
+    def clock(self) -> int:
+        """The rank that the next row will get, whichever relation it is added to."""
+
+    def ranks(self, relation: str, rows: Collection[Row]) -> list[int]:
+        """The ranks of rows that are there."""
+
+    def ranked(self, relation: str) -> Iterator[tuple[int, Row]]:
+        """Every row with its rank, lowest first."""
+
+    def load(self, relation: str, ranked: Collection[Row]) -> int:
+        """Append rows that begin with their rank, lowest first; answers how many were new."""

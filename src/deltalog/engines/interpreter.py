@@ -7,6 +7,7 @@ do, on its own relations.
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
@@ -116,17 +117,18 @@ class Interpreter:
         part.has_fired = True
         plan = part.plan
         number_of = {name: number for number, name in enumerate(plan.predicates)}
+        order = itertools.count()  # rows of equal rank are not compared: null has no place
         waiting = [
-            (self.relations[name].rank(row), number, row)
+            (self.relations[name].rank(row), next(order), number, row)
             for number, name in enumerate(plan.predicates)
             for row in self.relations[plan.suspects[number]]
             if row in self.relations[name]
         ]
         heapq.heapify(waiting)
-        seen = {(number, row) for _, number, row in waiting}
+        seen = {(number, row) for *_, number, row in waiting}
         new: dict[str, int] = {}
         while waiting:
-            rank, number, row = heapq.heappop(waiting)
+            rank, _, number, row = heapq.heappop(waiting)
             if self._is_supported(plan.support[number], row, rank):
                 continue
             for made in (plan.deleted, plan.doubtful)[: 1 + self.has_passed_over]:
@@ -140,7 +142,7 @@ class Interpreter:
                     derived_rank = self.relations[head].rank(derived)
                     if derived_rank > rank:
                         seen.add(entry)
-                        heapq.heappush(waiting, (derived_rank, *entry))
+                        heapq.heappush(waiting, (derived_rank, next(order), *entry))
         return new
 
     def _is_supported(self, pipelines: tuple[Pipeline, ...], row: Row, rank: int) -> bool:

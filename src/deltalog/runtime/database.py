@@ -73,19 +73,35 @@ def _embedded() -> Engine:
     return EmbeddedEngine()
 
 
+def _spark(session: Any = None) -> Engine:
+    """Imported when it is asked for: Spark is an extra."""
+    try:
+        from deltalog.engines.spark.engine import SparkEngine
+    except ImportError as error:
+        hint = "`pip install 'deltalog[spark]'` brings it"
+        needed = {"name": "spark", "needed": "pyspark", "hint": hint}
+        raise DataError([catalogue.ENGINE_NEEDS.at(None, **needed)]) from error
+    return SparkEngine(_embedded, session)
+
+
 ENGINES: Mapping[str, Callable[[], Engine]] = {
     "embedded": _embedded,
     "reference": ReferenceEngine,
 }
+EXTRA_ENGINES: Mapping[str, Callable[[], Engine]] = {"spark": _spark}
+"""Engines that need more than the package: they are asked for by name and tested apart."""
 DEFAULT_ENGINE = "embedded"
 Facts = Mapping[str, Iterable[Sequence[Any]]]
 
 
-def known_engine(name: str) -> Callable[[], Engine]:
-    """How to start the engine of that name."""
-    if name in ENGINES:
-        return ENGINES[name]
-    hint = f"the engines are {', '.join(sorted(ENGINES))}"
+def known_engine(name: str, spark: Any = None) -> Callable[[], Engine]:
+    """How to start the engine of that name, or Spark with a session."""
+    engines = {**ENGINES, **EXTRA_ENGINES}
+    if spark is not None:
+        return lambda: _spark(spark)
+    if name in engines:
+        return engines[name]
+    hint = f"the engines are {', '.join(sorted(engines))}"
     raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="engine", name=name, hint=hint)])
 
 
@@ -121,6 +137,8 @@ def read_program(program: str | Path) -> Source:
 
 class Database:
     """Made by `connect`. Threads may share it: they take turns."""
+
+    _is_kept = False
 
     def __init__(
         self,
@@ -188,7 +206,12 @@ class Database:
 
     def _transaction(self, commit: Callable[[ChangeSet], ChangeSet]) -> Transaction:
         return Transaction(
-            self.relations, self.engine.present, self.engine.lookup, commit, self._lock
+            self.relations,
+            self.engine.present,
+            self.engine.lookup,
+            commit,
+            self._lock,
+            self.engine.expect,
         )
 
     def _propagate(self, base: ChangeSet, is_committed: bool) -> ChangeSet:
@@ -196,7 +219,8 @@ class Database:
         if not base:
             self.statistics = Statistics()
             return base
-        with Propagated(self.propagation, base, self.limits, self.watch) as outcome:
+        arguments = self.propagation, base, self.limits, self.watch, self._is_kept
+        with Propagated(*arguments) as outcome:
             self.statistics = outcome.statistics
             change = outcome.changes()
             if is_committed:
@@ -285,7 +309,7 @@ class Database:
         }
         for name, rows in base.inserted.items():
             kept.setdefault(name, set(rows))
-        made = Database(new, type(self.engine)(), self.limits, self.watch, kept)
+        made = Database(new, self.engine.fresh(), self.limits, self.watch, kept)
         after = {name: made.facts(name) for name in new.views}
         views = {*before, *after}
         change = base + ChangeSet(
@@ -339,6 +363,9 @@ class Database:
             self.engine.insert(relation, new)
         for relation, rows in facts.items():
             known = base_relation(self.relations, relation)
+            if hasattr(rows, "toArrow") and hasattr(self.engine, "load_frame"):
+                self.engine.load_frame(relation, rows)
+                continue
             checked = with_unique_keys(known, checked_rows(known, rows))
             if known.key and self.engine.size(relation):
                 check_taken_keys(

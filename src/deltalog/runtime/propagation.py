@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from deltalog.analysis.columns import Relation, Relations, generated_relations, undeclared_view
 from deltalog.analysis.stratification import Stratification, stratification
-from deltalog.engines.base import Engine, Station
+from deltalog.engines.base import Engine, RankedEngine, Station
 from deltalog.language.ast import Atom, Negation, Row, Rule
 from deltalog.language.walk import atoms
 from deltalog.plan.lower import Overlays
@@ -685,7 +685,8 @@ class Propagation:
 
         Every row that is added gets the next rank, in the order of `Engine.move`.
         """
-        clock = self.engine.clock
+        engine = cast("RankedEngine", self.engine)
+        clock = engine.clock
         for number in self._ran:
             if number not in self._placed:  # a base relation
                 if not self.model.is_in_place:
@@ -701,7 +702,7 @@ class Propagation:
                 if node.recomputed:
                     yield Written(stored, None, ranks, rows, False)
                 elif self.engine.size(gone):
-                    going = self.engine.ranks(stored, tuple(self.engine.rows(gone)))
+                    going = engine.ranks(stored, tuple(engine.rows(gone)))
                     yield Written(stored, going, ranks, rows, not node.is_maintained)
                 elif rows:
                     yield Written(stored, (), ranks, rows, not node.is_maintained)
@@ -709,7 +710,7 @@ class Propagation:
     def _bound(self, name: str, base: ChangeSet, clock: int) -> Written:
         """What becomes of a base relation: rows come in the order in which they were bound."""
         rows, gone = tuple(base.inserted[name]), base.deleted[name]
-        going = self.engine.ranks(name, gone) if gone else ()
+        going = cast("RankedEngine", self.engine).ranks(name, gone) if gone else ()
         return Written(name, going, range(clock, clock + len(rows)), rows, True)
 
     def _arriving(
@@ -766,21 +767,29 @@ class Propagated:
     """
 
     def __init__(
-        self, propagation: Propagation, base: ChangeSet, limits: Limits, watch: Watch | None
+        self,
+        propagation: Propagation,
+        base: ChangeSet,
+        limits: Limits,
+        watch: Watch | None,
+        is_kept: bool = False,
     ) -> None:
+        """With `is_kept` somebody will ask what is `written`."""
         self._propagation = propagation
         self._base = base
         self._limits = limits
         self._watch = watch
+        self._is_kept = is_kept
         self._is_open = True
         self._gone: dict[str, list[int]] = {}
         self.statistics = _NOTHING_DONE
 
     def __enter__(self) -> Propagated:
         if self._propagation.model.is_in_place:
-            engine, deleted = self._propagation.engine, self._base.deleted
-            self._gone = {name: engine.ranks(name, deleted[name]) for name in deleted}
-            _write(engine, self._base)
+            if self._is_kept:
+                engine, deleted = cast("RankedEngine", self._propagation.engine), self._base.deleted
+                self._gone = {name: engine.ranks(name, deleted[name]) for name in deleted}
+            _write(self._propagation.engine, self._base)
         try:
             self.statistics = self._propagation.run(self._base, self._limits, self._watch)
         except BaseException:
@@ -795,7 +804,7 @@ class Propagated:
             deleted, inserted = self._base.deleted, self._base.inserted
             for name in self._base.relations:
                 rows = tuple(inserted[name])
-                ranks = self._propagation.engine.ranks(name, rows)
+                ranks = cast("RankedEngine", self._propagation.engine).ranks(name, rows)
                 going = self._gone[name] if name in deleted else ()
                 yield Written(name, going, ranks, rows, True)
 

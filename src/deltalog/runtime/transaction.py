@@ -28,6 +28,8 @@ from deltalog.runtime.changes import NO_CHANGE, Changed, ChangeSet
 Present = Callable[[str, Collection[Row]], Iterable[bool]]
 FindKey = Callable[[str, Mapping[int, Any]], Iterable[Row]]
 Commit = Callable[[ChangeSet], ChangeSet]
+Expect = Callable[[str, tuple[int, ...], Collection[Row]], None]
+"""Told which keys will be looked up in which columns, an engine may fetch them together."""
 
 
 def checked_rows(relation: Relation, rows: Iterable[Sequence[Any]]) -> list[Row]:
@@ -127,12 +129,14 @@ class Transaction:
         find: FindKey,
         commit: Commit,
         lock: AbstractContextManager[object] = nullcontext(),  # noqa: B008 - it holds nothing
+        expect: Expect = lambda relation, columns, keys: None,
     ) -> None:
         self._lock = lock
         self._relations = relations
         self._present = present
         self._find = find
         self._commit = commit
+        self._expect = expect
         self._state: dict[str, dict[Row, bool]] = {}
         self._holders: dict[tuple[str, Row], Row | None] = {}
         self._is_over = False
@@ -142,6 +146,8 @@ class Transaction:
         """Add facts to a base relation."""
         known = self._open(relation)
         checked = with_unique_keys(known, checked_rows(known, rows))
+        if known.key:
+            self._expect(relation, known.key, [_key(known, row) for row in checked])
         for row in checked if known.key else ():
             other = self._holder(known, row)
             if other not in (row, None):

@@ -11,15 +11,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import overload
+from typing import Any, cast, overload
 
 from deltalog.checks.program import check_program
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
-from deltalog.engines.base import Engine
+from deltalog.engines.base import RankedEngine
 from deltalog.language.ast import Program
 from deltalog.runtime.database import (
     DEFAULT_ENGINE,
+    ENGINES,
     Database,
     Facts,
     known_engine,
@@ -51,6 +52,7 @@ def connect(
     facts: Facts | None = ...,
     limits: Limits | None = ...,
     watch: Watch | None = ...,
+    spark: Any = ...,
 ) -> Database: ...
 
 
@@ -86,6 +88,7 @@ def connect(
     facts: Facts | None = None,
     limits: Limits | None = None,
     watch: Watch | None = None,
+    spark: Any = None,
     durability: str = "full",
     read_only: bool = False,
     wait: float = 0.0,
@@ -100,7 +103,8 @@ def connect(
     mapping from views to them (`"*"` stands for all others); `network` and `nervous` belong to
     `differencing`. `materialize=False` keeps views virtual unless they are declared `materialized`.
     `facts` are loaded before views are computed for the first time. `watch` is called with the
-    rounds and facts so far while something is being computed or loaded.
+    rounds and facts so far while something is being computed or loaded. `spark` is a Spark session
+    to run on; `facts` may then be DataFrames.
 
     Of a file: with `durability="full"` a commit survives a power failure, with `"normal"` the last
     ones may be missing then, but not after a crash of the process. `read_only` reads beside a
@@ -108,7 +112,7 @@ def connect(
     `retention` says how much of the change log is kept.
     """
     options = Options.of(strategy, materialize, network, nervous)
-    start = known_engine(engine)
+    start = known_engine(engine, spark)
     limits = limits or Limits()
     if path is None:
         if program is None:
@@ -119,7 +123,10 @@ def connect(
         raise DataError(
             [catalogue.UNKNOWN_OPTION.at(None, what="durability", name=durability, hint=hint)]
         )
-    opening = _Opening(options, start, limits, watch)
+    if spark is not None or engine not in ENGINES:
+        hint = f"for a database file there is {' and '.join(sorted(ENGINES))}"
+        raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="engine", name="spark", hint=hint)])
+    opening = _Opening(options, cast("Callable[[], RankedEngine]", start), limits, watch)
     if read_only:
         return opening.existing(open_to_read(Path(path)), program, facts)
     if program is None and not Path(path).exists():
@@ -139,7 +146,7 @@ class _Opening:
     """How a file is opened, whatever it holds."""
 
     options: Options
-    start: Callable[[], Engine]
+    start: Callable[[], RankedEngine]
     limits: Limits
     watch: Watch | None
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType, TracebackType
+from typing import cast
 
 import apsw
 
@@ -24,7 +25,7 @@ from deltalog.checks.program import check_program
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, InternalError
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.engines.base import Engine
+from deltalog.engines.base import RankedEngine
 from deltalog.language.ast import Program, Query, Row
 from deltalog.language.printer import print_program
 from deltalog.rewrites.names import is_generated
@@ -65,11 +66,14 @@ _GROUPED = ("SAVEPOINT one", "RELEASE one", "ROLLBACK TO one; RELEASE one")
 class FileDatabase(Database):
     """Made by `connect` with a path."""
 
+    _is_kept = True
+    engine: RankedEngine
+
     def __init__(
         self,
         storage: Storage,
         model: Model,
-        engine: Engine,
+        engine: RankedEngine,
         limits: Limits,
         watch: Watch | None = None,
         facts: Facts = MappingProxyType({}),
@@ -167,7 +171,7 @@ class FileDatabase(Database):
     def _reload(self) -> None:
         """Memory as the file is: after a group could not be written, or others wrote."""
         stored = make_model(check_program(stored_program(self._log.program)), self.model.options)
-        self.model, self.engine = stored, type(self.engine)()
+        self.model, self.engine = stored, cast("RankedEngine", self.engine.fresh())
         create(self.engine, {name: stored.relations[name] for name in stored.stored})
         self.statistics = self._restore()
         self.propagation = Propagation(self.engine, stored)

@@ -81,7 +81,7 @@ class Texts:
     def put(self, number: int, text: str) -> None:
         data = text.encode("utf-8", "surrogatepass")
         size = len(data)
-        if self.used + size > CHUNK:
+        if not self.chunks or self.used + size > CHUNK:  # an empty text needs a place, too
             self.chunks.append(array("b", bytes(max(size, CHUNK))))
             self.used = 0
         memoryview(self.chunks[-1]).cast("B")[self.used : self.used + size] = data

@@ -210,6 +210,9 @@ class EmbeddedEngine:
         self._listed: dict[tuple[str, ...], array[int]] = {}
         weakref.finalize(self, _release, self.lines, self.machine).atexit = False
 
+    def fresh(self) -> EmbeddedEngine:
+        return EmbeddedEngine()
+
     # --- relations
 
     def create(self, relation: str, types: tuple[str, ...]) -> None:
@@ -263,6 +266,9 @@ class EmbeddedEngine:
         columns = tuple(sorted(key))
         values: Row = tuple(key[column] for column in columns)  # type: ignore[misc]
         return iter(store.matching(columns, values, 0, store.end))
+
+    def expect(self, relation: str, columns: tuple[int, ...], keys: Collection[Row]) -> None:
+        """Everything is here."""
 
     def history(self, relations: Collection[str]) -> Iterator[tuple[str, Row]]:
         stamped = [

@@ -109,7 +109,11 @@ def end_wave(machine, wave, is_applied):
     stations = wave + 8 * (WAVE_HEADER + count)
     log = stations + 8 * count
     for i in range(load64(wave, RAN)):
-        station = load64(stations, load64(log, i))
+        number = load64(log, i)
+        station = load64(stations, number)
+        if load64(wave, WAVE_HEADER + number) == BEGUN:  # it was stopped
+            clear_listed(station, FORGOTTEN)
+            rewind(load64(station, SEQUENCE))
         if is_applied == 1:
             clear_listed(station, REPLACED)
             move(machine, station + load64(station, MOVES_AT), load64(station, MOVES))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from deltalog.engines.base import Part
 from deltalog.engines.interpreter import DeletionPart, Interpreter, RulesPart
-from deltalog.engines.reference.relation import Clock, Relation
+from deltalog.engines.relation import Clock, Relation
 from deltalog.engines.stepped_wave import SteppedWave
 from deltalog.language.ast import Row
 from deltalog.plan.nodes import RankedDeletion, RulePlan
@@ -22,6 +22,9 @@ class ReferenceEngine:
         self.relations: dict[str, Relation] = {}
         self._clock = Clock()
         self.interpreter = Interpreter(self.relations)
+
+    def fresh(self) -> ReferenceEngine:
+        return ReferenceEngine()
 
     # --- relations
 
@@ -66,6 +69,9 @@ class ReferenceEngine:
         columns = tuple(sorted(key))
         values: Row = tuple(key[column] for column in columns)  # type: ignore[misc]
         return iter(store.matching(columns, values, 0, store.end))
+
+    def expect(self, relation: str, columns: tuple[int, ...], keys: Collection[Row]) -> None:
+        """Everything is here."""
 
     def history(self, relations: Collection[str]) -> Iterator[tuple[str, Row]]:
         stamped = [

@@ -8,10 +8,19 @@ relations of an engine stamps every row, so that "added before" can be asked acr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 from deltalog.language.ast import Row, Value
 
 Key = tuple[Value, ...]
+
+
+class Ticking(Protocol):
+    """What stamps rows: the next rank, and how many were given."""
+
+    now: int
+
+    def __next__(self) -> int: ...
 
 
 class Clock:
@@ -26,7 +35,7 @@ class Clock:
 
 
 class Relation:
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Ticking) -> None:
         self.clock = clock
         self.log: list[Row | None] = []
         self.stamps: list[int] = []

@@ -1,0 +1,180 @@
+"""Partition-local recursion: each task runs the whole fixpoint of its share.
+
+Where a component has a pivot (`plan/pivots.py`), facts with different pivots never meet. The facts
+of the rules that are not recursive are computed as DataFrames and put apart by their pivot; so are
+the relations beside that have the pivot in a column; all others are copied to every task. Then one
+task per share runs the recursive rules to the end with an engine of this process, and gives all
+facts of the component with their local ranks. One job, no shuffle between rounds.
+
+    path(X, Z) :- path(X, Y), edge(Y, Z).     edges copied, `path` by X
+
+Ranks: a fact is derived from facts of its own share, and those have lower local ranks.
+
+Everything goes through one DataFrame: a number that says which relation a row belongs to, and the
+k-th column of each type. The share of a row is a number whose hash leads to a partition of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from deltalog.engines.base import Engine
+from deltalog.engines.spark.alone import MakeEngine, fixpoint
+from deltalog.engines.spark.columns import ARROW_TYPES, RANK, SPARK_TYPES, name_of, rows_in, vectors
+from deltalog.language.ast import Row
+from deltalog.plan.nodes import RulePlan
+
+SOURCE, SHARE = "source", "share"
+BATCH_ROWS = 100_000
+
+
+@dataclass(frozen=True)
+class Source:
+    """A relation that tasks read: a name for it there, its rows, and the column of the pivot."""
+
+    name: str
+    types: tuple[str, ...]
+    data: DataFrame
+    column: int | None
+
+
+def shared_names(types: Sequence[str]) -> list[str]:
+    """The columns of a relation in the one DataFrame: the k-th of their type."""
+    return [f"{type_}_{types[:column].count(type_)}" for column, type_ in enumerate(types)]
+
+
+def run_partitions(
+    spark: SparkSession,
+    sources: Sequence[Source],
+    heads: Mapping[str, tuple[str, ...]],
+    plans: tuple[RulePlan, ...],
+    partitions: int,
+    rank: int,
+    local: MakeEngine,
+) -> DataFrame:
+    """All facts of the component: `source` is the number of the head, ranks are above `rank`."""
+    places = shares(spark, partitions)
+    wide = _wide([source.types for source in sources])
+    parts = [sent(source, number, places, wide) for number, source in enumerate(sources)]
+    together = reduce(DataFrame.unionAll, parts).repartition(partitions, F.col(SHARE))
+    output = _wide(list(heads.values()))
+    task = _task([(s.name, s.types) for s in sources], list(wide), heads, plans, rank, local)
+    return together.drop(SHARE).mapInArrow(task, _output_schema(output))
+
+
+# --- sending ------------------------------------------------------------------------------------
+
+
+def _wide(all_types: Sequence[tuple[str, ...]]) -> dict[str, str]:
+    """Every column that some relation needs, with its type."""
+    return {
+        name: type_
+        for types in all_types
+        for name, type_ in zip(shared_names(types), types, strict=True)
+    }
+
+
+def sent(source: Source, number: int, shares: Sequence[int], wide: Mapping[str, str]) -> DataFrame:
+    own = {name: name_of(i) for i, name in enumerate(shared_names(source.types))}
+    columns = [
+        (F.col(own[name]) if name in own else F.lit(None).cast(SPARK_TYPES[type_])).alias(name)
+        for name, type_ in wide.items()
+    ]
+    places = F.array(*(F.lit(share).cast("bigint") for share in shares))  # as they were hashed
+    if source.column is None:
+        share: Column = F.explode(places)
+    else:
+        place = F.pmod(F.hash(F.col(name_of(source.column))), F.lit(len(shares)))
+        share = F.element_at(places, place + 1)
+    return source.data.select(share.alias(SHARE), F.lit(number).alias(SOURCE), *columns)
+
+
+def shares(spark: SparkSession, partitions: int) -> list[int]:
+    """Numbers that Spark's partitioning by hash puts into partitions of their own."""
+    candidates = spark.range(64 * partitions).select(
+        F.col("id"), F.pmod(F.hash(F.col("id")), F.lit(partitions)).alias("place")
+    )
+    found = candidates.groupBy("place").agg(F.min("id").alias("id")).collect()
+    return [row["id"] for row in found]
+
+
+def _output_schema(output: Mapping[str, str]) -> T.StructType:
+    fields = [T.StructField(name, SPARK_TYPES[type_]) for name, type_ in output.items()]
+    return T.StructType(
+        [T.StructField(SOURCE, T.IntegerType()), T.StructField(RANK, T.LongType()), *fields]
+    )
+
+
+# --- inside a task ------------------------------------------------------------------------------
+
+Batches = Iterator[pyarrow.RecordBatch]
+
+
+def _task(
+    sources: list[tuple[str, tuple[str, ...]]],
+    wide: list[str],
+    heads: Mapping[str, tuple[str, ...]],
+    plans: tuple[RulePlan, ...],
+    rank: int,
+    local: MakeEngine,
+) -> Callable[[Batches], Batches]:
+    output = _wide(list(heads.values()))
+
+    def task(batches: Batches) -> Batches:
+        rows: dict[str, list[Row]] = {name: [] for name, _ in sources}
+        for batch in batches:
+            for number, (name, types) in enumerate(sources):
+                own = batch.filter(pyarrow.compute.equal(batch.column(SOURCE), number))
+                columns = [own.column(column) for column in shared_names(types)]
+                rows[name] += rows_in(columns, types, own.num_rows)
+        if any(rows[head] for head in heads):
+            engine = local()
+            for name, types in sources:
+                engine.create(name, types)
+                engine.insert(name, rows[name])
+            fixpoint(engine, plans)
+            yield from _batches(engine, heads, output, rank)
+
+    return task
+
+
+def _batches(
+    engine: Engine, heads: Mapping[str, tuple[str, ...]], output: Mapping[str, str], rank: int
+) -> Batches:
+    """Every fact of the component in the order of derivation, relation by relation."""
+    numbered: dict[str, list[tuple[int, Row]]] = {head: [] for head in heads}
+    if len(heads) == 1:
+        (head,) = heads
+        numbered[head] = list(enumerate(engine.rows(head), rank + 1))
+    else:
+        for position, (head, row) in enumerate(engine.history(list(heads)), rank + 1):
+            numbered[head].append((position, row))
+    for number, (head, types) in enumerate(heads.items()):
+        found = numbered[head]
+        for start in range(0, len(found), BATCH_ROWS):
+            yield _batch(number, types, found[start : start + BATCH_ROWS], output)
+
+
+def _batch(
+    number: int,
+    types: tuple[str, ...],
+    found: Sequence[tuple[int, Row]],
+    output: Mapping[str, str],
+) -> pyarrow.RecordBatch:
+    own = dict(zip(shared_names(types), vectors([row for _, row in found], types), strict=True))
+    arrays = [
+        pyarrow.array([number] * len(found), pyarrow.int32()),
+        pyarrow.array([position for position, _ in found], pyarrow.int64()),
+    ]
+    arrays += [
+        own[name] if name in own else pyarrow.nulls(len(found), ARROW_TYPES[type_])
+        for name, type_ in output.items()
+    ]
+    return pyarrow.RecordBatch.from_arrays(arrays, names=[SOURCE, RANK, *output])

@@ -1,0 +1,192 @@
+"""Everything that is needed from frames, fetched in one job.
+
+    needs: edge[0] in {3, 5}, path[0, 1] in {(1, 4)}     →     one union of two filters, one collect
+
+Values are written as literals and tested column by column (`c0 in (1, 2) and c1 in (4, 5)`), which
+Spark compiles much faster than a disjunction of keys; what it lets through in excess is dropped on
+the driver. Where that could be much, or values are many, keys are joined as a small frame, which
+Spark broadcasts. Keys compare as in the language: null equals itself. Rows of relations with
+different columns go side by side through one union: the k-th int column of each is its k-th int
+column, and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+import pyarrow
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from deltalog.engines.spark.columns import (
+    RANK,
+    encoded,
+    frame,
+    literal,
+    name_of,
+    rows_in,
+)
+from deltalog.engines.spark.relation import Columns, Frame, Needs, SparkRelation
+from deltalog.language.ast import Row, Value
+
+PROBE = "probe"
+PLAIN = ("int", "str", "exact", "bool", "float", "date")
+"""Types whose values Spark takes as literals as they are."""
+RANGED = ("int", "str", "float", "date", "timestamp", "decimal")
+"""Types with an order that is the same here and there."""
+NEIGHBOURS_MAX = 64
+"""Rows with one value of a narrow column, on average."""
+RANGES_MAX = 8
+MIXED_MAX = 20_000
+"""Combinations of the values of a probe's columns up to which testing each column is enough."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Keys to look up in one frame."""
+
+    frame: Frame
+    types: tuple[str, ...]
+    columns: Columns
+    keys: tuple[Row, ...]
+
+    def shared_names(self) -> list[str]:
+        """The names of its columns in the union of all probes."""
+        return [
+            f"{type_}_{self.types[:column].count(type_)}" for column, type_ in enumerate(self.types)
+        ]
+
+
+def probes(
+    needs: Needs, relations: Mapping[str, SparkRelation], is_widened: bool = False
+) -> list[Probe]:
+    """One per frame and column set, with the keys this frame has not been asked for yet.
+
+    If it `is_widened`, whole rows are asked for by their narrow column, so that their neighbours
+    come along: what is derived next from a row is often one of them.
+    """
+    wanted: dict[tuple[int, Columns], Probe] = {}
+    for (name, columns), keys in needs.keys.items():
+        relation = relations[name]
+        for piece in relation.frames:
+            unknown = [key for key in keys if piece.known(columns, key) is None]
+            asked = columns
+            if is_widened and columns == relation.all_columns and piece.narrow is not None:
+                asked = (piece.narrow,)
+                unknown = [(key[piece.narrow],) for key in unknown]
+            if unknown:
+                before = wanted.get((id(piece), asked))
+                merged = dict.fromkeys((*(before.keys if before else ()), *unknown))
+                wanted[id(piece), asked] = Probe(piece, relation.types, asked, tuple(merged))
+    return list(wanted.values())
+
+
+def look_for_narrow_column(piece: Frame, types: Sequence[str]) -> None:
+    """Find a column each of whose values few rows have, on average; one job."""
+    piece.is_narrow_known = True
+    counts = piece.data.select(
+        *(F.approx_count_distinct(name_of(i)).alias(name_of(i)) for i in range(len(types)))
+    ).first()
+    assert counts is not None
+    best = max(range(len(types)), key=lambda i: int(counts[i]))
+    if piece.count <= NEIGHBOURS_MAX * int(counts[best]):
+        piece.narrow = best
+
+
+def fetch(spark: SparkSession, wanted: Sequence[Probe], literal_keys_max: int) -> None:
+    """Run all probes as one job; each frame remembers what was found."""
+    parts = [
+        _selected(spark, probe, number, literal_keys_max) for number, probe in enumerate(wanted)
+    ]
+    together = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
+    table = together.toArrow()
+    numbers = table.column(PROBE)
+    for number, probe in enumerate(wanted):
+        own = table.filter(pyarrow.compute.equal(numbers, number))
+        columns = [own.column(name) for name in probe.shared_names()]
+        rows = rows_in(columns, probe.types, own.num_rows)
+        ranks = own.column(RANK).to_pylist()
+        probe.frame.remember(probe.columns, probe.keys, zip(rows, ranks, strict=True))
+
+
+def _selected(spark: SparkSession, probe: Probe, number: int, literal_keys_max: int) -> DataFrame:
+    found = _filtered(spark, probe, literal_keys_max)
+    named = [f"{name_of(i)} AS {name}" for i, name in enumerate(probe.shared_names())]
+    return found.selectExpr(f"{number} AS {PROBE}", RANK, *named)
+
+
+def _filtered(spark: SparkSession, probe: Probe, literal_keys_max: int) -> DataFrame:
+    """The rows that have one of the keys, and perhaps others that mix the values of several."""
+    values = [list(dict.fromkeys(column)) for column in zip(*probe.keys, strict=True)]
+    data = _in_range(probe.frame.data, probe, values)
+    is_exact = prod(map(len, values)) <= MIXED_MAX
+    for column, wanted in zip(probe.columns, values, strict=True):
+        if len(wanted) <= literal_keys_max:
+            data = data.where(_is_one_of(column, probe.types[column], wanted))
+        else:
+            is_exact = False
+    return data if is_exact else _joined(spark, data, probe)
+
+
+def _joined(spark: SparkSession, data: DataFrame, probe: Probe) -> DataFrame:
+    """The rows that have one of the keys, by a join with all of them."""
+    made = frame(spark, probe.keys, [probe.types[column] for column in probe.columns])
+    named = made.select(*(F.col(name_of(i)).alias(f"k{i}") for i in range(len(probe.columns))))
+    same = []
+    for i, column in enumerate(probe.columns):
+        own, key = F.col(name_of(column)), F.col(f"k{i}")
+        is_plain = all(each[i] is not None for each in probe.keys)  # faster than with null
+        same.append(own == key if is_plain else own.eqNullSafe(key))
+    return data.join(F.broadcast(named), reduce(Column.__and__, same), "left_semi")
+
+
+def _in_range(data: DataFrame, probe: Probe, values: Sequence[Sequence[Value]]) -> DataFrame:
+    """Only where values can be: Spark skips batches and files that lie outside.
+
+    It does so for ranges, and not for long lists (`InSet` in Spark 4.2), hence both.
+    """
+    for column, wanted in zip(probe.columns, values, strict=True):
+        type_ = probe.types[column]
+        if type_ in RANGED and None not in wanted:
+            own = F.col(name_of(column))
+            ranges = [
+                own.between(literal(first, type_), literal(last, type_))
+                for first, last in _ranges(sorted(wanted))
+            ]
+            data = data.where(reduce(Column.__or__, ranges))
+    return data
+
+
+def _ranges(values: list[Any]) -> list[tuple[Any, Any]]:
+    """A few ranges that hold all values: the widest gaps are left out.
+
+    >>> _ranges([1, 2, 3, 900, 901])
+    [(1, 3), (900, 901)]
+    """
+    gaps = range(1, len(values))
+    if isinstance(values[0], int):
+        gaps_wide = sorted(gaps, key=lambda i: values[i - 1] - values[i])[: RANGES_MAX - 1]
+        cuts = sorted(i for i in gaps_wide if values[i] - values[i - 1] > len(values))
+    else:
+        cuts = []
+    bounds = [0, *cuts, len(values)]
+    return [(values[i], values[j - 1]) for i, j in pairwise(bounds)]
+
+
+def _is_one_of(column: int, type_: str, wanted: Sequence[Value]) -> Column:
+    """Whether a column has one of these values, as literals; null is a value."""
+    own = F.col(name_of(column))
+    present = [value for value in wanted if value is not None]
+    conditions = [own.isNull()] if len(present) < len(wanted) else []
+    if present and type_ == "int":  # as text, it is one call
+        conditions.append(F.expr(f"{name_of(column)} IN ({', '.join(map(str, present))})"))
+    elif present and type_ in PLAIN:
+        conditions.append(own.isin([encoded(value, type_) for value in present]))
+    elif present:
+        conditions.append(own.isin(*(literal(value, type_) for value in present)))
+    return reduce(Column.__or__, conditions)

@@ -1,0 +1,264 @@
+"""A relation in pieces: frames on the cluster, rows on the driver, in the order they came.
+
+A *frame* is a DataFrame that is kept on the cluster and never written again; what was deleted from
+it is a small mask on the driver. What came later in small amounts is a *local* piece, as in the
+reference engine. A small relation is one local piece and nothing else. Together:
+
+    relation  =  (frame1 - mask1) + (frame2 - mask2) + … + local rows       (all disjoint)
+
+So a small change costs no write on the cluster. The pieces are made one (`engine.py` folds them)
+when masks and local rows grow.
+
+The relation is `Walkable` (see `engines/interpreter.py`): positions count rows, a frame is read
+whole or not at all, since rounds read up to the end. A row of a frame is known to the driver only
+once it has been probed. If it has not, what is needed is noted in `Needs`, an answer is made up,
+and whoever asked must fetch what is noted and ask again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+
+from deltalog.engines.relation import Relation
+from deltalog.language.ast import Row
+
+Columns = tuple[int, ...]
+
+
+class Clock:
+    """The ranks to come: every row added gets the next one, many rows at once a range."""
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    def __iter__(self) -> Clock:
+        return self
+
+    def __next__(self) -> int:
+        self.now += 1
+        return self.now
+
+    def skip(self, ranks: int) -> int:
+        """Reserve ranks above all given so far; answers the last one given before."""
+        before = self.now
+        self.now += ranks
+        return before
+
+
+@dataclass
+class Needs:
+    """What was asked of frames and is not known on the driver: keys per relation and columns."""
+
+    keys: dict[tuple[str, Columns], dict[Row, None]] = field(default_factory=dict)
+    misses: int = 0
+
+    def note(self, relation: str, columns: Columns, key: Row) -> None:
+        self.misses += 1  # also when the key is noted already: this answer is made up, too
+        self.keys.setdefault((relation, columns), {})[key] = None
+
+    def __len__(self) -> int:
+        return sum(map(len, self.keys.values()))
+
+    def clear(self) -> None:
+        self.keys.clear()
+
+
+class Frame:
+    """Rows on the cluster with their ranks; what has been probed of them is remembered."""
+
+    def __init__(self, data: DataFrame, start: int, count: int) -> None:
+        self.data = data
+        self.kept = data  # what is given back when nobody needs the frame any more
+        self.start = start
+        self.count = count
+        self.mask: set[Row] = set()
+        self.probed: dict[Columns, dict[Row, list[Row]]] = {}
+        self.ranks: dict[Row, int] = {}
+        self.narrow: int | None = None  # a column each of whose values few rows have, if looked for
+        self.is_narrow_known = False
+
+    @property
+    def end(self) -> int:
+        return self.start + self.count
+
+    def __len__(self) -> int:
+        return self.count - len(self.mask)
+
+    def known(self, columns: Columns, key: Row) -> list[Row] | None:
+        """The rows with this key, or None if that has not been probed.
+
+        A probe with fewer columns knows it, too.
+        """
+        for probed, found in self.probed.items():
+            if probed == columns:
+                rows = found.get(key)
+                if rows is not None:
+                    return [row for row in rows if row not in self.mask]
+            elif set(probed) <= set(columns):
+                part = tuple(key[columns.index(column)] for column in probed)
+                rows = found.get(part)
+                if rows is not None:
+                    return [
+                        row
+                        for row in rows
+                        if tuple(row[c] for c in columns) == key and row not in self.mask
+                    ]
+        return None
+
+    def remember(
+        self, columns: Columns, keys: Iterable[Row], rows: Iterable[tuple[Row, int]]
+    ) -> None:
+        """What a probe with these keys found: all rows that have them, and perhaps others."""
+        asked: dict[Row, list[Row]] = {key: [] for key in keys}
+        for row, rank in rows:
+            key = tuple(row[c] for c in columns)
+            if key in asked:
+                asked[key].append(row)
+                self.ranks[row] = rank
+        self.probed.setdefault(columns, {}).update(asked)
+
+    def forget(self) -> None:
+        self.probed.clear()
+        self.ranks.clear()
+
+
+class Local(Relation):
+    """Rows on the driver, from a position on."""
+
+    def __init__(self, clock: Clock, start: int) -> None:
+        super().__init__(clock)
+        self.start = start
+
+    def put(self, row: Row, rank: int) -> None:
+        """Add a row that has a rank already."""
+        if self.add(row):
+            self.stamps[-1] = rank
+
+
+class SparkRelation:
+    """See the module; `name` is what it is called in `Needs`."""
+
+    def __init__(self, name: str, types: tuple[str, ...], clock: Clock, needs: Needs) -> None:
+        self.name = name
+        self.types = types
+        self.clock = clock
+        self.needs = needs
+        self.pieces: list[Frame | Local] = []
+
+    @property
+    def frames(self) -> list[Frame]:
+        return [piece for piece in self.pieces if isinstance(piece, Frame)]
+
+    @property
+    def locals(self) -> list[Local]:
+        return [piece for piece in self.pieces if isinstance(piece, Local)]
+
+    def only(self, pieces: Sequence[Frame | Local]) -> SparkRelation:
+        """Some of the pieces as a relation of their own."""
+        made = SparkRelation(self.name, self.types, self.clock, self.needs)
+        made.pieces = list(pieces)
+        return made
+
+    @property
+    def all_columns(self) -> Columns:
+        return tuple(range(len(self.types)))
+
+    @property
+    def end(self) -> int:
+        if not self.pieces:
+            return 0
+        last = self.pieces[-1]
+        return last.end if isinstance(last, Frame) else last.start + last.end
+
+    def __len__(self) -> int:
+        return sum(len(piece) for piece in self.pieces)
+
+    def __contains__(self, row: object) -> bool:
+        assert isinstance(row, tuple)
+        if any(row in piece for piece in self.locals):
+            return True
+        return any(self._known(piece, self.all_columns, row) for piece in self.frames)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.matching((), (), 0, self.end))
+
+    def _known(self, piece: Frame, columns: Columns, key: Row) -> list[Row]:
+        known = piece.known(columns, key)
+        if known is None:
+            self.needs.note(self.name, columns, key)
+            return []
+        return known
+
+    def rank(self, row: Row) -> int:
+        for piece in self.locals:
+            if row in piece:
+                return piece.rank(row)
+        for frame in self.frames:
+            if self._known(frame, self.all_columns, row):
+                return frame.ranks[row]
+        return 0  # not known yet, or not there
+
+    def matching(self, columns: Columns, key: Row, start: int, end: int) -> Iterable[Row]:
+        """Rows between two positions that have these values in these columns."""
+        rows: list[Row] = []
+        for piece in self.pieces:
+            if isinstance(piece, Frame):
+                if start <= piece.start and piece.end <= end:
+                    rows += self._known(piece, columns, key)
+            else:
+                first, last = max(0, start - piece.start), min(piece.end, end - piece.start)
+                if first < last:
+                    rows += piece.matching(columns, key, first, last)
+        return rows
+
+    def add(self, row: Row) -> bool:
+        """Add a row; whether it is in a frame must be known."""
+        return row not in self and self._last().add(row)
+
+    def put(self, row: Row, rank: int) -> None:
+        """Add a row that is new for certain, with the rank it has."""
+        for frame in self.frames:
+            if frame.known(self.all_columns, row) is None:
+                frame.remember(self.all_columns, [row], [])
+        self._last().put(row, rank)
+
+    def _last(self) -> Local:
+        """The piece of the driver at the end."""
+        if not self.pieces or isinstance(self.pieces[-1], Frame):
+            self.pieces.append(Local(self.clock, self.end))
+        last = self.pieces[-1]
+        assert isinstance(last, Local)
+        return last
+
+    def remove(self, row: Row) -> bool:
+        """Take a row away; whether it is in a frame must be known."""
+        for piece in self.locals:
+            if piece.remove(row):
+                return True
+        for frame in self.frames:
+            if self._known(frame, self.all_columns, row):
+                frame.mask.add(row)
+                return True
+        return False
+
+    def append(self, data: DataFrame, count: int, kept: DataFrame | None = None) -> None:
+        """Add a frame whose rows are new; `kept` is given back with it."""
+        if count:
+            self.pieces.append(Frame(data, self.end, count))
+            self.frames[-1].kept = data if kept is None else kept
+
+    def take_over(self, frame: Frame) -> None:
+        """Add what another relation has in a frame; both have it then."""
+        self.append(frame.data, frame.count, frame.kept)
+        self.frames[-1].mask = set(frame.mask)
+
+    def clear(self) -> None:
+        self.pieces.clear()
+
+    def has_frames(self, start: int = 0, end: int | None = None) -> bool:
+        """Whether rows between two positions are on the cluster."""
+        last = self.end if end is None else end
+        return any(start <= frame.start and frame.end <= last for frame in self.frames)

@@ -1,0 +1,300 @@
+"""The relations of the Spark engine: where their rows are, and how they get to the driver.
+
+Small relations are rows on the driver, large ones frames on the cluster with small changes beside
+them (`relation.py`). This module puts them in order between transactions: what has grown on the
+driver goes to the cluster, and many pieces become one. A question about rows that the driver does
+not know is answered by fetching them (`probes.py`) and asking again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from deltalog.engines.base import Copied
+from deltalog.engines.spark.columns import RANK, names_of, rows_in
+from deltalog.engines.spark.frames import contents, without
+from deltalog.engines.spark.probes import fetch, probes
+from deltalog.engines.spark.relation import Clock, Columns, Frame, Needs, SparkRelation
+from deltalog.engines.spark.settings import Settings
+from deltalog.language.ast import Row
+
+Answer = TypeVar("Answer")
+PROBES_MAX = 10_000
+"""Jobs that one question may take before something must be wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedFrame(Copied):
+    """Rows that stay on the cluster until they are read; `data` are the same as a DataFrame."""
+
+    data: DataFrame
+
+
+class Storage:
+    """Relations in pieces, and the jobs that were spent on them."""
+
+    def __init__(self, spark: SparkSession, settings: Settings) -> None:
+        self.spark = spark
+        self.settings = settings
+        self.needs = Needs()
+        self.clock = Clock()
+        self.relations: dict[str, SparkRelation] = {}
+        self.jobs: Counter[str] = Counter()
+        self.grown: set[str] = set()
+
+    def create(self, relation: str, types: tuple[str, ...]) -> None:
+        if relation not in self.relations:
+            made = SparkRelation(relation, types, self.clock, self.needs)
+            self.relations[relation] = made
+
+    def drop(self, relation: str) -> None:
+        known = self.relations.pop(relation, None)
+        if known is not None:
+            self._release(known.frames)
+
+    def clear(self, relation: str) -> None:
+        self.clear_all((relation,))
+
+    def clear_all(self, relations: tuple[str, ...]) -> None:
+        for relation in relations:
+            store = self.relations[relation]
+            frames = store.frames
+            store.clear()
+            self._release(frames)
+        self._tidy()
+
+    def settle(self) -> None:
+        self._tidy()
+
+    # --- reading
+
+    def size(self, relation: str) -> int:
+        return len(self.relations[relation])
+
+    def rows(self, relation: str) -> Iterator[Row]:
+        return (row for _, row in self.ranked(relation))
+
+    def ranked(self, relation: str) -> list[tuple[int, Row]]:
+        """All rows with their ranks, lowest first; those of frames are brought to the driver."""
+        store = self.relations[relation]
+        found = [(piece.rank(row), row) for piece in store.locals for row in piece]
+        if store.has_frames():
+            data = contents(self.spark, store.only(store.frames), is_ranked=True)
+            self.jobs["collect"] += 1
+            found += collected(data, store.types)
+            found.sort(key=lambda entry: entry[0])
+        return found
+
+    def copied(self, relation: str) -> Copied | frozenset[Row]:
+        store = self.relations[relation]
+        if not store.has_frames():
+            return frozenset(row for piece in store.locals for row in piece)
+        data = contents(self.spark, store, is_ranked=True)
+
+        def read() -> list[Row]:
+            self.jobs["collect"] += 1
+            return [row for _, row in collected(data, store.types)]
+
+        return CopiedFrame(len(store), read, data.drop(RANK))
+
+    def frame(self, relation: str) -> DataFrame:
+        """The rows of a relation as they are now, as a DataFrame with columns `c0`, `c1`, …"""
+        return contents(self.spark, self.relations[relation])
+
+    def present(self, relation: str, rows: Collection[Row]) -> list[bool]:
+        store = self.relations[relation]
+        self.expect(relation, store.all_columns, rows)
+        return [row in store for row in rows]
+
+    def lookup(self, relation: str, key: Mapping[int, object]) -> Iterator[Row]:
+        store = self.relations[relation]
+        columns = tuple(sorted(key))
+        values: Row = tuple(key[column] for column in columns)  # type: ignore[misc]
+        if not columns:
+            return self.rows(relation)
+        found = list(self.asked(lambda: store.matching(columns, values, 0, store.end)))
+        return iter(sorted(found, key=store.rank) if store.has_frames() else found)
+
+    def history(self, relations: Collection[str]) -> Iterator[tuple[str, Row]]:
+        stamped = [(rank, name, row) for name in relations for rank, row in self.ranked(name)]
+        return ((name, row) for _, name, row in sorted(stamped, key=lambda entry: entry[0]))
+
+    # --- writing
+
+    def insert(self, relation: str, rows: Iterable[Row]) -> int:
+        store, listed = self._opened(relation, rows)
+        return sum(store.add(row) for row in listed)
+
+    def delete(self, relation: str, rows: Iterable[Row]) -> int:
+        store, listed = self._opened(relation, rows)
+        count = sum(store.remove(row) for row in listed)
+        for piece in store.locals if len(store.pieces) == 1 else ():
+            piece.compact()
+        return count
+
+    def _opened(self, relation: str, rows: Iterable[Row]) -> tuple[SparkRelation, list[Row]]:
+        """A relation that will change, and the rows; what is there of them is known."""
+        store = self.relations[relation]
+        listed = list(rows)
+        self.expect(relation, store.all_columns, listed)
+        self.grown.add(relation)
+        return store, listed
+
+    def move(self, changes: tuple[tuple[str, str, str], ...]) -> None:
+        """Rows keep the ranks they were derived with: all later than what is stored."""
+        for stored, gone, _ in changes:
+            if self.size(stored) and self.size(gone):
+                self._take(self.relations[stored], self.relations[gone])
+        for stored, _, come in changes:
+            self._give(self.relations[stored], self.relations[come])
+
+    def _take(self, store: SparkRelation, gone: SparkRelation) -> None:
+        if gone.has_frames():
+            self._fold(store, gone)
+        else:
+            self.delete(store.name, [row for piece in gone.locals for row in piece])
+
+    def _give(self, store: SparkRelation, come: SparkRelation) -> None:
+        for piece in come.pieces:
+            if isinstance(piece, Frame):
+                store.take_over(piece)
+            else:
+                for row in piece:
+                    store.put(row, piece.rank(row))
+        self.grown.add(store.name)
+
+    def load_frame(self, relation: str, data: DataFrame) -> int:
+        """Add the rows of a DataFrame, column by column in this order; answers how many are new.
+
+        They stay on the cluster. Values must be canonical (`columns.py`).
+        """
+        store = self.relations[relation]
+        named = data.toDF(*names_of(store.types)).distinct()
+        if len(store):
+            named = without(named, contents(self.spark, store), len(store.types))
+        kept = named.withColumn(RANK, F.lit(next(self.clock)))
+        kept = kept.sortWithinPartitions(*names_of(store.types)[:1])  # so that probes can skip
+        kept = kept.persist(StorageLevel.MEMORY_AND_DISK)
+        self.jobs["load"] += 1
+        count = kept.count()
+        self.place(store, kept, count)
+        return count
+
+    def place(
+        self, store: SparkRelation, data: DataFrame, count: int, kept: DataFrame | None = None
+    ) -> None:
+        """New rows stay on the cluster if there are many, else they come to the driver."""
+        if count > self.settings.driver_rows_max and store.types:
+            store.append(data, count, kept)
+        elif count:
+            self.jobs["collect"] += 1
+            found = collected(data, store.types) if store.types else [(next(self.clock), ())]
+            for rank, row in found:
+                store.put(row, rank)
+            (data if kept is None else kept).unpersist()
+
+    # --- asking the cluster
+
+    def expect(self, relation: str, columns: Columns, keys: Collection[Row]) -> None:
+        store = self.relations[relation]
+        if store.has_frames():
+            for key in keys:
+                self.needs.note(relation, columns, key)
+            self.fetch()
+
+    def asked(self, question: Callable[[], Answer], is_widened: bool = False) -> Answer:
+        """The answer once everything it needs is on the driver."""
+        for _ in range(PROBES_MAX):
+            self.needs.clear()
+            answer = question()
+            if not self.needs:
+                return answer
+            self.fetch(is_widened)
+        raise AssertionError("a question does not come to an end")
+
+    def fetch(self, is_widened: bool = False) -> None:
+        wanted = probes(self.needs, self.relations, is_widened)
+        self.needs.clear()
+        if wanted:
+            self.jobs["probe"] += 1
+            fetch(self.spark, wanted, self.settings.literal_keys_max)
+
+    # --- in order
+
+    def _release(self, frames: Iterable[Frame]) -> None:
+        """Give frames back that no relation has any more."""
+        gone = {id(piece.kept): piece.kept for piece in frames}
+        if gone:
+            held = {id(piece.kept) for store in self.relations.values() for piece in store.frames}
+            for data in (data for key, data in gone.items() if key not in held):
+                data.unpersist()
+
+    def _tidy(self) -> None:
+        """What has grown goes to the cluster, many pieces become one.
+
+        Positions in the relation change, so this is done only where nothing is being read: when
+        relations are cleared, between transactions, and when a new run is prepared.
+        """
+        grown, self.grown = self.grown, set()
+        for name in grown & self.relations.keys():
+            if self.relations[name].types:
+                self._tidy_one(self.relations[name])
+
+    def _tidy_one(self, store: SparkRelation) -> None:
+        settings = self.settings
+        local = sum(len(piece) for piece in store.locals)
+        masked = sum(len(piece.mask) for piece in store.frames)
+        limit = settings.overlay_rows_max if store.frames else settings.driver_rows_max
+        if masked > settings.overlay_rows_max or len(store.frames) > settings.pieces_max:
+            self._fold(store)
+        elif local > limit:
+            self._promote(store)
+        for piece in store.frames:
+            if len(piece.ranks) > settings.cached_rows_max:
+                piece.forget()
+
+    def _promote(self, store: SparkRelation) -> None:
+        """Local rows become a frame; the frames that are there stay as they are."""
+        local = store.only(store.locals)
+        data, count = self.cut(contents(self.spark, local, is_ranked=True), "promote")
+        frames = store.frames
+        store.pieces = []
+        for piece in frames:
+            piece.start = store.end
+            store.pieces.append(piece)
+        store.append(data, count)
+
+    def _fold(self, store: SparkRelation, gone: SparkRelation | None = None) -> None:
+        """All pieces become one frame, without what is gone."""
+        data = contents(self.spark, store, is_ranked=True)
+        if gone is not None:
+            data = without(data, contents(self.spark, gone), len(store.types))
+        data, count = self.cut(data, "fold")
+        frames = store.frames
+        store.clear()
+        store.append(data, count)
+        self._release(frames)
+
+    def cut(self, data: DataFrame, purpose: str) -> tuple[DataFrame, int]:
+        """Computed now, its lineage cut; and how many rows there are."""
+        counted = Observation()
+        self.jobs[purpose] += 1
+        observed = data.observe(counted, F.count(F.lit(1)).alias("rows"))
+        kept = observed.localCheckpoint(True, StorageLevel.MEMORY_AND_DISK)
+        rows = counted.get.get("rows")  # Spark Connect (4.2) does not tell it for checkpoints
+        return kept, kept.count() if rows is None else int(rows)
+
+
+def collected(data: DataFrame, types: tuple[str, ...]) -> list[tuple[int, Row]]:
+    """The rows of a frame with their ranks, lowest first, on the driver."""
+    table = data.toArrow().sort_by(RANK)
+    columns = [table.column(name) for name in names_of(types)]
+    rows = rows_in(columns, types, table.num_rows)
+    return list(zip(table.column(RANK).to_pylist(), rows, strict=True))
