@@ -73,7 +73,7 @@ def _embedded() -> Engine:
     return EmbeddedEngine()
 
 
-def _spark(session: Any = None) -> Engine:
+def spark_engine(session: Any = None) -> Engine:
     """Imported when it is asked for: Spark is an extra."""
     try:
         from deltalog.engines.spark.engine import SparkEngine
@@ -88,7 +88,7 @@ ENGINES: Mapping[str, Callable[[], Engine]] = {
     "embedded": _embedded,
     "reference": ReferenceEngine,
 }
-EXTRA_ENGINES: Mapping[str, Callable[[], Engine]] = {"spark": _spark}
+EXTRA_ENGINES: Mapping[str, Callable[[], Engine]] = {"spark": spark_engine}
 """Engines that need more than the package: they are asked for by name and tested apart."""
 DEFAULT_ENGINE = "embedded"
 Facts = Mapping[str, Iterable[Sequence[Any]]]
@@ -126,7 +126,7 @@ def connect(
     options = Options.of(strategy, materialize, network, nervous)
     parsed = program if isinstance(program, Program) else parse(read_program(program))
     model = make_model(check_program(parsed), options)
-    made = engines[engine]() if spark is None else _spark(spark)
+    made = engines[engine]() if spark is None else spark_engine(spark)
     return Database(model, made, limits or Limits(), watch, facts or {})
 
 
@@ -164,8 +164,7 @@ class Database:
         self.version = 0
         self._lock = threading.RLock()
         create(engine, {name: model.relations[name] for name in model.stored})
-        self._load(facts)
-        self.statistics = evaluate(engine, model, limits, watch)
+        self.statistics = self._fill(facts)
         self.propagation = Propagation(engine, model)
 
     # --- reading
@@ -233,9 +232,13 @@ class Database:
             self.statistics = outcome.statistics
             change = outcome.changes()
             if is_committed:
+                self._keep(outcome, change)
                 outcome.apply()
                 self.version += 1
         return change
+
+    def _keep(self, outcome: Propagated, change: ChangeSet) -> None:
+        """Called before a change is made; a database in a file writes it there, or raises."""
 
     # --- changing rules
 
@@ -343,6 +346,11 @@ class Database:
             if (found := self.facts(name)) != rows
         )
         return tuple(differences)
+
+    def _fill(self, facts: Facts) -> Statistics:
+        """Bring the stored relations to their first state."""
+        self._load(facts)
+        return evaluate(self.engine, self.model, self.limits, self.watch)
 
     def _load(self, facts: Facts) -> None:
         """The facts of the program, and those given."""

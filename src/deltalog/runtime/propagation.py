@@ -10,10 +10,11 @@ changes of the base relations: `edge__plus` and `edge__minus` are filled, the pa
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
+from typing import NamedTuple
 
 from deltalog.analysis.columns import Relation, Relations, generated_relations, undeclared_view
 from deltalog.analysis.stratification import Stratification, stratification
@@ -678,6 +679,15 @@ class Propagation:
                     deleted[view] = copied(gone)
         return ChangeSet.exact(inserted, deleted)
 
+    def moving(self) -> Iterator[Moving]:
+        """What `end` will do to stored views, if it is applied now; where ranks are kept, in them.
+
+        Base relations are not among them: their change is what the run began from.
+        """
+        for node in self.ran:
+            for stored, gone, come in node.moves:
+                yield Moving(stored, None if node.recomputed else gone, come)
+
     def end(self, is_applied: bool) -> None:
         """Forget the last run; if it is applied, stored relations have their new state.
 
@@ -689,6 +699,17 @@ class Propagation:
         """Take everything off the engine that was put there for propagation."""
         for name in self._made:
             self.engine.drop(name)
+
+
+class Moving(NamedTuple):
+    """What a commit does to one stored view: relations that hold what goes and what comes.
+
+    If `gone` is None everything goes. What goes and comes again comes with another rank.
+    """
+
+    stored: str
+    gone: str | None
+    come: str
 
 
 class Propagated:
@@ -724,6 +745,10 @@ class Propagated:
     def changes(self) -> ChangeSet:
         """The exact change of base relations and views."""
         return self._propagation.changes(self._base)
+
+    def moving(self) -> Iterator[Moving]:
+        """What `apply` will do to stored views, for whoever keeps a copy of them."""
+        return self._propagation.moving()
 
     def apply(self) -> None:
         """Make the new state the stored one."""

@@ -187,6 +187,15 @@ class Storage:
         self.place(store, kept, count)
         return count
 
+    def load_ranked(self, relation: str, data: DataFrame) -> None:
+        """Fill an empty relation with rows that have their ranks, as a table has kept them.
+
+        Whoever does that sets the clock to what it was when they were kept.
+        """
+        kept = data.persist(StorageLevel.MEMORY_AND_DISK)
+        self.jobs["load"] += 1
+        self.place(self.relations[relation], kept, kept.count())
+
     def place(
         self, store: SparkRelation, data: DataFrame, count: int, kept: DataFrame | None = None
     ) -> None:
