@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from deltalog import __version__
-from deltalog.cli import apply, audit, check, explain, query, repl, run
+from deltalog.cli import apply, audit, check, explain, pipeline, query, repl, run
 from deltalog.cli.exit_codes import MEANINGS, exit_codes
 from deltalog.cli.terminal import note
 
@@ -67,6 +67,8 @@ for _module, _command in (
     (repl, repl.repl),
 ):
     app.command(epilog=f"Example: {_module.EXAMPLE}")(_command)
+
+app.add_typer(pipeline.app, name="pipeline", epilog=f"Example: {pipeline.EXAMPLE}")
 
 
 def main() -> None:

@@ -16,7 +16,6 @@ is a matter of the rows that have it, and one that is missing is null.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -159,7 +158,10 @@ def _converted(given: Column, type_: T.DataType, wanted: str) -> Column:
 
 
 def _text_reader(wanted: str) -> Callable[[Column], Column]:
-    return F.udf(partial(_read, wanted), "string")
+    def read(text: str | None) -> str | None:
+        return _read(wanted, text)
+
+    return F.udf(read, "string")
 
 
 def _read(wanted: str, text: str | None) -> str | None:

@@ -107,6 +107,11 @@ class TableDatabase:
         return self._commits.last.version
 
     @property
+    def is_new(self) -> bool:
+        """Whether nothing has been committed yet."""
+        return self._keeper.is_new
+
+    @property
     def relations(self) -> Mapping[str, Relation]:
         return self._database.relations
 
@@ -138,6 +143,17 @@ class TableDatabase:
 
     def query(self, text: str) -> Rows:
         return self._database.query(text)
+
+    def key_holders(self, relation: str, rows: Sequence[Row]) -> dict[Row, Row]:
+        """The facts that have the keys of these rows, by key."""
+        positions = self.relations[relation].key
+        keys = [tuple(row[position] for position in positions) for row in rows]
+        self.engine.expect(relation, positions, keys)
+        found = {
+            key: next(self.engine.lookup(relation, dict(zip(positions, key, strict=True))), None)
+            for key in keys
+        }
+        return {key: row for key, row in found.items() if row is not None}
 
     def audit(self) -> tuple[Difference, ...]:
         """Recompute every view and report what differs: nothing, normally."""
