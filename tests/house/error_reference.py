@@ -16,6 +16,7 @@ CHAPTERS = {
     "E06": ("Aggregates", "An aggregate stands in the wrong place or has the wrong argument."),
     "E07": ("Data", "Facts, files and options that do not fit the program. Nothing has changed."),
     "E08": ("Limits", "An evaluation was stopped. Everything is as it was before."),
+    "E10": ("Pipelines", "Project files, states and sources; `spark` is a session of Spark."),
 }
 
 INTRODUCTION = """\
@@ -23,7 +24,7 @@ INTRODUCTION = """\
 
 Every message has a code that never changes its meaning. All problems of a program are reported at
 once, sorted by place. In Python they arrive as `deltalog.ProgramError` (E01 to E06),
-`deltalog.DataError` (E07) and `deltalog.LimitError` (E08), all of them a `deltalog.DeltalogError`
+`deltalog.DataError` (E07, E10) and `deltalog.LimitError` (E08), all of them a `deltalog.DeltalogError`
 with `.codes` and `.diagnostics`. In the examples `db` is a database with the program above it.
 
 This page is made from the catalogue and the case files by `make update-cases`.

@@ -152,4 +152,5 @@ def status(project: ProjectFile, as_json: AsJson = False) -> None:
     for line in table_lines(("table", "version", "rows"), cells, (False, True, True)):
         write_result(line)
     for source, names in found.batches.items():
-        write_result(f"{source}: {counted(len(names), 'batch')[:-1]}es, the last `{names[-1]}`")
+        number = f"{len(names):,} batch{'' if len(names) == 1 else 'es'}"
+        write_result(f"{source}: {number}, the last `{names[-1]}`")

@@ -21,6 +21,7 @@ from deltalog.engines.spark.columns import RANK, frame, name_of
 from deltalog.engines.spark.engine import SparkEngine
 from deltalog.engines.spark.frames import contents, without
 from deltalog.engines.spark.storage import CopiedFrame
+from deltalog.language.ast import Row
 from deltalog.language.printer import print_program
 from deltalog.pipeline.commits import Batch, Commits
 from deltalog.pipeline.tables import Table, Tables, together
@@ -33,6 +34,10 @@ Check = Callable[[ChangeSet], str | None]
 Refused = Sequence[tuple[str, str, str]]
 """Rows that are not taken: relation, reason, and the row as text."""
 Work = Callable[[], None]
+Sized = tuple[DataFrame, int, Callable[[], Iterable[Row]]]
+"""A frame of the engine, how many rows it has, and these rows."""
+
+REWRITTEN_ROWS_MAX = 10_000
 
 QUARANTINE = "quarantine"
 QUARANTINE_SCHEMA = (
@@ -86,10 +91,13 @@ class Keeper:
 
     def load_into(self, engine: SparkEngine) -> None:
         """Bring stored relations to the engine, as they were kept."""
-        for name, table in self.stored.items():
-            version = self.commits.last.tables[self.relative(table.path)]
-            data = table.inwards(self.tables.read(table.path, version))
-            engine.load_ranked(name, data)
+        versions = self.commits.last.tables
+
+        def load(name: str, table: Table) -> None:
+            found = self.tables.read(table.path, versions[self.relative(table.path)])
+            engine.load_ranked(name, table.inwards(found))
+
+        together(partial(load, name, table) for name, table in self.stored.items())
         engine.clock.now = max(engine.clock.now, self.commits.last.clock)
 
     # --- committing
@@ -105,10 +113,10 @@ class Keeper:
             if self.model.relations[name].kind == "base":
                 table = self.stored[name]
                 gone, come = (
-                    held_frame(side.held.get(name), engine, name)
+                    held_frame(side.held.get(name), engine, self._types(name))
                     for side in (change.deleted, change.inserted)
                 )
-                works[table.path] = partial(self._bring_up, table, gone, come)
+                works[table.path] = self._bringing_up(engine, name, table, gone, come)
         for stored, gone_name, come_name in outcome.moving():
             table = self.stored[stored]
             come = stored_frame(engine, come_name)
@@ -119,18 +127,30 @@ class Keeper:
                 continue
             gone = stored_frame(engine, gone_name)
             if gone[1] or come[1]:
-                works[table.path] = partial(self._bring_up, table, gone, come)
+                works[table.path] = self._bringing_up(engine, stored, table, gone, come)
         self.commit(works, engine, self.commits.last.version + 1)
 
-    def _bring_up(
-        self, table: Table, gone: tuple[DataFrame, int], come: tuple[DataFrame, int]
-    ) -> None:
-        """Take what is gone out of a table and put in what has come."""
+    def _bringing_up(
+        self, engine: SparkEngine, name: str, table: Table, gone: Sized, come: Sized
+    ) -> Work:
+        """Take what is gone out of a table and put in what has come.
+
+        A small table is written anew: that costs a third of a merge.
+        """
         if not gone[1]:
-            self.tables.append(table.path, table.outwards(come[0]), come[1])
-            return
-        left = without(gone[0], come[0], len(table.columns)) if come[1] else gone[0]
-        self.tables.merge(table, table.outwards(left), table.outwards(come[0]))
+            return partial(self.tables.append, table.path, table.outwards(come[0]), come[1])
+        arity = len(table.columns)
+        store = engine.relations[name]
+        if arity and not store.has_frames() and len(store) + come[1] <= REWRITTEN_ROWS_MAX:
+            lost = set(gone[2]())
+            ranked = [each for each in engine.ranked(name) if each[1] not in lost]
+            held = frame(
+                engine.spark, [row for _, row in ranked], store.types, [rank for rank, _ in ranked]
+            )
+            whole = table.outwards(held.unionByName(come[0]))
+            return partial(self.tables.replace, table.path, whole, len(ranked) + come[1])
+        left = without(gone[0], come[0], arity) if come[1] else gone[0]
+        return partial(self.tables.merge, table, table.outwards(left), table.outwards(come[0]))
 
     def _noted(
         self, name: str, change: ChangeSet, engine: SparkEngine
@@ -139,13 +159,16 @@ class Keeper:
         sides = []
         count = 0
         for op, side in (("-", change.deleted), ("+", change.inserted)):
-            data, size = held_frame(side.held.get(name), engine, name)
+            data, size, _ = held_frame(side.held.get(name), engine, self._types(name))
             count += size
             if size:
                 sides.append(self.with_op(name, data, op))
         if sides:
             data = sides[0] if len(sides) == 1 else sides[0].unionByName(sides[1])
             yield self.noting(name, data, count)
+
+    def _types(self, name: str) -> tuple[str, ...]:
+        return tuple(type_ or "int" for type_ in self.model.relations[name].types)
 
     def with_op(self, name: str, data: DataFrame, op: str) -> DataFrame:
         version = F.lit(self.commits.last.version + 1).cast("long").alias("version")
@@ -186,22 +209,21 @@ class Keeper:
         return {path: version for path, version in found.items() if version is not None}
 
 
-def held_frame(held: Any, engine: SparkEngine, name: str) -> tuple[DataFrame, int]:
-    """One side of a change as a frame of the engine, and how many rows it has."""
+def held_frame(held: Any, engine: SparkEngine, types: tuple[str, ...]) -> Sized:
+    """One side of a change as a frame of the engine."""
     if isinstance(held, CopiedFrame):
-        return held.data.withColumn(RANK, F.lit(0).cast("long")), held.size
-    store = engine.relations.get(name)
+        return held.data.withColumn(RANK, F.lit(0).cast("long")), held.size, held.read
     rows = list(held or ())
-    if store is not None and not store.types:
-        return engine.spark.range(len(rows)).select(F.lit(0).cast("long").alias(RANK)), len(rows)
-    types = store.types if store is not None else ()
-    return frame(engine.spark, rows, types, [0] * len(rows)), len(rows)
+    if not types:
+        nothing = engine.spark.range(len(rows)).select(F.lit(0).cast("long").alias(RANK))
+        return nothing, len(rows), rows.copy
+    return frame(engine.spark, rows, types, [0] * len(rows)), len(rows), rows.copy
 
 
-def stored_frame(engine: SparkEngine, name: str) -> tuple[DataFrame, int]:
-    """A relation of the engine as a frame with ranks, and how many rows it has."""
+def stored_frame(engine: SparkEngine, name: str) -> Sized:
+    """A relation of the engine as a frame with ranks."""
     store = engine.relations[name]
     data = contents(engine.spark, store, is_ranked=True)
     if not store.types:
         data = data.select(F.lit(0).cast("long").alias(RANK))
-    return data, len(store)
+    return data, len(store), partial(engine.rows, name)

@@ -286,7 +286,7 @@ class TableDatabase:
         works: dict[str, Work] = {}
         counts: dict[str, tuple[int, int]] = {}
         for name, table in keeper.stored.items():
-            data, size = stored_frame(engine, name)
+            data, size, _ = stored_frame(engine, name)
             if name in model.checked.relations:
                 gained, lost = self._difference(name, data, size)
                 if gained[1] or lost[1]:

@@ -192,9 +192,15 @@ class Storage:
 
         Whoever does that sets the clock to what it was when they were kept.
         """
-        kept = data.persist(StorageLevel.MEMORY_AND_DISK)
+        store, most = self.relations[relation], self.settings.driver_rows_max
         self.jobs["load"] += 1
-        self.place(self.relations[relation], kept, kept.count())
+        few = collected(data.limit(most + 1), store.types)
+        if len(few) <= most:
+            for rank, row in few:
+                store.put(row, rank)
+            return
+        kept = data.persist(StorageLevel.MEMORY_AND_DISK)
+        store.append(kept, kept.count())
 
     def place(
         self, store: SparkRelation, data: DataFrame, count: int, kept: DataFrame | None = None
