@@ -24,8 +24,9 @@ INTRODUCTION = """\
 
 Every message has a code that never changes its meaning. All problems of a program are reported at
 once, sorted by place. In Python they arrive as `deltalog.ProgramError` (E01 to E06),
-`deltalog.DataError` (E07, E10) and `deltalog.LimitError` (E08), all of them a `deltalog.DeltalogError`
-with `.codes` and `.diagnostics`. In the examples `db` is a database with the program above it.
+`deltalog.DataError` (E07, E10) and `deltalog.LimitError` (E08), all of them a
+`deltalog.DeltalogError` with `.codes` and `.diagnostics`. In the examples `db` is a database with
+the program above it.
 
 This page is made from the catalogue and the case files by `make update-cases`.
 """

@@ -96,7 +96,7 @@ def finish(spark: SparkSession, folder: Path) -> None:
         assert Counter(row[0] for row in taken) == Counter({"load", *files})
 
 
-@pytest.mark.parametrize(("write", "when"), [(3, "after"), (9, "before")])
+@pytest.mark.parametrize(("write", "when"), [(3, "after"), (12, "after")])
 def test_a_killed_run_has_not_happened(
     spark: SparkSession, folder: Path, write: int, when: str
 ) -> None:
@@ -106,6 +106,8 @@ def test_a_killed_run_has_not_happened(
     assert process.wait(SECONDS_MAX) == -signal.SIGKILL
     add_batch(folder, 2, random.Random(write + 1))
     finish(spark, folder)
+    commits = spark.read.format("delta").load(str(folder / "state/commits"))
+    assert commits.where("kind = 'restore'").count() == (write > 8)
 
 
 @pytest.mark.skipif(not KILLS, reason="make fuzz kills fifty times")

@@ -161,7 +161,7 @@ def _text_reader(wanted: str) -> Callable[[Column], Column]:
     def read(text: str | None) -> str | None:
         return _read(wanted, text)
 
-    return F.udf(read, "string")
+    return F.udf(read, "string", useArrow=False)
 
 
 def _read(wanted: str, text: str | None) -> str | None:

@@ -65,7 +65,7 @@ class Commits:
     def open(self, is_writer: bool = True) -> None:
         """Take the lock, and read what has been committed."""
         if is_writer and self._tables.folder is not None:
-            self._lock = _locked(self._tables.folder)
+            self._lock = _locked(self._tables.folder, self._tables.name)
         self._table_version = self._tables.version(self._path)
         if self._table_version is None:
             return
@@ -87,7 +87,7 @@ class Commits:
     ) -> None:
         """The row that makes it true; `tables` are the versions of those that were written."""
         if self._tables.version(self._path) != self._table_version:
-            raise in_use(self._tables.state, "another run")
+            raise in_use(self._tables.name, "another run")
         made = replace(
             changed,
             sequence=self.last.sequence + 1,
@@ -115,7 +115,7 @@ class Commits:
             self._lock = None
 
 
-def _locked(folder: Path) -> IO[str]:
+def _locked(folder: Path, name: str) -> IO[str]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / "lock").open("a+", encoding="utf-8")
@@ -128,7 +128,7 @@ def _locked(folder: Path) -> IO[str]:
         file.seek(0)
         owner = file.read().strip()
         file.close()
-        raise in_use(str(folder), f"process {owner}" if owner else "another run") from None
+        raise in_use(name, f"process {owner}" if owner else "another run") from None
     file.truncate(0)
     file.write(str(os.getpid()))
     file.flush()

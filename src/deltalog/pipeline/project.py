@@ -100,7 +100,7 @@ def read_project(path: str | Path) -> Project:
         raise DataError(
             [catalogue.CANNOT_READ.at(None, name=path, reason=reason.lower())]
         ) from None
-    return _Reader(Text(str(path), text), Path(path).parent).project()
+    return _Reader(Text(str(path), text), Path(path).absolute().parent).project()
 
 
 class _Reader:

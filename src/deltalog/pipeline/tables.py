@@ -64,7 +64,9 @@ class Tables:
 
     def __init__(self, spark: SparkSession, state: str) -> None:
         self.spark = spark
-        self.state = state.rstrip("/")
+        self.name = state
+        # Spark has a working directory of its own, which stays where it was started.
+        self.state = (state if "://" in state else str(Path(state).absolute())).rstrip("/")
 
     @property
     def folder(self) -> Path | None:
