@@ -1,4 +1,4 @@
-# make demo     a small example, end to end          make test     everything that must hold
+# make demo     the data pipeline, end to end         make test     everything that must hold
 # make check    the quick part of test (a minute)    make fuzz     long random runs
 # make bench    measured figures                     make soak     a million transactions, audited
 # make update-cases   rewrite expectations
@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test check lint types imports unit fuzz mutants bench soak test-spark update-cases clean
+.PHONY: setup demo demo-embedded test check lint types imports unit fuzz mutants bench soak test-spark update-cases clean
 
 setup: $(STAMP)
 
@@ -23,6 +23,9 @@ $(STAMP): pyproject.toml
 
 demo: setup
 	@$(BIN)/python examples/demo.py
+
+demo-embedded: setup
+	@$(BIN)/python examples/demo_embedded.py
 
 lint: setup
 	$(BIN)/ruff check src tests bench examples
@@ -40,14 +43,17 @@ unit: setup
 check: lint types imports unit
 
 test: lint types imports
-	$(BIN)/pytest -n 2 --dist worksteal --ignore=tests/spark
+	$(BIN)/pytest -n 2 --dist worksteal --ignore=tests/spark --ignore=tests/pipeline
 	$(BIN)/pytest tests/spark
+	$(BIN)/pytest tests/pipeline
 
 test-spark: setup
 	$(BIN)/pytest tests/spark
+	$(BIN)/pytest tests/pipeline
 
 fuzz: setup
 	DELTALOG_FUZZ=1 $(BIN)/pytest tests/properties -n 2 --durations=5
+	DELTALOG_FUZZ=1 $(BIN)/pytest tests/pipeline/test_kills.py
 
 mutants: setup
 	$(BIN)/python tests/mutants/__main__.py
@@ -60,6 +66,7 @@ soak: setup
 
 update-cases: setup
 	DELTALOG_UPDATE_CASES=1 $(BIN)/pytest -n 0 tests/unit tests/conformance tests/house
+	DELTALOG_UPDATE_CASES=1 $(BIN)/pytest tests/pipeline/test_pipeline_errors.py
 	@git status --short tests/cases docs
 
 clean:

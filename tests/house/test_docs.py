@@ -182,7 +182,7 @@ def test_shell_example(block: Block, tmp_path: Path) -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     assert "error" not in done.stderr

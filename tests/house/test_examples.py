@@ -89,7 +89,7 @@ def test_its_transactions_can_be_made(permissions: deltalog.Database) -> None:
 
 def test_the_demo_shows_its_chapters() -> None:
     done = subprocess.run(
-        [sys.executable, EXAMPLES / "demo.py"], capture_output=True, text=True, timeout=300
+        [sys.executable, EXAMPLES / "demo_embedded.py"], capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
     for words in (

@@ -107,16 +107,22 @@ def _rows(answer: Applied) -> Iterator[Row]:
 
 def _write_table(answer: Applied, limit: int | None) -> None:
     write_result(Text(f"{answer.place}: version {answer.version}", style="bold cyan"))
-    changes = list(answer.change)
+    for line in change_rows(answer.change, limit):
+        write_result(line)
+
+
+def change_rows(change: ChangeSet, limit: int | None) -> Iterator[Text]:
+    """A change as a table to read."""
+    changes = list(change)
     if not changes:
-        write_result(Text("(nothing changes)", style="dim"))
+        yield Text("(nothing changes)", style="dim")
         return
     cells = [_cells(*each) for each in changes[:limit]]
     for number, line in enumerate(table_lines(("op", "relation", "row"), cells, (False,) * 3)):
         if number > 1:
             line.stylize("green" if line.plain.startswith("+") else "red")
-        write_result(line)
-    write_result(Text(_summary(answer.change, len(changes) - len(cells)), style="dim"))
+        yield line
+    yield Text(_summary(change, len(changes) - len(cells)), style="dim")
 
 
 def _cells(op: str, relation: str, row: Row) -> Sequence[str]:

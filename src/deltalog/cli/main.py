@@ -23,6 +23,7 @@ from deltalog.cli import (
     explain,
     log,
     migrate,
+    pipeline,
     query,
     recover,
     repl,
@@ -93,6 +94,8 @@ for _module, _command in (
     (recover, recover.recover),
 ):
     app.command(epilog=f"Example: {_module.EXAMPLE}")(_command)
+
+app.add_typer(pipeline.app, name="pipeline", epilog=f"Example: {pipeline.EXAMPLE}")
 
 
 def main() -> None:

@@ -87,12 +87,18 @@ def reference() -> str:
     group: Any = get_command(main.app)
     sections = [INTRODUCTION, _exit_codes(), _section("deltalog", group, main.EXAMPLE)]
     for name, command in group.commands.items():
-        example = command.epilog.removeprefix("Example: ")
-        sections.append(_section(f"deltalog {name}", command, example))
+        sections += _sections(f"deltalog {name}", command)
         if name in MORE:
             sections.append(MORE[name])
     sections.append(_table("at the prompt", _prompt()))
     return "\n\n".join(sections) + "\n"
+
+
+def _sections(title: str, command: Any) -> Iterator[str]:
+    """A command, and those inside of it."""
+    yield _section(title, command, command.epilog.removeprefix("Example: "))
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from _sections(f"{title} {name}", inner)
 
 
 def _prompt() -> Iterator[tuple[str, str]]:
@@ -110,14 +116,21 @@ def _exit_codes() -> str:
 def _section(title: str, command: Any, example: str) -> str:
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     options = [p for p in command.params if p.param_type_name == "option" and _is_ours(p)]
-    parts = [f"## {title}", f"```sh\n{example}\n```", command.help, _usage(title, arguments)]
-    if hasattr(command, "commands"):
+    is_group = hasattr(command, "commands")
+    parts = [
+        f"## {title}",
+        f"```sh\n{example}\n```",
+        command.help,
+        _usage(title, arguments, is_group),
+    ]
+    if is_group:
         parts.append(
             _table("command", ((f"`{n}`", _first(c)) for n, c in command.commands.items()))
         )
     if arguments:
         parts.append(_table("argument", ((f"`{p.metavar}`", p.help) for p in arguments)))
-    parts.append(_table("option", (_option(option) for option in options)))
+    if options:
+        parts.append(_table("option", (_option(option) for option in options)))
     return "\n\n".join(parts)
 
 
@@ -130,12 +143,12 @@ def _first(command: Any) -> str:
     return str(command.help).split("\n", 1)[0]
 
 
-def _usage(title: str, arguments: list[Any]) -> str:
+def _usage(title: str, arguments: list[Any], is_group: bool) -> str:
     words = [title, "[OPTIONS]"]
     for argument in arguments:
         word = f"{argument.metavar}..." if argument.nargs == -1 else str(argument.metavar)
         words.append(word if argument.required else f"[{word}]")
-    if title == "deltalog":
+    if is_group:
         words.append("COMMAND ...")
     return f"Usage: `{' '.join(words)}`"
 

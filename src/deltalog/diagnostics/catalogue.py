@@ -230,6 +230,28 @@ DATABASE_CLOSED = Entry("E0911", "the database `{name}` has been closed")
 FILE_EXISTS = Entry("E0912", "`{name}` exists already")
 GROUP_OPEN = Entry("E0913", "not possible inside a group of transactions")
 
+# Pipelines
+STATE_IN_USE = Entry("E1001", "{owner} is working on the state `{name}`", "a state has one writer")
+STATE_OF_OTHER_PROGRAM = Entry(
+    "E1002",
+    "the state `{name}` was made by another program",
+    "its views are what the old rules say",
+)
+BAD_PROJECT = Entry("E1003", "{reason}")
+SOURCE_COLUMNS = Entry(
+    "E1004",
+    "the columns of source `{name}` are not those of `{relation}`: {reason}",
+    "a source has the columns of its relation{op}",
+)
+BAD_ROWS = Entry(
+    "E1005",
+    "{count} of batch `{batch}` of source `{name}` cannot be taken: {reason}",
+    "nothing of this batch has been taken",
+)
+STATE_CLOSED = Entry("E1006", "the state `{name}` is closed")
+CHECK_REFUSED = Entry("E1007", "the change was refused: {reason}", "nothing has changed")
+SINK_FAILED = Entry("E1008", "sink `{name}` failed at version {version}: {reason}")
+
 ENTRIES: dict[str, Entry] = {
     entry.code: entry for entry in list(globals().values()) if isinstance(entry, Entry)
 }

@@ -73,7 +73,7 @@ def _embedded() -> Engine:
     return EmbeddedEngine()
 
 
-def _spark(session: Any = None) -> Engine:
+def spark_engine(session: Any = None) -> Engine:
     """Imported when it is asked for: Spark is an extra."""
     try:
         from deltalog.engines.spark.engine import SparkEngine
@@ -88,7 +88,7 @@ ENGINES: Mapping[str, Callable[[], Engine]] = {
     "embedded": _embedded,
     "reference": ReferenceEngine,
 }
-EXTRA_ENGINES: Mapping[str, Callable[[], Engine]] = {"spark": _spark}
+EXTRA_ENGINES: Mapping[str, Callable[[], Engine]] = {"spark": spark_engine}
 """Engines that need more than the package: they are asked for by name and tested apart."""
 DEFAULT_ENGINE = "embedded"
 Facts = Mapping[str, Iterable[Sequence[Any]]]
@@ -98,7 +98,7 @@ def known_engine(name: str, spark: Any = None) -> Callable[[], Engine]:
     """How to start the engine of that name, or Spark with a session."""
     engines = {**ENGINES, **EXTRA_ENGINES}
     if spark is not None:
-        return lambda: _spark(spark)
+        return lambda: spark_engine(spark)
     if name in engines:
         return engines[name]
     hint = f"the engines are {', '.join(sorted(engines))}"

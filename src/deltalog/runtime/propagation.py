@@ -729,6 +729,15 @@ class Propagation:
             rows.append(row)
         return dict(found)
 
+    def moving(self) -> Iterator[Moving]:
+        """What `end` will do to stored views, if it is applied now; where ranks are kept, in them.
+
+        Base relations are not among them: their change is what the run began from.
+        """
+        for node in self.ran:
+            for stored, gone, come in node.moves:
+                yield Moving(stored, None if node.recomputed else gone, come)
+
     def end(self, is_applied: bool) -> None:
         """Forget the last run; if it is applied, stored relations have their new state.
 
@@ -754,6 +763,17 @@ class Written(NamedTuple):
     ranks: Sequence[int]
     rows: Sequence[Row]
     is_net: bool
+
+
+class Moving(NamedTuple):
+    """What a commit does to one stored view: relations that hold what goes and what comes.
+
+    If `gone` is None everything goes. What goes and comes again comes with another rank.
+    """
+
+    stored: str
+    gone: str | None
+    come: str
 
 
 class Propagated:
@@ -811,6 +831,10 @@ class Propagated:
     def changes(self) -> ChangeSet:
         """The exact change of base relations and views."""
         return self._propagation.changes(self._base)
+
+    def moving(self) -> Iterator[Moving]:
+        """What `apply` will do to stored views, for whoever keeps a copy of them."""
+        return self._propagation.moving()
 
     def apply(self) -> None:
         """Make the new state the stored one."""

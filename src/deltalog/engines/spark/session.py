@@ -30,6 +30,7 @@ LOCAL: Mapping[str, str] = {
 DELTA: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "2",  # tables of one machine have few files
 }
 NO_SETTINGS: Mapping[str, str] = {}
 

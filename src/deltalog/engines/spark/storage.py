@@ -187,6 +187,21 @@ class Storage:
         self.place(store, kept, count)
         return count
 
+    def load_ranked(self, relation: str, data: DataFrame) -> None:
+        """Fill an empty relation with rows that have their ranks, as a table has kept them.
+
+        Whoever does that sets the clock to what it was when they were kept.
+        """
+        store, most = self.relations[relation], self.settings.driver_rows_max
+        self.jobs["load"] += 1
+        few = collected(data.limit(most + 1), store.types)
+        if len(few) <= most:
+            for rank, row in few:
+                store.put(row, rank)
+            return
+        kept = data.persist(StorageLevel.MEMORY_AND_DISK)
+        store.append(kept, kept.count())
+
     def place(
         self, store: SparkRelation, data: DataFrame, count: int, kept: DataFrame | None = None
     ) -> None:

@@ -1,0 +1,156 @@
+"""`deltalog pipeline`: tables in, exact changes and maintained tables out, on Spark."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from deltalog.cli.change_results import change_rows
+from deltalog.cli.progress import Progress
+from deltalog.cli.results import table_lines
+from deltalog.cli.terminal import counted, note, write_result
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError
+from deltalog.language.values import plain
+from deltalog.pipeline.project import Project, read_project
+
+if TYPE_CHECKING:
+    from deltalog.pipeline.run import Pipeline, Step
+
+EXAMPLE = "deltalog pipeline run project.toml"
+ROWS_SHOWN = 20
+REASONS_SHOWN = 5
+SECONDS_BETWEEN = 2.0
+app = typer.Typer(no_args_is_help=True, help="Keep views of a data lake true, on Apache Spark.")
+
+ProjectFile = Annotated[Path, typer.Argument(metavar="PROJECT", help="The project file, in TOML.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Write one JSON line for each commit.")]
+
+
+@app.command(epilog="Example: deltalog pipeline run project.toml --json")
+def run(
+    project: ProjectFile,
+    continuous: Annotated[
+        bool,
+        typer.Option("--continuous", help="Go on with what is new until you are interrupted."),
+    ] = False,
+    as_json: AsJson = False,
+    limit: Annotated[
+        int,
+        typer.Option(
+            "--limit", metavar="ROWS", min=0, help="Show so many rows of each commit, 0 for all."
+        ),
+    ] = ROWS_SHOWN,
+    seconds: Annotated[
+        float,
+        typer.Option(
+            "--seconds", metavar="SECONDS", min=0.1, help="With --continuous: how often to look."
+        ),
+    ] = SECONDS_BETWEEN,
+) -> None:
+    """Take everything that is new at the sources, and show the exact change of every view."""
+    read = read_project(project)
+    progress = Progress()
+    with _opened(read, progress) as pipeline:
+        number = 0
+        while True:
+            for step in _watched(pipeline, progress):
+                number += 1
+                _show(step, as_json, limit or None, number > 1)
+                sys.stdout.flush()
+            if not continuous:
+                break
+            time.sleep(seconds)
+    if not number:
+        note(f"nothing is new; the state is at version {pipeline.database.version}")
+
+
+def _watched(pipeline: Pipeline, progress: Progress) -> Iterator[Step]:
+    """The steps of a run, each with a line of progress while it is made."""
+    steps = iter(pipeline.steps())
+    while True:
+        with progress.phase("looking for what is new"):
+            step = next(steps, None)
+        if step is None:
+            return
+        yield step
+
+
+def _opened(project: Project, progress: Progress) -> Pipeline:
+    """Imported when it is asked for: Spark is an extra, and takes its time."""
+    try:
+        from deltalog.pipeline.run import Pipeline
+    except ImportError as error:
+        hint = "`pip install 'deltalog[spark]'` brings it"
+        needed = {"name": "spark", "needed": "pyspark", "hint": hint}
+        raise DataError([catalogue.ENGINE_NEEDS.at(None, **needed)]) from error
+    with progress.phase("starting Spark, and opening the state"):
+        return Pipeline(project, watch=progress.watch)
+
+
+def _show(step: Step, as_json: bool, limit: int | None, is_later: bool) -> None:
+    if as_json:
+        write_result(json.dumps(_record(step), ensure_ascii=False, default=plain))
+        return
+    if is_later:
+        write_result()
+    taken = ", ".join(f"{source}/{name}" for source, name in step.batches) or "snapshot"
+    write_result(Text(f"{taken}: version {step.delta.version}", style="bold cyan"))
+    for _, reason, row in step.refused[:REASONS_SHOWN]:
+        write_result(Text(f"{'batch' if step.is_refused else 'row'} refused: {reason}  {row}"))
+    if len(step.refused) > REASONS_SHOWN:
+        write_result(f"… {counted(len(step.refused) - REASONS_SHOWN, 'more row')} in quarantine")
+    if step.delta.changes:
+        for line in change_rows(step.delta.changes, limit):
+            write_result(line)
+    elif step.delta.counts:
+        cells = [(n, f"{new:,}", f"{gone:,}") for n, (new, gone) in step.delta.counts.items()]
+        for line in table_lines(("relation", "new", "gone"), cells, (False, True, True)):
+            write_result(line)
+    else:
+        write_result(Text("(nothing changes)", style="dim"))
+
+
+def _record(step: Step) -> dict[str, Any]:
+    delta = step.delta
+    return {
+        "version": delta.version,
+        "batches": [list(batch) for batch in step.batches],
+        "counts": {name: list(each) for name, each in delta.counts.items()},
+        "refused": [{"relation": n, "reason": r, "row": row} for n, r, row in step.refused],
+        "sinks": list(step.sinks),
+    }
+
+
+@app.command(epilog="Example: deltalog pipeline status project.toml")
+def status(project: ProjectFile, as_json: AsJson = False) -> None:
+    """Show what a state holds: its version, its tables and what has been taken."""
+    read = read_project(project)
+    progress = Progress()
+    try:
+        from deltalog.pipeline.status import state_status
+    except ImportError as error:
+        hint = "`pip install 'deltalog[spark]'` brings it"
+        needed = {"name": "spark", "needed": "pyspark", "hint": hint}
+        raise DataError([catalogue.ENGINE_NEEDS.at(None, **needed)]) from error
+    with progress.phase("starting Spark, and reading the state"):
+        found = state_status(read)
+    if as_json:
+        write_result(json.dumps(found.record(), ensure_ascii=False, default=str))
+        return
+    write_result(Text(f"{read.state}: version {found.version}", style="bold cyan"))
+    write_result(f"last commit: {found.at or 'none yet'}")
+    write_result(f"rows in quarantine: {found.quarantined:,}")
+    cells = [(name, f"{version:,}", f"{rows:,}") for name, version, rows in found.tables]
+    for line in table_lines(("table", "version", "rows"), cells, (False, True, True)):
+        write_result(line)
+    for source, names in found.batches.items():
+        number = f"{len(names):,} batch{'' if len(names) == 1 else 'es'}"
+        write_result(f"{source}: {number}, the last `{names[-1]}`")

@@ -1,0 +1,172 @@
+"""Rows of a source against the columns of a relation: what fits is taken, the rest has a reason.
+
+    src  dst          c0    c1    reason__                                          row__
+    1    2      →     1     2     null                                              {"src":"1",…}
+    x    3            null  3     "x" does not fit column `src`, which is int       {"src":"x",…}
+
+Two things are told apart. Columns that are missing, unknown or of another kind are a *change of
+schema*: nobody wants a million rows in quarantine for that, so it is an error that names them. A
+value that does not fit is a *bad row*.
+
+Text becomes a value as everywhere else (`language/values.py`), in a Python function; columns that
+have the right type already never leave Spark. JSON has no schema: there, a column that is unknown
+is a matter of the rows that have it, and one that is missing is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from deltalog.analysis.columns import Relation
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError
+from deltalog.diagnostics.similar import did_you_mean
+from deltalog.engines.spark.columns import SPARK_TYPES, name_of
+from deltalog.language.ast import Column as RelationColumn
+from deltalog.language.values import VALUE_ERRORS, parse_value, plain
+
+REASON = "reason__"
+ROW = "row__"
+OP = "op__"
+CORRUPT = "corrupt__"
+INT_REFUSED = -(2**63)
+PLACES = 18
+_WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_SOURCES: dict[str, tuple[type[T.DataType], ...]] = {
+    "int": _WHOLE,
+    "float": (*_WHOLE, T.FloatType, T.DoubleType),
+    "str": (),
+    "bool": (T.BooleanType,),
+    "date": (T.DateType,),
+    "timestamp": (T.TimestampType, T.TimestampNTZType, T.DateType),
+    "decimal": (*_WHOLE, T.DecimalType),
+}
+"""The types of Spark that a column of ours can be read from; text can always be."""
+
+
+def fitting(
+    relation: Relation,
+    data: DataFrame,
+    source: str,
+    *,
+    op: str | None = None,
+    is_loose: bool = False,
+) -> DataFrame:
+    """The columns of a relation, each of a type it can be read from; or a `DataError`.
+
+    `op` is a column beside them, which becomes `op__`. If `is_loose`, unknown columns stay, and
+    missing ones are null.
+    """
+    found = {field.name: field.dataType for field in data.schema if field.name != CORRUPT}
+    wanted = {column.name: column for column in relation.columns}
+    others = {op} if op else set()
+    unknown = [name for name in found if name not in wanted and name not in others]
+    missing = [name for name in (*wanted, *others) if name not in found]
+    reasons = [f"`{name}` is missing" for name in missing if not is_loose or name in others]
+    reasons += [f"`{name}` is unknown" for name in unknown if not is_loose]
+    reasons += [
+        f"`{name}` is {found[name].simpleString()} instead of {column.type}"
+        for name, column in wanted.items()
+        if name in found and not _is_readable(found[name], str(column.type))
+    ]
+    if reasons:
+        hints = [did_you_mean(name, found) for name in missing]
+        hint = next(filter(None, hints), "`columns` renames columns, `ignore` leaves them out")
+        beside = f", and `{op}`" if op else ""
+        words = {"name": source, "relation": relation.name, "reason": ", ".join(reasons)}
+        raise DataError([catalogue.SOURCE_COLUMNS.at(None, **words, op=beside, hint=hint)])
+    kept = [
+        F.col(f"`{name}`") if name in found else F.lit(None).cast("string").alias(name)
+        for name in wanted
+    ]
+    kept += [F.col(f"`{name}`") for name in unknown]
+    kept += [F.col(f"`{op}`").alias(OP)] if op else []
+    kept += [F.col(CORRUPT)] if CORRUPT in data.columns else []
+    return data.select(*kept)
+
+
+def _is_readable(type_: T.DataType, wanted: str) -> bool:
+    return isinstance(type_, (T.StringType, T.NullType, *_SOURCES[wanted]))
+
+
+def checked(data: DataFrame, relation: Relation) -> DataFrame:
+    """Columns `c0`, `c1`, … as the engine has them, `op__` if given, the reason and the row."""
+    known = [column.name for column in relation.columns]
+    extra = [name for name in data.columns if name not in (*known, OP, CORRUPT)]
+    types = {field.name: field.dataType for field in data.schema}
+    reasons = [F.when(F.col(CORRUPT).isNotNull(), F.lit("this row cannot be read"))]
+    reasons = reasons if CORRUPT in data.columns else []
+    reasons += [
+        F.when(F.col(f"`{name}`").isNotNull(), F.lit(f"column `{name}` is unknown"))
+        for name in extra
+    ]
+    values = []
+    for position, column in enumerate(relation.columns):
+        value, reason = _value(F.col(f"`{column.name}`"), types[column.name], column)
+        values.append(value.alias(name_of(position)))
+        reasons.append(reason)
+    shown = [F.col(f"`{name}`") for name in data.columns if name not in (OP, CORRUPT)]
+    text = F.to_json(F.struct(*shown), {"ignoreNullFields": "false"}) if shown else F.lit("{}")
+    if CORRUPT in data.columns:
+        text = F.coalesce(F.col(CORRUPT), text)
+    kept = [F.col(OP)] if OP in data.columns else []
+    reason = F.coalesce(*reasons) if reasons else F.lit(None).cast("string")
+    return data.select(*values, *kept, reason.alias(REASON), text.alias(ROW))
+
+
+def taken(found: DataFrame, relation: Relation) -> DataFrame:
+    """The rows without a reason against them, as a frame of the engine."""
+    good = found.where(F.col(REASON).isNull())
+    return good.select(*(name_of(i) for i in range(relation.arity)))
+
+
+def _value(given: Column, type_: T.DataType, column: RelationColumn) -> tuple[Column, Column]:
+    """The canonical value, and why there is none."""
+    wanted = str(column.type)
+    value = _converted(given, type_, wanted)
+    misfit = F.concat(
+        F.coalesce(F.concat(F.lit('"'), given.cast("string"), F.lit('"')), F.lit("null")),
+        F.lit(f" does not fit column `{column.name}`, which is {wanted}"),
+    )
+    is_bad = value.isNull() & given.isNotNull() if column.nullable else value.isNull()
+    return value, F.when(is_bad, misfit)
+
+
+def _converted(given: Column, type_: T.DataType, wanted: str) -> Column:
+    spark_type = SPARK_TYPES[wanted]
+    if isinstance(type_, T.NullType):
+        return F.lit(None).cast(spark_type)
+    if isinstance(type_, T.StringType):
+        return given if wanted == "str" else _text_reader(wanted)(given).cast(spark_type)
+    if isinstance(type_, T.DecimalType) and type_.scale > PLACES:
+        return _text_reader(wanted)(given.cast("string")).cast(spark_type)
+    if wanted == "int":
+        cast = given.cast(spark_type)
+        return F.when(cast != F.lit(INT_REFUSED).cast("long"), cast)
+    if wanted == "float":
+        cast = given.cast(spark_type) + F.lit(0.0)  # there is one zero
+        is_finite = ~F.isnan(cast) & (F.abs(cast) != F.lit(float("inf")))
+        return F.when(is_finite, cast)
+    if isinstance(type_, T.TimestampType):
+        zone = F.current_timezone()
+        return F.convert_timezone(zone, F.lit("UTC"), given.cast(spark_type))
+    return given.try_cast(spark_type)
+
+
+def _text_reader(wanted: str) -> Callable[[Column], Column]:
+    def read(text: str | None) -> str | None:
+        return _read(wanted, text)
+
+    return F.udf(read, "string", useArrow=False)
+
+
+def _read(wanted: str, text: str | None) -> str | None:
+    """The value that a text stands for, written so that Spark reads the same; None if none."""
+    try:
+        return None if text is None else plain(parse_value(text, wanted))
+    except VALUE_ERRORS:
+        return None

@@ -1,0 +1,58 @@
+"""What a commit changed, as DataFrames.
+
+    delta = db.apply(insert={"edge": df})
+    delta.inserted["path"]        a DataFrame with the declared columns
+    delta.counts                  {"edge": (2, 0), "path": (3, 0)}
+
+The frames are read from the change tables, so they cost nothing until they are used, and can be
+used for as long as the state is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from deltalog.runtime.changes import ChangeSet
+
+Counts = Mapping[str, tuple[int, int]]
+
+
+class Frames(Mapping[str, DataFrame]):
+    """One side of a change: relation to DataFrame; a relation that does not change is empty."""
+
+    def __init__(self, names: tuple[str, ...], read: Callable[[str], DataFrame]) -> None:
+        self._names = names
+        self._read = read
+
+    def __getitem__(self, name: str) -> DataFrame:
+        return self._read(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+@dataclass(frozen=True)
+class Delta:
+    """The exact change of everything in one commit; `counts` are rows that came and went.
+
+    `changes` are the same as rows. `rejected` rows were not taken: they are in the quarantine.
+    """
+
+    version: int
+    counts: Counts
+    inserted: Frames
+    deleted: Frames
+    changes: ChangeSet
+    rejected: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.counts)

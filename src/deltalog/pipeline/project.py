@@ -1,0 +1,267 @@
+"""The project file: what a pipeline reads, keeps and gives, in TOML.
+
+    program = "catalogue.dl"
+    state = "state"
+    bad_rows = "refuse"
+
+    [sources.price_changes]
+    relation = "price"
+    kind = "changes"
+    format = "csv"
+    path = "incoming/price"
+
+    [sinks.cost]
+    relation = "cost"
+    kind = "snapshot"
+    path = "out/cost"
+
+Paths are relative to the file. Everything that is wrong is reported at once, with its line.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError, Diagnostic
+from deltalog.diagnostics.similar import did_you_mean
+from deltalog.source import Source as Text
+from deltalog.source import Span
+
+FORMATS = ("csv", "delta", "jdbc", "json", "parquet", "table")
+SOURCE_KINDS = ("changes", "feed", "load", "snapshot", "stream")
+SINK_KINDS = ("append", "function", "merge", "snapshot")
+BAD_ROWS = ("fail", "quarantine", "refuse")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where facts, or changes of facts, come from."""
+
+    name: str
+    relation: str
+    kind: str
+    format: str
+    path: str = ""
+    table: str = ""
+    op: str = "op"
+    options: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
+    ignore: tuple[str, ...] = ()
+    schema: str = ""
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Where changes, or what a view is now, go to."""
+
+    name: str
+    relation: str
+    kind: str
+    path: str = ""
+    table: str = ""
+    key: tuple[str, ...] = ()
+    function: str = ""
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project file that has been read; all paths are complete."""
+
+    name: str
+    program: str
+    state: str
+    bad_rows: str = "fail"
+    strategy: str = "auto"
+    spark: Mapping[str, str] = field(default_factory=dict)
+    sources: tuple[Source, ...] = ()
+    sinks: tuple[Sink, ...] = ()
+
+
+_STRINGS = {"options": dict, "columns": dict, "ignore": list, "key": list, "spark": dict}
+_KNOWN = {
+    "project": ("program", "state", "bad_rows", "strategy", "spark", "sources", "sinks"),
+    "source": tuple(Source.__dataclass_fields__)[1:],
+    "sink": tuple(Sink.__dataclass_fields__)[1:],
+}
+
+
+def read_project(path: str | Path) -> Project:
+    """The project in a file, or a `DataError` with everything that is wrong with it."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise DataError(
+            [catalogue.CANNOT_READ.at(None, name=path, reason=reason.lower())]
+        ) from None
+    return _Reader(Text(str(path), text), Path(path).absolute().parent).project()
+
+
+class _Reader:
+    """Collects what is wrong while it reads."""
+
+    def __init__(self, text: Text, folder: Path) -> None:
+        self.text = text
+        self.folder = folder
+        self.problems: list[Diagnostic] = []
+
+    def project(self) -> Project:
+        try:
+            found = tomllib.loads(self.text.text)
+        except tomllib.TOMLDecodeError as error:
+            raise DataError(
+                [catalogue.BAD_PROJECT.at(None, reason=f"{self.text.name}: {error}".lower())]
+            ) from None
+        self._check_keys((), found, "project")
+        program = self._text((), found, "program", is_needed=True)
+        state = self._text((), found, "state", is_needed=True)
+        made = Project(
+            self.text.name,
+            str(self.folder / program),
+            self._placed(state),
+            self._one_of((), found, "bad_rows", BAD_ROWS, "fail"),
+            self._text((), found, "strategy") or "auto",
+            self._strings((), found, "spark"),
+            tuple(self._source(name, each) for name, each in self._tables(found, "sources")),
+            tuple(self._sink(name, each) for name, each in self._tables(found, "sinks")),
+        )
+        if self.problems:
+            raise DataError(self.problems)
+        return made
+
+    def _source(self, name: str, found: dict[str, Any]) -> Source:
+        place = ("sources", name)
+        self._check_keys(place, found, "source")
+        made = Source(
+            name,
+            self._text(place, found, "relation") or name,
+            self._one_of(place, found, "kind", SOURCE_KINDS, None),
+            self._one_of(place, found, "format", FORMATS, None),
+            self._placed(self._text(place, found, "path")),
+            self._text(place, found, "table"),
+            self._text(place, found, "op") or "op",
+            self._strings(place, found, "options"),
+            self._strings(place, found, "columns"),
+            tuple(self._strings(place, found, "ignore")),
+            self._text(place, found, "schema"),
+        )
+        needs = "table" if made.format == "table" else "path"
+        if made.format != "jdbc" and made.format in FORMATS and not getattr(made, needs):
+            self._wrong(place, None, f"source `{name}` needs `{needs}`")
+        if made.kind == "feed" and made.format not in ("delta", "table"):
+            self._wrong(place, "format", "only a Delta table has a feed of changes")
+        if made.kind == "stream" and not made.schema and made.format != "delta":
+            self._wrong(place, None, f"source `{name}` needs `schema`: a stream cannot look ahead")
+        return made
+
+    def _sink(self, name: str, found: dict[str, Any]) -> Sink:
+        place = ("sinks", name)
+        self._check_keys(place, found, "sink")
+        made = Sink(
+            name,
+            self._text(place, found, "relation") or name,
+            self._one_of(place, found, "kind", SINK_KINDS, None),
+            self._placed(self._text(place, found, "path")),
+            self._text(place, found, "table"),
+            tuple(self._strings(place, found, "key")),
+            self._text(place, found, "function"),
+        )
+        if made.kind == "function" and ":" not in made.function:
+            self._wrong(place, "function", f'sink `{name}` needs `function = "module:function"`')
+        elif made.kind in ("append", "merge", "snapshot") and not (made.path or made.table):
+            self._wrong(place, None, f"sink `{name}` needs `path` or `table`")
+        return made
+
+    # --- values
+
+    def _placed(self, path: str) -> str:
+        """A path, from the folder of the project."""
+        return path if not path or "://" in path else str(self.folder / path)
+
+    def _tables(self, found: dict[str, Any], key: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        given = found.get(key, {})
+        for name, each in given.items() if isinstance(given, dict) else ():
+            if isinstance(each, dict):
+                yield name, each
+            else:
+                self._wrong((), key, f"`{key}.{name}` is not a table")
+
+    def _text(
+        self, place: tuple[str, ...], found: dict[str, Any], key: str, is_needed: bool = False
+    ) -> str:
+        value: object = found.get(key, "")
+        if not isinstance(value, str):
+            self._wrong(place, key, f"`{key}` is not text")
+            return ""
+        if is_needed and not value:
+            self._wrong(place, None, f"`{key}` is missing")
+        return value
+
+    def _one_of(
+        self,
+        place: tuple[str, ...],
+        found: dict[str, Any],
+        key: str,
+        known: tuple[str, ...],
+        default: str | None,
+    ) -> str:
+        value: str | None = self._text(place, found, key) or default
+        if value is None:
+            self._wrong(place, None, f"`{key}` is missing", f"it is one of {', '.join(known)}")
+            return ""
+        if value not in known:
+            hint = did_you_mean(value, known) or f"it is one of {', '.join(known)}"
+            self._wrong(place, key, f"`{value}` is no {key.replace('_', ' ')}", hint)
+        return value
+
+    def _strings(self, place: tuple[str, ...], found: dict[str, Any], key: str) -> dict[str, str]:
+        """A table of texts, or a list of them, which become its keys."""
+        value = found.get(key, {})
+        if not isinstance(value, _STRINGS[key]) and value != {}:
+            self._wrong(place, key, f"`{key}` is not a {_STRINGS[key].__name__}")
+            return {}
+        if isinstance(value, list):
+            return {str(each): "" for each in value}
+        return {name: _plain(each) for name, each in value.items()}
+
+    # --- problems
+
+    def _check_keys(self, place: tuple[str, ...], found: dict[str, Any], what: str) -> None:
+        for key in found:
+            if key not in _KNOWN[what]:
+                hint = did_you_mean(key, _KNOWN[what])
+                known = ", ".join(_KNOWN[what])
+                self._wrong(place, key, f"`{key}` is no key of a {what}", hint or f"keys: {known}")
+
+    def _wrong(
+        self, place: tuple[str, ...], key: str | None, reason: str, hint: str | None = None
+    ) -> None:
+        span = self._span(place, key)
+        self.problems.append(catalogue.BAD_PROJECT.at(span, reason=reason, hint=hint))
+
+    def _span(self, place: tuple[str, ...], key: str | None) -> Span | None:
+        """Where a key is written, or else the table it belongs to."""
+        header = r"\[\s*" + r"\s*\.\s*".join(rf'"?{re.escape(p)}"?' for p in place) + r"\s*\]"
+        start = 0
+        if place:
+            found = re.search(rf"^\s*({header})", self.text.text, re.MULTILINE)
+            if found is None:
+                return None
+            start = found.end()
+            if key is None:
+                return Span(self.text, *found.span(1))
+        if key is None:
+            return None
+        words = re.compile(rf'^\s*\[*\s*("?{re.escape(key)}"?)\s*[=.\]]', re.MULTILINE)
+        at = words.search(self.text.text, start)
+        return None if at is None else Span(self.text, *at.span(1))
+
+
+def _plain(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

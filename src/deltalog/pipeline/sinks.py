@@ -1,0 +1,133 @@
+"""Sinks: what changed, or what a view is now, given to others after each commit.
+
+| kind       | gives                                              | given twice               |
+|------------|----------------------------------------------------|---------------------------|
+| `append`   | version, op and columns, appended to a Delta table | leaves out what is there  |
+| `merge`    | the view as a Delta table with a key               | gives the same            |
+| `snapshot` | the view as Parquet files                          | gives the same            |
+| `function` | a call with the changes as a DataFrame             | is called again           |
+
+How far a sink has got is noted after it was given something. If a run is killed between the two,
+it is given the same again; what that does is said above.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from delta.tables import DeltaTable
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError
+from deltalog.pipeline.project import Sink
+from deltalog.pipeline.table_database import TableDatabase
+from deltalog.pipeline.tables import Tables
+
+SCHEMA = "sink STRING, version LONG"
+
+
+class Sinks:
+    """The sinks of a project, and how far each has got."""
+
+    def __init__(self, database: TableDatabase, sinks: Sequence[Sink], folder: Path) -> None:
+        self._database = database
+        self._sinks = sinks
+        self._folder = folder
+        self._tables = Tables(database.spark, database.state)
+        self._path = self._tables.path("sinks")
+        self._reached: dict[str, int] = {}
+        if sinks and self._tables.version(self._path) is not None:
+            known = self._tables.read(self._path).groupBy("sink").agg(F.max("version"))
+            self._reached = {row[0]: row[1] for row in known.collect()}
+
+    def deliver(self) -> list[str]:
+        """Give every sink what is new; answers the names of those that got something."""
+        version = self._database.version
+        waiting = [each for each in self._sinks if self._reached.get(each.name, 0) < version]
+        for sink in waiting:
+            try:
+                self._give(sink, self._reached.get(sink.name, 0))
+            except Exception as error:
+                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+                failed = catalogue.SINK_FAILED.at(
+                    None, name=sink.name, version=version, reason=reason
+                )
+                raise DataError([failed]) from error
+            self._reached[sink.name] = version
+        if waiting:
+            rows = [(sink.name, version) for sink in waiting]
+            noted = self._database.spark.createDataFrame(rows, SCHEMA)
+            self._tables.append(self._path, noted, len(rows))
+        return [sink.name for sink in waiting]
+
+    def _give(self, sink: Sink, after: int) -> None:
+        match sink.kind:
+            case "append":
+                self._append(sink, after)
+            case "merge":
+                self._merge(sink, after)
+            case "snapshot":
+                self._snapshot(sink)
+            case _:
+                self._call(sink, after)
+
+    def _append(self, sink: Sink, after: int) -> None:
+        target = self._target(sink)
+        if target is not None:
+            (row,) = target.toDF().agg(F.max("version")).collect()
+            after = max(after, row[0] or 0)
+        self._save(sink, self._database.changes(sink.relation, after), "append")
+
+    def _merge(self, sink: Sink, after: int) -> None:
+        target = self._target(sink)
+        if target is None:
+            self._save(sink, self._database.frame(sink.relation), "overwrite")
+            return
+        changes = self._database.changes(sink.relation, after)
+        columns = [name for name in changes.columns if name not in ("version", "op")]
+        key = list(sink.key) or columns
+        last = changes.groupBy(*columns).agg(F.max_by("op", "version").alias("op"))
+        come, gone = last.where("op = '+'"), last.where("op = '-'")
+        is_same = [F.col(f"g.{name}").eqNullSafe(F.col(f"c.{name}")) for name in key]
+        left = gone.alias("g").join(come.alias("c"), is_same, "left_anti")
+        source = come.unionByName(left).alias("s")
+        values: dict[str, str | Column] = {f"`{name}`": f"s.`{name}`" for name in columns}
+        matched = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in key)
+        merging = target.alias("t").merge(source, matched).whenMatchedDelete("s.op = '-'")
+        merging = merging.whenMatchedUpdate("s.op = '+'", values)
+        merging.whenNotMatchedInsert("s.op = '+'", values).execute()
+
+    def _snapshot(self, sink: Sink) -> None:
+        writer = self._database.frame(sink.relation).write.mode("overwrite").format("parquet")
+        if sink.table:
+            writer.saveAsTable(sink.table)
+        else:
+            writer.save(sink.path)
+
+    def _call(self, sink: Sink, after: int) -> None:
+        module, _, name = sink.function.partition(":")
+        folder = str(self._folder.resolve())
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        function = getattr(importlib.import_module(module), name)
+        function(self._database.changes(sink.relation, after))
+
+    def _target(self, sink: Sink) -> DeltaTable | None:
+        spark = self._database.spark
+        if sink.table:
+            exists = spark.catalog.tableExists(sink.table)
+            return DeltaTable.forName(spark, sink.table) if exists else None
+        exists = DeltaTable.isDeltaTable(spark, sink.path)
+        return DeltaTable.forPath(spark, sink.path) if exists else None
+
+    def _save(self, sink: Sink, data: DataFrame, mode: str) -> None:
+        writer = data.write.format("delta").mode(mode)
+        if sink.table:
+            writer.saveAsTable(sink.table)
+        else:
+            writer.save(sink.path)

@@ -1,0 +1,48 @@
+"""A run that is killed at a write: `python killed_run.py PROJECT WRITE before|after`.
+
+The whole group of processes dies at once, the JVM too: nobody has the time to tidy up.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from deltalog.pipeline.project import read_project
+from deltalog.pipeline.run import Pipeline
+from deltalog.pipeline.tables import Tables
+from spark_sessions import delta_session
+
+
+def die() -> None:
+    os.killpg(os.getpgid(0), signal.SIGKILL)
+
+
+def deadly(write: Callable[..., None], numbers: count[int], last: int, when: str) -> Any:
+    def wrapped(*arguments: Any) -> None:
+        number = next(numbers)
+        if number == last and when == "before":
+            die()
+        write(*arguments)
+        if number == last:
+            die()
+
+    return wrapped
+
+
+def main(project: str, last: int, when: str) -> None:
+    numbers = count(1)
+    for name in ("append", "replace", "merge", "restore"):
+        setattr(Tables, name, deadly(getattr(Tables, name), numbers, last, when))
+    with Pipeline(read_project(project), delta_session()) as pipeline:
+        print("open", flush=True)
+        for step in pipeline.steps():
+            print(step.batches, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3])

@@ -1,0 +1,199 @@
+"""Runs of a project: every kind of source and sink, bad rows, changed schemas, the command."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+import deltalog
+from deltalog.cli.main import app
+from deltalog.pipeline.project import read_project
+from deltalog.pipeline.run import Pipeline, Step
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+base edge(src: int, dst: int).
+base price(node: int key, euros: decimal).
+view path(src: int, dst: int).
+path(X, Y) :- edge(X, Y).
+path(X, Z) :- path(X, Y), edge(Y, Z).
+"""
+
+
+def project(folder: Path, text: str) -> Path:
+    (folder / "graph.dl").write_text(PROGRAM)
+    head = 'program = "graph.dl"\nstate = "state"\n'
+    (folder / "project.toml").write_text(head + text)
+    return folder / "project.toml"
+
+
+def run(spark: SparkSession, path: Path) -> list[Step]:
+    with Pipeline(read_project(path), spark) as pipeline:
+        steps = list(pipeline.steps())
+        assert pipeline.database.audit() == ()
+        return steps
+
+
+def facts(spark: SparkSession, folder: Path, name: str) -> set[tuple[object, ...]]:
+    data = spark.read.format("delta").load(str(folder / "state/tables" / name)).drop("rank__")
+    return {tuple(row) for row in data.collect()}
+
+
+def test_snapshot_feed_stream_and_all_sinks(spark: SparkSession, tmp_path: Path) -> None:
+    feed, stream = tmp_path / "feed", tmp_path / "stream"
+    spark.createDataFrame([(1, 2), (2, 3)], "src long, dst long").coalesce(1).write.format(
+        "delta"
+    ).option("delta.enableChangeDataFeed", "true").save(str(feed))
+    stream.mkdir()
+    nodes = tmp_path / "nodes.parquet"
+    spark.createDataFrame([(1, "1.50"), (2, "2")], "node int, amount string").coalesce(
+        1
+    ).write.parquet(str(nodes))
+    (tmp_path / "receive.py").write_text(
+        "seen = []\n\ndef take(changes):\n    seen.extend(tuple(r) for r in changes.collect())\n"
+    )
+    path = project(
+        tmp_path,
+        """
+[sources.edge]
+kind = "feed"
+format = "delta"
+path = "feed"
+[sources.more]
+relation = "edge"
+kind = "stream"
+format = "json"
+path = "stream"
+schema = "op STRING, src LONG, dst LONG"
+[sources.price]
+kind = "snapshot"
+format = "parquet"
+path = "nodes.parquet"
+columns = { amount = "euros" }
+[sinks.log]
+relation = "path"
+kind = "append"
+path = "out/log"
+[sinks.copy]
+relation = "path"
+kind = "merge"
+path = "out/copy"
+[sinks.files]
+relation = "price"
+kind = "snapshot"
+path = "out/files"
+[sinks.call]
+relation = "path"
+kind = "function"
+function = "receive:take"
+""",
+    )
+    (first,) = run(spark, path)
+    assert first.delta.counts == {"edge": (2, 0), "path": (3, 0), "price": (2, 0)}
+    assert set(first.sinks) == {"log", "copy", "files", "call"}
+
+    spark.createDataFrame([(3, 4)], "src long, dst long").coalesce(1).write.format("delta").mode(
+        "append"
+    ).save(str(feed))
+    (stream / "a.json").write_text('{"op": "-", "src": 1, "dst": 2}\n')
+    shutil.rmtree(nodes)
+    spark.createDataFrame([(1, "1.75")], "node int, amount string").coalesce(1).write.parquet(
+        str(nodes)
+    )
+    compared, fed, streamed = run(spark, path)
+    assert compared.delta.counts == {"price": (1, 2)}
+    assert fed.batches == (("edge", "1"),)
+    assert streamed.batches == (("more", "0"),)
+    assert facts(spark, tmp_path, "edge") == {(2, 3), (3, 4)}
+    paths = {(2, 3), (3, 4), (2, 4)}
+    copy = spark.read.format("delta").load(str(tmp_path / "out/copy"))
+    assert {tuple(row) for row in copy.collect()} == facts(spark, tmp_path, "path") == paths
+    log = spark.read.format("delta").load(str(tmp_path / "out/log"))
+    held: set[tuple[object, ...]] = set()
+    for _, op, *row in sorted(map(tuple, log.collect()), key=lambda r: (r[0], r[1] == "+")):
+        (held.remove if op == "-" else held.add)(tuple(row))
+    assert held == paths
+    assert spark.read.parquet(str(tmp_path / "out/files")).count() == 1
+    import receive  # type: ignore[import-not-found]  # the run has put the folder on the path
+
+    assert len(receive.seen) == log.count()
+    assert run(spark, path) == []
+
+
+def test_files_with_ops_and_bad_rows(spark: SparkSession, tmp_path: Path) -> None:
+    incoming = tmp_path / "incoming"
+    incoming.mkdir()
+    text = '[sources.price]\nkind = "changes"\nformat = "csv"\npath = "incoming"\n'
+    path = project(tmp_path, 'bad_rows = "quarantine"\n' + text)
+    (incoming / "1.csv").write_text("op,node,euros\n+,1,1.5\n+,2,x\n+,1,9\n?,3,3\n+,,4\n+,5\n")
+    (step,) = run(spark, path)
+    assert facts(spark, tmp_path, "price") != set()
+    assert step.delta.changes.inserted["price"] == {(1, step_price("1.5"))}
+    reasons = [reason for _, reason, _ in step.refused]
+    assert len(reasons) == 5
+    for words in ("`euros`, which is decimal", "is no op", "null does not fit", "cannot be read"):
+        assert any(words in reason for reason in reasons), (words, reasons)
+    assert any("the key of this row has the fact price(1, 1.5)" in reason for reason in reasons)
+    quarantine = spark.read.format("delta").load(str(tmp_path / "state/quarantine"))
+    assert {row["reason"] for row in quarantine.collect()} == set(reasons)
+
+    (incoming / "2.csv").write_text("op,node,euro\n+,1,1.5\n")
+    with pytest.raises(deltalog.DataError) as caught:
+        run(spark, path)
+    assert caught.value.codes == ("E1004",)
+    assert "`euros` is missing, `euro` is unknown" in str(caught.value)
+    assert "did you mean `euro`?" in str(caught.value)
+
+    (incoming / "2.csv").write_text("op,node,euros\nset,1,two\n-,1,1.5\n")
+    path.write_text(path.read_text().replace("quarantine", "fail"))
+    with pytest.raises(deltalog.DataError) as caught:
+        run(spark, path)
+    assert caught.value.codes == ("E1005",)
+    path.write_text(path.read_text().replace('"fail"', '"refuse"'))
+    (step,) = run(spark, path)
+    assert step.is_refused
+    assert not step.delta
+    assert facts(spark, tmp_path, "price") == {(1, step_price("1.5"))}
+    assert run(spark, path) == []
+
+
+def step_price(text: str) -> object:
+    from decimal import Decimal
+
+    return Decimal(text)
+
+
+def test_the_example_as_a_command(spark: SparkSession, tmp_path: Path) -> None:
+    """The story of the demo; the command takes the session that is there."""
+    folder = tmp_path / "catalogue"
+    shutil.copytree(ROOT / "examples/catalogue", folder)
+    shutil.move(folder / "batches", folder / "incoming")
+    command = ["pipeline", "run", str(folder / "project.toml"), "--json"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [record["version"] for record in records] == [1, 2, 3, 4, 4]
+    assert records[1]["counts"]["offer"] == [1, 0]
+    assert records[2]["counts"]["offer"] == [3, 3]
+    assert [len(record["refused"]) for record in records] == [0, 0, 0, 0, 2]
+    assert records[3]["sinks"] == ["offer"]
+    offers = facts(spark, folder, "offer")
+    assert offers == {
+        ("bike", "Touring bike", 17610),
+        ("cargo", "Cargo bike", 57510),
+        ("wheel", "Wheel", 4710),
+    }
+    import duckdb
+
+    found = duckdb.sql(f"SELECT * FROM '{folder}/out/offer/*.parquet'").fetchall()
+    assert set(found) == offers
+
+    shown = CliRunner().invoke(app, ["pipeline", "status", str(folder / "project.toml")])
+    assert "version 4" in shown.stdout
+    assert "rows in quarantine: 2" in shown.stdout
+    assert "price_changes: 4 batches, the last `4-a-bad-batch.csv`" in shown.stdout

@@ -1,0 +1,125 @@
+"""A database in tables: what it gives, what it keeps, and that both equal recomputation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import deltalog
+from deltalog.pipeline.table_database import TableDatabase
+
+PROGRAM = """
+base edge(src: int, dst: int).
+base weight(node: int key, grams: int).
+view path(src: int, dst: int).
+path(X, Y) :- edge(X, Y).
+path(X, Z) :- path(X, Y), edge(Y, Z).
+view load(node: int, total: int).
+load(X, sum(G)) :- path(X, Y), weight(Y, G).
+view light(node: int).
+light(X) :- edge(X, _), not load(X, _).
+view cyclic().
+cyclic() :- path(X, X).
+"""
+RING = [(1, 2), (2, 3), (3, 1), (3, 4)]
+
+
+def opened(spark: SparkSession, state: Path) -> TableDatabase:
+    return deltalog.connect(spark=spark, program=PROGRAM, state=state)
+
+
+def rows(frame: DataFrame) -> set[tuple[object, ...]]:
+    return {tuple(row) for row in frame.collect()}
+
+
+def on_disk(spark: SparkSession, state: Path, name: str) -> set[tuple[object, ...]]:
+    """A table as anybody sees it."""
+    data = spark.read.format("delta").load(str(state / "tables" / name)).drop("rank__")
+    return rows(data)
+
+
+def check(spark: SparkSession, state: Path, database: TableDatabase) -> None:
+    """What is in memory and in tables equals recomputation."""
+    assert database.audit() == ()
+    for name in ("edge", "path", "load", "light"):
+        assert on_disk(spark, state, name) == database.facts(name), name
+    assert on_disk(spark, state, "cyclic") == ({(True,)} if database.facts("cyclic") else set())
+
+
+def test_load_change_reopen(spark: SparkSession, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with opened(spark, state) as database:
+        frame = spark.createDataFrame(RING, "src long, dst long")
+        delta = database.load({"edge": frame, "weight": [(1, 10), (4, 5)]})
+        assert delta.version == 1
+        assert delta.counts["path"] == (12, 0)
+        assert rows(delta.inserted["load"]) == {(1, 15), (2, 15), (3, 15)}
+        assert rows(delta.inserted["cyclic"]) == {(True,)}
+
+        gone = spark.createDataFrame([(2, 3)], "src long, dst long")
+        delta = database.apply(insert={"edge": [(4, 5)]}, delete={"edge": gone})
+        assert rows(delta.inserted["path"]) == {(4, 5), (3, 5)}
+        assert len(rows(delta.deleted["path"])) == 8
+        assert rows(delta.deleted["cyclic"]) == {(True,)}
+        assert delta.changes.inserted["path"] == {(4, 5), (3, 5)}
+        assert rows(delta.inserted["weight"]) == set()
+        check(spark, state, database)
+
+    with opened(spark, state) as database:  # nothing is computed: rows are fetched, no more
+        assert database.version == 2
+        assert set(database.engine.jobs) <= {"load", "collect"}
+        database.apply(insert={"edge": [(2, 3)]}, batch=("api", "1"))
+        delta = database.apply(delete={"edge": [(1, 2)]}, put={"weight": [(1, 11)]})
+        assert delta.changes.inserted["weight"] == {(1, 11)}
+        check(spark, state, database)
+        log = database.changes("path").where("version = 2 AND op = '+'").drop("version", "op")
+        assert rows(log) == {(4, 5), (3, 5)}
+        assert not database.apply(insert={"edge": [(9, 9)]}, batch=("api", "1"))
+        assert (9, 9) not in database.facts("edge")
+
+        with pytest.raises(deltalog.DataError) as caught:
+            opened(spark, state)
+        assert caught.value.codes == ("E1001",)
+    replayed = replay(spark, state, "path")
+    assert replayed == on_disk(spark, state, "path")
+
+
+def replay(spark: SparkSession, state: Path, name: str) -> set[tuple[object, ...]]:
+    """A relation as its change table tells it; every single change is exact."""
+    data = spark.read.format("delta").load(str(state / "changes" / name))
+    held: set[tuple[object, ...]] = set()
+    for version, op, *row in sorted(map(tuple, data.collect()), key=lambda r: (r[0], r[1] == "+")):
+        assert (tuple(row) in held) == (op == "-"), (version, op, row)
+        (held.discard if op == "-" else held.add)(tuple(row))
+    return held
+
+
+def test_what_is_refused_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    program = "base n(x: int).\nview big(x: int).\nbig(X) :- n(X), X > 10."
+
+    def check(change: deltalog.ChangeSet) -> str | None:
+        return "a big number" if change.inserted["big"] else None
+
+    with deltalog.connect(spark=spark, program=program, state=state, check=check) as database:
+        database.apply(insert={"n": [(1,)]})
+        with pytest.raises(deltalog.DataError, match="a big number"):
+            database.apply(insert={"n": [(11,)]})
+        wrong = spark.createDataFrame([("x",)], "x string")
+        with pytest.raises(deltalog.DataError) as caught:
+            database.apply(insert={"n": wrong})
+        assert caught.value.codes == ("E1005",)
+        other = spark.createDataFrame([(1, 2)], "x long, z long")
+        with pytest.raises(deltalog.DataError, match="`z` is unknown"):
+            database.load("n", other)
+        assert database.version == 1
+        database.apply(insert={"n": [(2,)]})
+        assert on_disk(spark, state, "n") == {(1,), (2,)}
+    with pytest.raises(deltalog.DataError) as caught:
+        database.apply(insert={"n": [(3,)]})
+    assert caught.value.codes == ("E1006",)
+    with pytest.raises(deltalog.DataError) as caught:
+        deltalog.connect(spark=spark, program="base n(x: str).", state=state)
+    assert caught.value.codes == ("E1002",)
