@@ -20,6 +20,7 @@ from math import prod
 from typing import Any
 
 import pyarrow
+import pyarrow.compute
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
