@@ -56,6 +56,7 @@ MIXED_MAX = 20_000
 class Probe:
     """Keys to look up in one frame."""
 
+    name: str
     frame: Frame
     types: tuple[str, ...]
     columns: Columns
@@ -91,7 +92,7 @@ def probes(
             if unknown:
                 before = wanted.get((id(piece), asked))
                 merged = dict.fromkeys((*(before.keys if before else ()), *unknown))
-                wanted[id(piece), asked] = Probe(piece, relation.types, asked, tuple(merged))
+                wanted[id(piece), asked] = Probe(name, piece, relation.types, asked, tuple(merged))
     return list(wanted.values())
 
 
@@ -100,6 +101,12 @@ def _narrow(piece: Frame, columns: Columns, keys: list[Row], is_widened: bool) -
     if found is None or len({key[found] for key in keys}) * piece.spread[found] > FETCHED_MAX:
         return None
     return found
+
+
+def is_little(piece: Frame, columns: Columns, keys: int) -> bool:
+    """Whether so many keys have few rows, by what is known of their columns."""
+    found = piece.narrow(columns, NEIGHBOURS_MAX)
+    return found is not None and keys * piece.spread[found] <= FETCHED_MAX
 
 
 def look_at_columns(piece: Frame, types: Sequence[str]) -> None:
@@ -119,8 +126,10 @@ def spread_of(found: Sequence[int]) -> tuple[float, ...]:
     return tuple(found[0] / max(1, values) for values in found[1:])
 
 
-def fetch(spark: SparkSession, wanted: Sequence[Probe], literal_keys_max: int) -> None:
-    """Run all probes as one job; each frame remembers what was found."""
+def fetch(
+    spark: SparkSession, wanted: Sequence[Probe], literal_keys_max: int
+) -> list[tuple[str, list[Row]]]:
+    """Run all probes as one job; each frame remembers what was found. Answers the rows."""
     wide = {
         name: SPARK_TYPES[type_].simpleString()
         for probe in wanted
@@ -132,12 +141,15 @@ def fetch(spark: SparkSession, wanted: Sequence[Probe], literal_keys_max: int) -
     ]
     table = reduce(DataFrame.unionAll, parts).toArrow()
     numbers = table.column(PROBE)
+    found = []
     for number, probe in enumerate(wanted):
         own = table.filter(pyarrow.compute.equal(numbers, number)) if len(wanted) > 1 else table
         columns = [own.column(name) for name in probe.shared_names()]
         rows = rows_in(columns, probe.types, own.num_rows)
         ranks = own.column(RANK).to_pylist()
         probe.frame.remember(probe.columns, probe.keys, zip(rows, ranks, strict=True))
+        found.append((probe.name, rows))
+    return found
 
 
 def _selected(

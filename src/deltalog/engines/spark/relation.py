@@ -17,7 +17,7 @@ and whoever asked must fetch what is noted and ask again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
@@ -62,10 +62,11 @@ class Needs:
     def __len__(self) -> int:
         return sum(map(len, self.keys.values()))
 
-    def take(self, other: Needs) -> None:
-        """What another one holds is needed, too; it holds nothing then."""
+    def take(self, other: Needs, relations: Container[str]) -> None:
+        """What another one holds of these relations is needed, too; it holds nothing then."""
         for (name, columns), keys in other.keys.items():
-            self.keys.setdefault((name, columns), {}).update(keys)
+            if name in relations:
+                self.keys.setdefault((name, columns), {}).update(keys)
         other.clear()
 
     def clear(self) -> None:

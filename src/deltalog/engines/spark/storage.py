@@ -21,7 +21,7 @@ from deltalog.engines.base import Copied
 from deltalog.engines.spark.columns import RANK, names_of, rows_in
 from deltalog.engines.spark.follows import Follow
 from deltalog.engines.spark.frames import contents, without
-from deltalog.engines.spark.probes import NEIGHBOURS_MAX, counted, fetch, probes, spread_of
+from deltalog.engines.spark.probes import counted, fetch, is_little, probes, spread_of
 from deltalog.engines.spark.relation import Clock, Columns, Frame, Needs, SparkRelation
 from deltalog.engines.spark.settings import Settings
 from deltalog.language.ast import Row
@@ -74,6 +74,7 @@ class Storage:
         self._tidy()
 
     def settle(self) -> None:
+        self.ahead.clear()
         self._tidy()
 
     # --- reading
@@ -220,33 +221,40 @@ class Storage:
 
     def look_ahead(self, relation: str, rows: Collection[Row]) -> None:
         """New rows of a relation: expect what rules will look up for them, where that is little."""
-        if len(rows) > self.settings.literal_keys_max:
-            return
         for columns, target, target_columns in self.follows.get(relation, ()):
             store = self.relations.get(target)
-            if store is not None and any(
-                piece.narrow(target_columns, NEIGHBOURS_MAX) is not None for piece in store.frames
+            keys = dict.fromkeys(tuple(row[c] for c in columns) for row in rows)
+            if (
+                store is not None
+                and len(keys) <= self.settings.literal_keys_max
+                and all(is_little(piece, target_columns, len(keys)) for piece in store.frames)
             ):
-                keys = dict.fromkeys(tuple(row[c] for c in columns) for row in rows)
                 self.expect(target, target_columns, keys)
 
     def asked(self, question: Callable[[], Answer], is_widened: bool = False) -> Answer:
-        """The answer once everything it needs is on the driver."""
+        """The answer once everything it needs is on the driver.
+
+        If it `is_widened`, neighbours come along, and with the next job what is looked up for them.
+        """
         for _ in range(PROBES_MAX):
             self.needs.clear()
             answer = question()
             if not self.needs:
                 return answer
-            self.fetch(is_widened)
+            found = self.fetch(is_widened)
+            for name, rows in found if is_widened else ():
+                self.look_ahead(name, rows)
         raise AssertionError("a question does not come to an end")
 
-    def fetch(self, is_widened: bool = False) -> None:
-        self.needs.take(self.ahead)
+    def fetch(self, is_widened: bool = False) -> list[tuple[str, list[Row]]]:
+        """Get what is needed, in one job; answers the rows that came, per relation."""
+        self.needs.take(self.ahead, self.relations)
         wanted = probes(self.needs, self.relations, is_widened)
         self.needs.clear()
-        if wanted:
-            self.jobs["probe"] += 1
-            fetch(self.spark, wanted, self.settings.literal_keys_max)
+        if not wanted:
+            return []
+        self.jobs["probe"] += 1
+        return fetch(self.spark, wanted, self.settings.literal_keys_max)
 
     # --- in order
 
