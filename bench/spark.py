@@ -24,10 +24,10 @@ from bench.spark_closure import ClosureFound, closure
 from bench.spark_star import StarFound, star
 
 WORKLOADS = ("star", "closure")
-SIZES = (1_000_000, 5_000_000, 15_000_000, 50_000_000)
+SIZES = (1_000_000, 7_000_000, 50_000_000)
 FACTS = 10_000_000
 QUICK = 0.02
-CHANGES = 3
+CHANGES = 5
 CHANGE_RATIO_MIN, LOAD_RATIO_MIN = 50.0, 10.0
 SESSION = {"spark.driver.memory": "8g", "spark.log.level": "ERROR"}
 

@@ -39,6 +39,7 @@ FACTS_PER_COMMUNITY = 8_000
 BY_HAND_SHARES = (0.02, 0.1)
 ROUNDS_MAX = 200
 KINDS = ("insert", "delete")
+WARM_UPS = 4
 Sums = tuple[int, int, int]
 Edge = tuple[int, int]
 
@@ -128,7 +129,7 @@ def closure(spark: SparkSession, facts: int, changes: int, found: ClosureFound) 
     for number, change in enumerate(_changes(edge, communities, changes)):
         kind = KINDS[number % 2]
         yield f"single edges, {kind}"
-        _apply(database, kind, change, number >= len(KINDS), found)
+        _apply(database, kind, change, number >= WARM_UPS * len(KINDS), found)
         touched.add(change[0] // COMMUNITY)
     yield "checking"
     _check(database, touched)
@@ -142,10 +143,9 @@ def _opened(spark: SparkSession, edge: DataFrame) -> tuple[deltalog.Database, fl
 
 
 def _changes(edge: DataFrame, communities: int, changes: int) -> Iterator[Edge]:
-    """Edges to insert and delete in turn, each in a community of its own; the first two are to
-    warm up."""
+    """Edges to insert and delete in turn, each in a community of its own; the first warm up."""
     draw = random.Random(7)
-    wanted = 2 * (changes + 1)
+    wanted = len(KINDS) * (changes + WARM_UPS)
     chosen = draw.sample(range(communities), min(communities, wanted))
     listed = ", ".join(map(str, chosen))
     held = edge.where(f"src div {COMMUNITY} IN ({listed})").collect()
