@@ -9,9 +9,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import apsw
@@ -365,6 +370,66 @@ def test_an_interrupt_behind_the_commit(path: Path, monkeypatch: pytest.MonkeyPa
         assert (database.version, len(database.facts("path"))) == (2, 3)
         database.apply(delete={"edge": [(1, 2)]})
         assert verify(database).is_clean
+
+
+@pytest.mark.parametrize("is_grouped", [False, True])
+def test_an_interrupt_at_any_line(path: Path, is_grouped: bool) -> None:
+    """File and memory are at one version afterwards, and the next transaction goes through."""
+    with connect(path, "base edge(src: int, dst: int). to(Y) :- edge(_, Y).") as database:
+        lines = _interrupted(partial(database.apply, {"edge": [(0, 1)]}), -1)
+        assert lines > 100
+        for number in range(1, lines, 7):
+            with database.group() if is_grouped else nullcontext():
+                database.apply(insert={"edge": [(number, -number)]})
+                _interrupted(partial(database.apply, {"edge": [(number, number)]}), number)
+                database.apply(insert={"edge": [(-number, number)]})
+                edges = database.facts("edge")
+                assert database.delta(0).inserted["edge"] == edges
+                assert database.version == len(edges)
+        assert verify(database).is_clean
+        expected = contents(database)
+    with connect(path, None) as database:
+        assert contents(database) == expected
+
+
+def _interrupted(act: Callable[[], object], number: int) -> int:
+    """Interrupt before the `number`th line of ours; answers how many there were."""
+    seen = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal seen
+        if "deltalog" not in frame.f_code.co_filename:
+            return None
+        if event == "line":
+            seen += 1
+            if seen == number:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        act()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(before)
+    return seen
+
+
+def test_a_version_is_what_it_was_when_it_was_asked_for(path: Path) -> None:
+    """Another thread may commit while one waits for its turn."""
+    with connect(path) as database, ThreadPoolExecutor(1) as pool:
+        database.apply(insert={"edge": [(1, 2)]})
+        for ask, expected in (
+            (lambda: database.facts("edge", 1), {(1, 2)}),
+            (lambda: database.delta(2).inserted["edge"], {(3, 4)}),
+        ):
+            with database._lock:
+                answer = pool.submit(ask)
+                time.sleep(0.1)
+                database.apply(insert={"edge": [(database.version + 1, database.version + 2)]})
+            assert answer.result() == expected
 
 
 def test_a_failure_in_a_group_undoes_only_its_transaction(
