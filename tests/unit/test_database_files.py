@@ -700,6 +700,50 @@ def test_a_database_that_nobody_holds_any_more_is_closed(path: Path) -> None:
         assert database.facts("path") == {(1, 2)}
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("how", ["close", "collect", "exit", "use"])
+def test_a_forked_process_leaves_the_file_alone(path: Path, how: str) -> None:
+    result = subprocess.run([sys.executable, "-c", _FORKS, path, how], capture_output=True)
+    assert result.stderr == b""
+    assert result.stdout.split() == ([b"E0901"] * 3 if how == "use" else []) + [b"False", b"True"]
+    with connect(path, None) as database:
+        assert database.facts("edge") == {(1, 2), (3, 4)}
+        assert verify(database).is_clean
+
+
+_FORKS = """
+import gc, os, sys
+from pathlib import Path
+import deltalog
+from deltalog.store.writer_lock import WriterLock
+path, how = sys.argv[1:]
+program = "base edge(src: int, dst: int)."
+db = deltalog.connect(path, program=program, engine="reference")
+db.apply(insert={"edge": [(1, 2)]})
+db._lock.acquire()
+child = os.fork()
+if not child:
+    acts = [lambda: db.facts("edge"), lambda: db.apply({"edge": [(5, 6)]}), lambda: db.delta(0)]
+    for act in acts if how == "use" else ():
+        try:
+            print(act())
+        except deltalog.DataError as error:
+            print(*error.codes, flush=True)
+    if how == "close":
+        db.close()
+    if how == "collect":
+        del db
+        gc.collect()
+    if how == "exit":
+        sys.exit()
+    os._exit(0)
+os.waitpid(child, 0)
+db._lock.release()
+print(WriterLock(Path(path)).is_free(), os.path.exists(path + "-wal"))
+db.apply(insert={"edge": [(3, 4)]})
+"""
+
+
 def test_closing_twice_and_using_what_is_closed(path: Path) -> None:
     database = connect(path)
     database.close()

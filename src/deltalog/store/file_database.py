@@ -10,6 +10,8 @@ transaction and its end is in memory only; if that end fails, memory is read fro
 from __future__ import annotations
 
 import gc
+import os
+import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
@@ -100,6 +102,7 @@ class FileDatabase(Database):
         self._loaded = 0
         self._clock = 0  # of the engine, when what was written last has been applied
         weakref.finalize(self, storage.close)  # also when it was forgotten to close it
+        _open.add(self)
         super().__init__(model, engine, limits, watch, facts)
         if self._loaded >= INDEXED_FROM and storage.is_writable:
             for node in self.propagation.nodes:  # and with it the indexes that it looks up by
@@ -286,7 +289,17 @@ class FileDatabase(Database):
             finally:
                 self._roll_back()
 
+    def _inherit(self) -> None:
+        self._lock = threading.RLock()  # another thread may have held it when the process forked
+        self._storage.inherit()
+
     def _check_open(self) -> None:
+        if self._storage.is_inherited:
+            reason = "it belongs to the process from which this one was forked"
+            hint = "open it again in this process, or leave it to the other one"
+            raise DataError(
+                [catalogue.CANNOT_OPEN.at(None, name=self.path, reason=reason, hint=hint)]
+            )
         if self._is_closed:
             raise DataError([catalogue.DATABASE_CLOSED.at(None, name=self.path)])
 
@@ -636,7 +649,7 @@ class FileDatabase(Database):
     def close(self) -> None:
         """Give the file back; a closed database cannot be used any more."""
         with self._lock:
-            if not self._is_closed:
+            if not self._is_closed and not self._storage.is_inherited:
                 try:
                     self._end_group()
                 finally:
@@ -653,6 +666,18 @@ class FileDatabase(Database):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+_open: weakref.WeakSet[FileDatabase] = weakref.WeakSet()
+
+
+def _inherit_all() -> None:
+    for database in list(_open):
+        database._inherit()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_inherit_all)
 
 
 @contextmanager

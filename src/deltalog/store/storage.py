@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +33,7 @@ class Storage:
     retention: Retention = field(default_factory=Retention)
     is_new: bool = False
     is_closed: bool = False
+    is_inherited: bool = False
 
     @property
     def is_writable(self) -> bool:
@@ -39,6 +41,13 @@ class Storage:
 
     def __post_init__(self) -> None:
         _open_here[self.path.resolve()] += 1
+
+    def inherit(self) -> None:
+        """In a process that was forked: leave the file to the one that opened it."""
+        self.is_closed = self.is_inherited = True
+        _keep_forever(self.connection)
+        if self.lock is not None:
+            self.lock.leave()
 
     def close(self) -> None:
         """Give the file back; a second time nothing happens."""
@@ -48,6 +57,11 @@ class Storage:
             _open_here[self.path.resolve()] -= 1
             if self.lock is not None:
                 self.lock.release()
+
+
+def _keep_forever(connection: apsw.Connection) -> None:
+    """Not even the end of the process may close it: that would remove the log of the other one."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
 def open_to_read(path: Path) -> Storage:
