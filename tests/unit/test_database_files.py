@@ -136,6 +136,32 @@ def test_what_another_tool_writes_is_noticed(path: Path) -> None:
         connect(path)
 
 
+_INSERT = """
+import sqlite3, sys
+other = sqlite3.connect(sys.argv[1])
+other.execute("INSERT INTO edge VALUES (9, 9, 99)")
+other.commit()
+"""
+
+
+@pytest.mark.parametrize("is_grouped", [False, True])
+def test_what_another_tool_writes_meanwhile_is_noticed(path: Path, is_grouped: bool) -> None:
+    database = connect(path)
+    database.apply(insert={"edge": [(1, 2)]})
+    with connect(path, None, read_only=True) as reader:
+        reader.register("one of ours may write")
+    database.apply(insert={"edge": [(2, 3)]})
+    subprocess.run([sys.executable, "-c", _INSERT, path], check=True)
+    for _ in range(2):
+        grouped = database.group() if is_grouped else nullcontext()
+        with pytest.raises(deltalog.DataError, match="another program") as caught, grouped:
+            database.apply(insert={"edge": [(3, 4)]})
+        assert caught.value.codes == ("E0903",)
+    assert (database.version, database.facts("edge")) == (2, {(1, 2), (2, 3)})
+    with pytest.raises(deltalog.DataError, match="another program"):
+        database.close()
+
+
 def test_a_file_that_is_cut_off_does_not_even_open(path: Path) -> None:
     """SQLite would take what is missing of the last page for zeros."""
     connect(path, facts={"edge": [(n, n + 1000) for n in range(500)]}).close()

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import cast
+from typing import Any, cast
 
 import apsw
 
@@ -54,7 +54,7 @@ from deltalog.store.schema import (
     table_for,
 )
 from deltalog.store.sqlite import opened, reported, sqlite_problem
-from deltalog.store.storage import Storage, lay_out
+from deltalog.store.storage import Storage, lay_out, written_by_others
 
 ROWS_AT_ONCE = 50_000
 INDEXED_FROM = 100_000
@@ -93,6 +93,8 @@ class FileDatabase(Database):
         self._is_closed = False
         self._grouped: int | None = None
         self._doubt = _NO_DOUBT
+        self._commits_seen = self._others_seen = -1
+        self._readers_seen: list[Any] = []
         self._group_max = GROUP_MAX
         self._since_compaction = 0
         self._tables: dict[str, Table] = {}
@@ -117,10 +119,12 @@ class FileDatabase(Database):
                 lay_out(self._connection)
                 self._write_program(0, CREATED, ChangeSet(), {}, self._text)
                 self._write_relations(self.model.stored)
+                self._check_others()
             return statistics
         with reported(self.path), _no_collection():
             try:  # in the transaction in which the program was read
                 statistics = self._restore()
+                self._check_others()
             finally:
                 self._roll_back()
         absent = self.model.stored - self._usable()
@@ -196,16 +200,37 @@ class FileDatabase(Database):
                 self._roll_back()  # what an interrupt may have left open
             execute(opening)
             try:
+                if self._connection.data_version() != self._commits_seen:
+                    self._check_others()
                 self._write(outcome, change)
                 execute(ending)
+                self._commits_seen = self._connection.data_version()
             except BaseException:
                 if self._connection.in_transaction:  # SQLite may have undone it by itself
                     execute(undoing)
                 raise
         except apsw.Error as error:
+            self._others_seen = -1  # SQLite also counts what it had to forget
             raise sqlite_problem(self.path, error, is_commit=True) from error
         if self._grouped is not None:
             self._grouped += 1
+
+    def _check_others(self) -> None:
+        """If another connection has committed it must have been one of ours, about readers.
+
+        SQLite counts commits at hardly any cost (`data_version`), and those of others alone at
+        more. Memory would know nothing of them, and SQLite would give their pages checksums.
+        """
+        others = int(self._connection.pragma("data_version"))
+        if others != self._others_seen:
+            known = self._readers_known()
+            if self._others_seen >= 0 and known == self._readers_seen:
+                raise written_by_others(self.path)
+            self._others_seen, self._readers_seen = others, known
+        self._commits_seen = self._connection.data_version()
+
+    def _readers_known(self) -> list[Any]:
+        return self._connection.execute("SELECT * FROM deltalog__readers").fetchall()
 
     def _write(self, outcome: Propagated, change: ChangeSet) -> None:
         net: dict[str, Cells] = {}
@@ -569,7 +594,9 @@ class FileDatabase(Database):
         with reported(self.path, is_commit=True):
             if self._storage.is_writable:
                 with self._connection:
+                    self._check_others()
                     yield self._connection
+                    self._readers_seen = self._readers_known()
                 return
             connection = opened(self.path, is_writable=True)
             try:
@@ -652,6 +679,9 @@ class FileDatabase(Database):
             if not self._is_closed and not self._storage.is_inherited:
                 try:
                     self._end_group()
+                    if self._storage.is_writable:
+                        with self._reading():
+                            self._check_others()
                 finally:
                     self._is_closed = True
                     self._storage.close()

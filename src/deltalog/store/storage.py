@@ -161,6 +161,11 @@ def _check_log(path: Path, connection: apsw.Connection, known: tuple[bytes, int]
         raise DataError([catalogue.FILE_DAMAGED.at(None, name=path, reason=reason, hint=hint)])
 
 
+def written_by_others(path: Path) -> DataError:
+    reason = "another program than Deltalog has written to it"
+    return DataError([catalogue.FILE_DAMAGED.at(None, name=path, reason=reason, hint=RESTORE_HINT)])
+
+
 def _format(path: Path, connection: apsw.Connection) -> int | None:
     """The format of the file, or None if it is empty; raises if it is none of ours."""
     with reported(path):
