@@ -25,6 +25,7 @@ import pytest
 import deltalog
 from deltalog.runtime.database import ENGINES
 from deltalog.store import copies, readers, schema, storage
+from deltalog.store.recover import recover
 from deltalog.store.verify import verify
 
 GRAPH = """
@@ -768,6 +769,68 @@ db._lock.release()
 print(WriterLock(Path(path)).is_free(), os.path.exists(path + "-wal"))
 db.apply(insert={"edge": [(3, 4)]})
 """
+
+
+def test_a_link_is_the_file_itself(path: Path) -> None:
+    link = path.with_name("link.db")
+    link.symlink_to(path.name)
+    with connect(path):
+        with pytest.raises(deltalog.DataError) as caught:
+            connect(link, None)
+        assert caught.value.codes == ("E0905",)
+    with connect(link, None) as database:
+        database.apply(insert={"edge": [(1, 2)]})
+        with pytest.raises(deltalog.DataError) as caught:
+            connect(path, None)
+        assert caught.value.codes == ("E0905",)
+    assert sorted(each.name for each in path.parent.iterdir()) == ["graph.db", "link.db"]
+
+
+def test_a_file_with_two_names_is_not_written(path: Path) -> None:
+    connect(path).close()
+    os.link(path, path.with_name("other.db"))
+    with pytest.raises(deltalog.DataError, match="hard link") as caught:
+        connect(path)
+    assert caught.value.codes == ("E0901",)
+    connect(path, None, read_only=True).close()
+
+
+def test_a_log_that_has_lost_its_file_is_left_alone(path: Path) -> None:
+    log, aside = path.with_name("graph.db-wal"), path.with_name("aside.db")
+    database = connect(path)
+    database.apply(insert={"edge": [(1, 2)]})
+    kept, main = log.read_bytes(), path.read_bytes()
+    assert len(main) > 4096  # a new file does not live in its log alone
+    database.close()
+    path.rename(aside)
+    log.write_bytes(kept)
+    with pytest.raises(deltalog.DataError, match="db-wal") as caught:
+        connect(path)
+    assert caught.value.codes == ("E0901",)
+    assert log.read_bytes() == kept
+    assert not path.exists()
+    with pytest.raises(deltalog.DataError, match="no such file"):
+        recover(aside.with_name("nowhere.db"), "reference")
+    assert sorted(each.name for each in path.parent.iterdir()) == ["aside.db", "graph.db-wal"]
+
+
+@pytest.mark.parametrize("types", [("int", "str"), ("date", "str"), ("decimal", "date")])
+def test_a_page_in_the_place_of_another(path: Path, types: tuple[str, str]) -> None:
+    """Its checksum is right, and what is in it is not."""
+    values = {"int": 1, "str": "a", "date": date(2026, 1, 31), "decimal": Decimal("2.5")}
+    program = "".join(f"base {name}(x: {type_}). " for name, type_ in zip("ab", types, strict=True))
+    facts = {name: [(values[type_],)] for name, type_ in zip("ab", types, strict=True)}
+    connect(path, program, facts=facts).close()
+    other = sqlite3.connect(path)
+    roots = dict(other.execute("SELECT name, rootpage FROM sqlite_schema WHERE name IN ('a', 'b')"))
+    other.close()
+    pages = bytearray(path.read_bytes())
+    first, second = ((roots[name] - 1) * 4096 for name in "ab")
+    pages[first : first + 4096] = pages[second : second + 4096]
+    path.write_bytes(pages)
+    with pytest.raises(deltalog.DataError) as caught:
+        connect(path, None)
+    assert caught.value.codes == ("E0903",)
 
 
 def test_closing_twice_and_using_what_is_closed(path: Path) -> None:

@@ -40,7 +40,7 @@ from deltalog.runtime.model import Model, make_model
 from deltalog.runtime.propagation import Propagated, Propagation
 from deltalog.runtime.rows import Rows
 from deltalog.store import readers
-from deltalog.store.cells import Cells, from_cells, to_cells
+from deltalog.store.cells import Cells, check_cells, from_cells, to_cells
 from deltalog.store.copies import backup
 from deltalog.store.log import CREATED, PROGRAM, TRANSACTION, Columns, Commit, Log
 from deltalog.store.programs import program_and_text, stored_program
@@ -120,6 +120,8 @@ class FileDatabase(Database):
                 self._write_program(0, CREATED, ChangeSet(), {}, self._text)
                 self._write_relations(self.model.stored)
                 self._check_others()
+            with reported(self.path, is_commit=True):  # the file is not empty without its log
+                self._connection.execute("PRAGMA wal_checkpoint = PASSIVE").fetchall()
             return statistics
         with reported(self.path), _no_collection():
             try:  # in the transaction in which the program was read
@@ -173,7 +175,13 @@ class FileDatabase(Database):
         cursor = self._connection.execute(table.select)
         types = ("int", *table.types)
         while chunk := list(islice(cursor, ROWS_AT_ONCE)):
-            yield from_cells(chunk, types)
+            try:
+                check_cells(chunk, table.columns)
+                rows = from_cells(chunk, types)
+            except (ArithmeticError, TypeError, ValueError) as error:
+                reason = f"the table of `{table.relation}` holds what is no fact of it"
+                raise self._damaged(reason) from error
+            yield rows
 
     def _damaged(self, reason: str) -> DataError:
         return DataError([catalogue.FILE_DAMAGED.at(None, name=self.path, reason=reason)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,6 +67,7 @@ def _keep_forever(connection: apsw.Connection) -> None:
 
 def open_to_read(path: Path) -> Storage:
     """A file beside whoever writes to it."""
+    path = real_path(path)
     if not path.exists():
         raise DataError([catalogue.CANNOT_OPEN.at(None, name=path, reason="there is no such file")])
     is_alone = WriterLock(path).is_free()
@@ -98,6 +100,7 @@ def open_to_write(
 
     With `is_loss_accepted` it is opened also when commits are known to be missing in it.
     """
+    path = real_path(path)
     lock = WriterLock(path)
     try:
         if not lock.acquire(wait):
@@ -106,6 +109,7 @@ def open_to_write(
         reason = (error.strerror or str(error)).lower()
         raise DataError([catalogue.CANNOT_OPEN.at(None, name=path, reason=reason)]) from None
     try:
+        _check_place(path)
         known = _frames_known(path)
         connection = opened(path, is_writable=True, is_created=True)
         try:
@@ -118,6 +122,26 @@ def open_to_write(
     except BaseException:
         lock.release()
         raise
+
+
+def real_path(path: Path) -> Path:
+    """The file itself where the path is a link: two names of a file have one lock."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
+def _check_place(path: Path) -> None:
+    """Refuse what SQLite would harm: another name of the file, or a log that lost its file."""
+    log = path.with_name(f"{path.name}-wal")
+    found = path.stat() if path.exists() else None
+    reason = hint = None
+    if found is not None and found.st_nlink > 1:
+        reason = "it has another name (a hard link), under which others may write to it"
+        hint = "make a copy with `deltalog backup`, or remove the other name"
+    elif (found is None or not found.st_size) and log.exists() and log.stat().st_size:
+        reason = f"there is no such file, but `{log.name}` has commits of it"
+        hint = f"bring the file back, or remove `{log.name}` to give the commits up"
+    if reason is not None:
+        raise DataError([catalogue.CANNOT_OPEN.at(None, name=path, reason=reason, hint=hint)])
 
 
 def _prepared(
