@@ -833,6 +833,43 @@ def test_a_page_in_the_place_of_another(path: Path, types: tuple[str, str]) -> N
     assert caught.value.codes == ("E0903",)
 
 
+@pytest.mark.parametrize("given", ["", ":memory:", "a\0b", b"a.db", 5])
+def test_what_is_no_path(given: Any) -> None:
+    with pytest.raises(deltalog.DataError) as caught:
+        connect(given)
+    assert caught.value.codes == ("E0901",)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"wait": "x"},
+        {"wait": -1},
+        {"retention": 5},
+        {"retention": deltalog.Retention(versions=-1)},
+        {"retention": deltalog.Retention(seconds="x")},  # type: ignore[arg-type]
+    ],
+)
+def test_options_are_looked_at_first(path: Path, options: dict[str, Any]) -> None:
+    with pytest.raises(deltalog.DataError) as caught:
+        connect(path, **options)
+    assert caught.value.codes == ("E0710",)
+    assert not path.exists()
+
+
+def test_a_version_is_a_number(path: Path) -> None:
+    version: Any = "1"
+    with connect(path) as database, pytest.raises(deltalog.DataError) as caught:
+        database.facts("edge", version)
+    assert caught.value.codes == ("E0909",)
+
+
+def test_a_file_that_could_not_be_made_is_not_there(path: Path) -> None:
+    with pytest.raises(deltalog.DataError):
+        connect(path, facts={"edge": [(1, "two")]})
+    assert not list(path.parent.iterdir())
+
+
 def test_closing_twice_and_using_what_is_closed(path: Path) -> None:
     database = connect(path)
     database.close()

@@ -562,7 +562,7 @@ class FileDatabase(Database):
 
     def _check_version(self, version: int) -> None:
         first, last = self._log.first, self.version
-        if not first <= version <= last:
+        if not isinstance(version, int) or not first <= version <= last:
             raise DataError(
                 [
                     catalogue.NO_SUCH_VERSION.at(
