@@ -9,9 +9,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import apsw
@@ -20,6 +25,7 @@ import pytest
 import deltalog
 from deltalog.runtime.database import ENGINES
 from deltalog.store import copies, readers, schema, storage
+from deltalog.store.recover import recover
 from deltalog.store.verify import verify
 
 GRAPH = """
@@ -129,6 +135,32 @@ def test_what_another_tool_writes_is_noticed(path: Path) -> None:
     other.close()
     with pytest.raises(deltalog.DataError, match="checksum"):
         connect(path)
+
+
+_INSERT = """
+import sqlite3, sys
+other = sqlite3.connect(sys.argv[1])
+other.execute("INSERT INTO edge VALUES (9, 9, 99)")
+other.commit()
+"""
+
+
+@pytest.mark.parametrize("is_grouped", [False, True])
+def test_what_another_tool_writes_meanwhile_is_noticed(path: Path, is_grouped: bool) -> None:
+    database = connect(path)
+    database.apply(insert={"edge": [(1, 2)]})
+    with connect(path, None, read_only=True) as reader:
+        reader.register("one of ours may write")
+    database.apply(insert={"edge": [(2, 3)]})
+    subprocess.run([sys.executable, "-c", _INSERT, path], check=True)
+    for _ in range(2):
+        grouped = database.group() if is_grouped else nullcontext()
+        with pytest.raises(deltalog.DataError, match="another program") as caught, grouped:
+            database.apply(insert={"edge": [(3, 4)]})
+        assert caught.value.codes == ("E0903",)
+    assert (database.version, database.facts("edge")) == (2, {(1, 2), (2, 3)})
+    with pytest.raises(deltalog.DataError, match="another program"):
+        database.close()
 
 
 def test_a_file_that_is_cut_off_does_not_even_open(path: Path) -> None:
@@ -365,6 +397,66 @@ def test_an_interrupt_behind_the_commit(path: Path, monkeypatch: pytest.MonkeyPa
         assert (database.version, len(database.facts("path"))) == (2, 3)
         database.apply(delete={"edge": [(1, 2)]})
         assert verify(database).is_clean
+
+
+@pytest.mark.parametrize("is_grouped", [False, True])
+def test_an_interrupt_at_any_line(path: Path, is_grouped: bool) -> None:
+    """File and memory are at one version afterwards, and the next transaction goes through."""
+    with connect(path, "base edge(src: int, dst: int). to(Y) :- edge(_, Y).") as database:
+        lines = _interrupted(partial(database.apply, {"edge": [(0, 1)]}), -1)
+        assert lines > 100
+        for number in range(1, lines, 7):
+            with database.group() if is_grouped else nullcontext():
+                database.apply(insert={"edge": [(number, -number)]})
+                _interrupted(partial(database.apply, {"edge": [(number, number)]}), number)
+                database.apply(insert={"edge": [(-number, number)]})
+                edges = database.facts("edge")
+                assert database.delta(0).inserted["edge"] == edges
+                assert database.version == len(edges)
+        assert verify(database).is_clean
+        expected = contents(database)
+    with connect(path, None) as database:
+        assert contents(database) == expected
+
+
+def _interrupted(act: Callable[[], object], number: int) -> int:
+    """Interrupt before the `number`th line of ours; answers how many there were."""
+    seen = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal seen
+        if "deltalog" not in frame.f_code.co_filename:
+            return None
+        if event == "line":
+            seen += 1
+            if seen == number:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        act()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(before)
+    return seen
+
+
+def test_a_version_is_what_it_was_when_it_was_asked_for(path: Path) -> None:
+    """Another thread may commit while one waits for its turn."""
+    with connect(path) as database, ThreadPoolExecutor(1) as pool:
+        database.apply(insert={"edge": [(1, 2)]})
+        for ask, expected in (
+            (lambda: database.facts("edge", 1), {(1, 2)}),
+            (lambda: database.delta(2).inserted["edge"], {(3, 4)}),
+        ):
+            with database._lock:
+                answer = pool.submit(ask)
+                time.sleep(0.1)
+                database.apply(insert={"edge": [(database.version + 1, database.version + 2)]})
+            assert answer.result() == expected
 
 
 def test_a_failure_in_a_group_undoes_only_its_transaction(
@@ -633,6 +725,149 @@ def test_a_database_that_nobody_holds_any_more_is_closed(path: Path) -> None:
     gc.collect()
     with connect(path) as database:
         assert database.facts("path") == {(1, 2)}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("how", ["close", "collect", "exit", "use"])
+def test_a_forked_process_leaves_the_file_alone(path: Path, how: str) -> None:
+    result = subprocess.run([sys.executable, "-c", _FORKS, path, how], capture_output=True)
+    assert result.stderr == b""
+    assert result.stdout.split() == ([b"E0901"] * 3 if how == "use" else []) + [b"False", b"True"]
+    with connect(path, None) as database:
+        assert database.facts("edge") == {(1, 2), (3, 4)}
+        assert verify(database).is_clean
+
+
+_FORKS = """
+import gc, os, sys
+from pathlib import Path
+import deltalog
+from deltalog.store.writer_lock import WriterLock
+path, how = sys.argv[1:]
+program = "base edge(src: int, dst: int)."
+db = deltalog.connect(path, program=program, engine="reference")
+db.apply(insert={"edge": [(1, 2)]})
+db._lock.acquire()
+child = os.fork()
+if not child:
+    acts = [lambda: db.facts("edge"), lambda: db.apply({"edge": [(5, 6)]}), lambda: db.delta(0)]
+    for act in acts if how == "use" else ():
+        try:
+            print(act())
+        except deltalog.DataError as error:
+            print(*error.codes, flush=True)
+    if how == "close":
+        db.close()
+    if how == "collect":
+        del db
+        gc.collect()
+    if how == "exit":
+        sys.exit()
+    os._exit(0)
+os.waitpid(child, 0)
+db._lock.release()
+print(WriterLock(Path(path)).is_free(), os.path.exists(path + "-wal"))
+db.apply(insert={"edge": [(3, 4)]})
+"""
+
+
+def test_a_link_is_the_file_itself(path: Path) -> None:
+    link = path.with_name("link.db")
+    link.symlink_to(path.name)
+    with connect(path):
+        with pytest.raises(deltalog.DataError) as caught:
+            connect(link, None)
+        assert caught.value.codes == ("E0905",)
+    with connect(link, None) as database:
+        database.apply(insert={"edge": [(1, 2)]})
+        with pytest.raises(deltalog.DataError) as caught:
+            connect(path, None)
+        assert caught.value.codes == ("E0905",)
+    assert sorted(each.name for each in path.parent.iterdir()) == ["graph.db", "link.db"]
+
+
+def test_a_file_with_two_names_is_not_written(path: Path) -> None:
+    connect(path).close()
+    os.link(path, path.with_name("other.db"))
+    with pytest.raises(deltalog.DataError, match="hard link") as caught:
+        connect(path)
+    assert caught.value.codes == ("E0901",)
+    connect(path, None, read_only=True).close()
+
+
+def test_a_log_that_has_lost_its_file_is_left_alone(path: Path) -> None:
+    log, aside = path.with_name("graph.db-wal"), path.with_name("aside.db")
+    database = connect(path)
+    database.apply(insert={"edge": [(1, 2)]})
+    kept, main = log.read_bytes(), path.read_bytes()
+    assert len(main) > 4096  # a new file does not live in its log alone
+    database.close()
+    path.rename(aside)
+    log.write_bytes(kept)
+    with pytest.raises(deltalog.DataError, match="db-wal") as caught:
+        connect(path)
+    assert caught.value.codes == ("E0901",)
+    assert log.read_bytes() == kept
+    assert not path.exists()
+    with pytest.raises(deltalog.DataError, match="no such file"):
+        recover(aside.with_name("nowhere.db"), "reference")
+    assert sorted(each.name for each in path.parent.iterdir()) == ["aside.db", "graph.db-wal"]
+
+
+@pytest.mark.parametrize("types", [("int", "str"), ("date", "str"), ("decimal", "date")])
+def test_a_page_in_the_place_of_another(path: Path, types: tuple[str, str]) -> None:
+    """Its checksum is right, and what is in it is not."""
+    values = {"int": 1, "str": "a", "date": date(2026, 1, 31), "decimal": Decimal("2.5")}
+    program = "".join(f"base {name}(x: {type_}). " for name, type_ in zip("ab", types, strict=True))
+    facts = {name: [(values[type_],)] for name, type_ in zip("ab", types, strict=True)}
+    connect(path, program, facts=facts).close()
+    other = sqlite3.connect(path)
+    roots = dict(other.execute("SELECT name, rootpage FROM sqlite_schema WHERE name IN ('a', 'b')"))
+    other.close()
+    pages = bytearray(path.read_bytes())
+    first, second = ((roots[name] - 1) * 4096 for name in "ab")
+    pages[first : first + 4096] = pages[second : second + 4096]
+    path.write_bytes(pages)
+    with pytest.raises(deltalog.DataError) as caught:
+        connect(path, None)
+    assert caught.value.codes == ("E0903",)
+
+
+@pytest.mark.parametrize("given", ["", ":memory:", "a\0b", b"a.db", 5])
+def test_what_is_no_path(given: Any) -> None:
+    with pytest.raises(deltalog.DataError) as caught:
+        connect(given)
+    assert caught.value.codes == ("E0901",)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"wait": "x"},
+        {"wait": -1},
+        {"retention": 5},
+        {"retention": deltalog.Retention(versions=-1)},
+        {"retention": deltalog.Retention(seconds="x")},  # type: ignore[arg-type]
+    ],
+)
+def test_options_are_looked_at_first(path: Path, options: dict[str, Any]) -> None:
+    with pytest.raises(deltalog.DataError) as caught:
+        connect(path, **options)
+    assert caught.value.codes == ("E0710",)
+    assert not path.exists()
+
+
+def test_a_version_is_a_number(path: Path) -> None:
+    version: Any = "1"
+    with connect(path) as database, pytest.raises(deltalog.DataError) as caught:
+        database.facts("edge", version)
+    assert caught.value.codes == ("E0909",)
+
+
+def test_a_file_that_could_not_be_made_is_not_there(path: Path) -> None:
+    with pytest.raises(deltalog.DataError):
+        connect(path, facts={"edge": [(1, "two")]})
+    assert not list(path.parent.iterdir())
 
 
 def test_closing_twice_and_using_what_is_closed(path: Path) -> None:

@@ -17,7 +17,7 @@ from deltalog.runtime.database import DEFAULT_ENGINE
 from deltalog.runtime.limits import Limits
 from deltalog.store.copies import restore as put_back
 from deltalog.store.sqlite import WAIT_HINT
-from deltalog.store.storage import open_to_read
+from deltalog.store.storage import open_to_read, real_path
 from deltalog.store.verify import verify
 from deltalog.store.writer_lock import WriterLock
 
@@ -39,6 +39,7 @@ def restore(
 
     Nobody may have the database open.
     """
+    database = real_path(database)
     if database.exists() and not replace:
         raise DataError(
             [catalogue.FILE_EXISTS.at(None, name=database, hint="`--replace` moves it aside")]

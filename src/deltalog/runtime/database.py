@@ -301,7 +301,7 @@ class Database:
 
     def _replace(self, new: Model, base: ChangeSet, is_committed: bool) -> ChangeSet:
         """Evaluate the new program from scratch, and compare."""
-        before = {name: self.facts(name) for name in self.model.views}
+        before = {name: self._facts(name) for name in self.model.views}
         kept = {
             name: (rows - base.deleted[name]) | base.inserted[name]
             for name, rows in self._base_facts().items()

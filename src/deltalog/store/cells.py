@@ -19,11 +19,12 @@ from functools import lru_cache
 from operator import methodcaller
 from typing import Any
 
-from deltalog.language.ast import Row
+from deltalog.language.ast import Column, Row
 
 AFFINITIES = {"int": "INTEGER", "bool": "INTEGER", "float": "REAL"}
 """Everything else is TEXT."""
 
+_PYTHON_TYPES: dict[str, type] = {"INTEGER": int, "REAL": float}
 _TO_CELL: dict[str, Callable[[Any], Any]] = {
     "date": date.isoformat,
     "timestamp": methodcaller("isoformat", " "),
@@ -52,6 +53,15 @@ def to_cells(rows: Iterable[Row], types: Types) -> Cells:
 def from_cells(rows: Iterable[tuple[Any, ...]], types: Types) -> list[Row]:
     """The rows as they were."""
     return _converted(rows, _from_cell(types))  # type: ignore[return-value]
+
+
+def check_cells(rows: list[tuple[Any, ...]], columns: Sequence[Column]) -> None:
+    """Raise if cells behind the rank are of other types than the columns: a misplaced page."""
+    for column, cells in zip(columns, list(zip(*rows, strict=True))[1:], strict=True):
+        wanted = _PYTHON_TYPES.get(AFFINITIES.get(column.type or "", ""), str)
+        found = set(map(type, cells))
+        if not found <= {wanted, type(None)} or (type(None) in found and not column.nullable):
+            raise TypeError(f"column {column.name} holds other values")
 
 
 @lru_cache(maxsize=4096)

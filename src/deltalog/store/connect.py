@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, cast, overload
 
@@ -126,6 +126,9 @@ def connect(
     if spark is not None or engine not in ENGINES:
         hint = f"for a database file there is {' and '.join(sorted(ENGINES))}"
         raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="engine", name="spark", hint=hint)])
+    path = _checked_path(path)
+    _check_number("wait", wait)
+    _check_retention(retention)
     opening = _Opening(options, cast("Callable[[], RankedEngine]", start), limits, watch)
     if read_only:
         return opening.existing(open_to_read(Path(path)), program, facts)
@@ -135,9 +138,10 @@ def connect(
             [catalogue.CANNOT_OPEN.at(None, name=path, reason="there is no such file", hint=hint)]
         )
     prepared = None if program is None else opening.prepared(program)
+    was_there = path.exists()
     storage = open_to_write(Path(path), durability, wait, retention or Retention())
     if storage.is_new and prepared is not None:
-        return opening.new(storage, *prepared, facts)
+        return opening.new(storage, *prepared, facts, was_there)
     return opening.existing(storage, program, facts)
 
 
@@ -155,8 +159,10 @@ class _Opening:
         parsed, text = program_and_text(program)
         return make_model(check_program(parsed), self.options), text
 
-    def new(self, storage: Storage, model: Model, text: str, facts: Facts | None) -> FileDatabase:
-        with _closed_on_failure(storage):
+    def new(
+        self, storage: Storage, model: Model, text: str, facts: Facts | None, was_there: bool
+    ) -> FileDatabase:
+        with _closed_on_failure(storage, is_removed=not was_there):
             return FileDatabase(
                 storage, model, self.start(), self.limits, self.watch, facts or {}, text
             )
@@ -189,9 +195,42 @@ def _is_same(given: Program, kept: Program) -> bool:
 
 
 @contextmanager
-def _closed_on_failure(storage: Storage) -> Iterator[None]:
+def _closed_on_failure(storage: Storage, is_removed: bool = False) -> Iterator[None]:
     try:
         yield
     except BaseException:
+        if is_removed and not storage.is_closed:
+            storage.path.unlink(missing_ok=True)  # while it is still locked
         storage.close()
         raise
+
+
+def _checked_path(path: str | Path) -> Path:
+    reason = None
+    if not isinstance(path, str | Path):
+        reason = "its path is neither text nor a `Path`"
+    elif str(path) in ("", ".") or "\0" in str(path):
+        reason = "this is not the name of a file"
+    elif str(path) == ":memory:":
+        reason = "without a path a database is in memory"
+    if reason is not None:
+        raise DataError([catalogue.CANNOT_OPEN.at(None, name=path, reason=reason)])
+    return Path(path)
+
+
+def _check_number(what: str, value: object, hint: str = "it is a number, 0 or more") -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+        raise DataError([catalogue.UNKNOWN_OPTION.at(None, what=what, name=value, hint=hint)])
+
+
+def _check_retention(retention: object) -> None:
+    if retention is None:
+        return
+    if not isinstance(retention, Retention):
+        hint = "it is a `deltalog.Retention`"
+        raise DataError(
+            [catalogue.UNKNOWN_OPTION.at(None, what="retention", name=retention, hint=hint)]
+        )
+    for field in fields(retention):
+        if (value := getattr(retention, field.name)) is not None:
+            _check_number(f"retention {field.name}", value)

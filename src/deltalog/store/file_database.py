@@ -10,13 +10,15 @@ transaction and its end is in memory only; if that end fails, memory is read fro
 from __future__ import annotations
 
 import gc
+import os
+import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import cast
+from typing import Any, cast
 
 import apsw
 
@@ -31,14 +33,14 @@ from deltalog.language.printer import print_program
 from deltalog.rewrites.names import is_generated
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import Database, Facts
-from deltalog.runtime.evaluation import create, rebuild
+from deltalog.runtime.evaluation import Difference, create, rebuild
 from deltalog.runtime.fixpoint import Statistics, Watch
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model, make_model
 from deltalog.runtime.propagation import Propagated, Propagation
 from deltalog.runtime.rows import Rows
 from deltalog.store import readers
-from deltalog.store.cells import Cells, from_cells, to_cells
+from deltalog.store.cells import Cells, check_cells, from_cells, to_cells
 from deltalog.store.copies import backup
 from deltalog.store.log import CREATED, PROGRAM, TRANSACTION, Columns, Commit, Log
 from deltalog.store.programs import program_and_text, stored_program
@@ -52,7 +54,7 @@ from deltalog.store.schema import (
     table_for,
 )
 from deltalog.store.sqlite import opened, reported, sqlite_problem
-from deltalog.store.storage import Storage, lay_out
+from deltalog.store.storage import Storage, lay_out, written_by_others
 
 ROWS_AT_ONCE = 50_000
 INDEXED_FROM = 100_000
@@ -60,6 +62,8 @@ INDEXED_FROM = 100_000
 COMMITS_BETWEEN_COMPACTIONS = 1_000
 GROUP_MAX = 10_000
 _ALONE = ("BEGIN IMMEDIATE", "COMMIT", "ROLLBACK")
+_NO_DOUBT, _COMPARE, _UNKNOWN = range(3)
+"""Whether memory is what the file says: surely, if it is at the same version, or who knows."""
 _GROUPED = ("SAVEPOINT one", "RELEASE one", "ROLLBACK TO one; RELEASE one")
 
 
@@ -88,6 +92,9 @@ class FileDatabase(Database):
         self._text = text
         self._is_closed = False
         self._grouped: int | None = None
+        self._doubt = _NO_DOUBT
+        self._commits_seen = self._others_seen = -1
+        self._readers_seen: list[Any] = []
         self._group_max = GROUP_MAX
         self._since_compaction = 0
         self._tables: dict[str, Table] = {}
@@ -97,6 +104,7 @@ class FileDatabase(Database):
         self._loaded = 0
         self._clock = 0  # of the engine, when what was written last has been applied
         weakref.finalize(self, storage.close)  # also when it was forgotten to close it
+        _open.add(self)
         super().__init__(model, engine, limits, watch, facts)
         if self._loaded >= INDEXED_FROM and storage.is_writable:
             for node in self.propagation.nodes:  # and with it the indexes that it looks up by
@@ -111,10 +119,14 @@ class FileDatabase(Database):
                 lay_out(self._connection)
                 self._write_program(0, CREATED, ChangeSet(), {}, self._text)
                 self._write_relations(self.model.stored)
+                self._check_others()
+            with reported(self.path, is_commit=True):  # the file is not empty without its log
+                self._connection.execute("PRAGMA wal_checkpoint = PASSIVE").fetchall()
             return statistics
         with reported(self.path), _no_collection():
             try:  # in the transaction in which the program was read
                 statistics = self._restore()
+                self._check_others()
             finally:
                 self._roll_back()
         absent = self.model.stored - self._usable()
@@ -163,18 +175,26 @@ class FileDatabase(Database):
         cursor = self._connection.execute(table.select)
         types = ("int", *table.types)
         while chunk := list(islice(cursor, ROWS_AT_ONCE)):
-            yield from_cells(chunk, types)
+            try:
+                check_cells(chunk, table.columns)
+                rows = from_cells(chunk, types)
+            except (ArithmeticError, TypeError, ValueError) as error:
+                reason = f"the table of `{table.relation}` holds what is no fact of it"
+                raise self._damaged(reason) from error
+            yield rows
 
     def _damaged(self, reason: str) -> DataError:
         return DataError([catalogue.FILE_DAMAGED.at(None, name=self.path, reason=reason)])
 
     def _reload(self) -> None:
         """Memory as the file is: after a group could not be written, or others wrote."""
+        self._doubt = _UNKNOWN
         stored = make_model(check_program(stored_program(self._log.program)), self.model.options)
         self.model, self.engine = stored, cast("RankedEngine", self.engine.fresh())
         create(self.engine, {name: stored.relations[name] for name in stored.stored})
         self.statistics = self._restore()
         self.propagation = Propagation(self.engine, stored)
+        self._doubt = _NO_DOUBT
 
     # --- committing
 
@@ -184,18 +204,41 @@ class FileDatabase(Database):
         execute = self._writing.execute
         opening, ending, undoing = _GROUPED if self._grouped is not None else _ALONE
         try:
+            if self._grouped is None:
+                self._roll_back()  # what an interrupt may have left open
             execute(opening)
             try:
+                if self._connection.data_version() != self._commits_seen:
+                    self._check_others()
                 self._write(outcome, change)
                 execute(ending)
+                self._commits_seen = self._connection.data_version()
             except BaseException:
                 if self._connection.in_transaction:  # SQLite may have undone it by itself
                     execute(undoing)
                 raise
         except apsw.Error as error:
+            self._others_seen = -1  # SQLite also counts what it had to forget
             raise sqlite_problem(self.path, error, is_commit=True) from error
         if self._grouped is not None:
             self._grouped += 1
+
+    def _check_others(self) -> None:
+        """If another connection has committed it must have been one of ours, about readers.
+
+        SQLite counts commits at hardly any cost (`data_version`), and those of others alone at
+        more. Memory would know nothing of them, and SQLite would give their pages checksums.
+        """
+        others = int(self._connection.pragma("data_version"))
+        if others != self._others_seen:
+            known = self._readers_known()
+            if self._others_seen >= 0 and known == self._readers_seen:
+                raise written_by_others(self.path)
+            self._others_seen, self._readers_seen = others, known
+        self._commits_seen = self._connection.data_version()
+
+    def _readers_known(self) -> list[Any]:
+        return self._connection.execute("SELECT * FROM deltalog__readers").fetchall()
 
     def _write(self, outcome: Propagated, change: ChangeSet) -> None:
         net: dict[str, Cells] = {}
@@ -238,6 +281,7 @@ class FileDatabase(Database):
         """A transaction of its own."""
         self._check_writable()
         with reported(self.path, is_commit=True):
+            self._roll_back()  # what an interrupt may have left open
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -251,20 +295,44 @@ class FileDatabase(Database):
             self._connection.execute("ROLLBACK")
 
     @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Alone among the threads, with a file that is open and that memory agrees with."""
+        with self._lock:
+            self._check_open()
+            if self._doubt:
+                self._agree()
+            yield
+
+    @contextmanager
     def _snapshot(self) -> Iterator[None]:
         """One state of the file, whatever others write meanwhile."""
-        self._check_open()
+        with self._turn(), self._reading():
+            yield
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
         with reported(self.path):
-            if self._connection.in_transaction:
+            if self._grouped is not None:
                 yield
                 return
+            self._roll_back()  # what an interrupt may have left open
             self._connection.execute("BEGIN")
             try:
                 yield
             finally:
                 self._roll_back()
 
+    def _inherit(self) -> None:
+        self._lock = threading.RLock()  # another thread may have held it when the process forked
+        self._storage.inherit()
+
     def _check_open(self) -> None:
+        if self._storage.is_inherited:
+            reason = "it belongs to the process from which this one was forked"
+            hint = "open it again in this process, or leave it to the other one"
+            raise DataError(
+                [catalogue.CANNOT_OPEN.at(None, name=self.path, reason=reason, hint=hint)]
+            )
         if self._is_closed:
             raise DataError([catalogue.DATABASE_CLOSED.at(None, name=self.path)])
 
@@ -274,30 +342,53 @@ class FileDatabase(Database):
             raise DataError([catalogue.OPENED_READ_ONLY.at(None, name=self.path)])
 
     def _propagate(self, base: ChangeSet, is_committed: bool) -> ChangeSet:
-        self._check_open()
-        if not is_committed or self._is_following or not base:
+        if self._is_following:
             return super()._propagate(base, is_committed)
-        self._check_writable()
-        try:
-            change = super()._propagate(base, is_committed=True)
-        except BaseException:
+        self._check_open()
+        is_written = is_committed and bool(base)
+        if is_written:
+            self._check_writable()
+        if self._doubt:
             self._agree()
+        self._doubt = _UNKNOWN
+        try:
+            change = super()._propagate(base, is_committed)
+        except BaseException as error:
+            self._after_failure(error)
             raise
-        if self.engine.clock != self._clock:
+        if is_written and self.engine.clock != self._clock:
             raise InternalError("facts have other ranks in memory than in the file")
-        self._after_commit()
+        self._doubt = _NO_DOUBT
+        if is_written:
+            self._after_commit()
         return change
 
-    def _agree(self) -> None:
-        """After a failure: if file and memory are not at the same version, the file is right.
+    def _after_failure(self, error: BaseException) -> None:
+        """Bring file and memory together; if that fails too, whoever comes next begins with it."""
+        if isinstance(error, Exception):  # which leaves nothing half done in memory
+            self._doubt = min(self._doubt, _COMPARE) if self._storage.is_writable else _NO_DOUBT
+        with suppress(Exception):
+            if self._doubt:
+                self._agree()
 
-        SQLite may have undone a whole group; or we were interrupted behind its commit.
+    def _agree(self) -> None:
+        """If file and memory are not at the same version, the file is right.
+
+        SQLite may have undone a whole group; or we were interrupted, at any place.
         """
-        if self._grouped is not None and not self._connection.in_transaction:
-            self._grouped = None
-        with self._snapshot():
-            if self._log.last != self.version:
+        with reported(self.path):
+            if self._grouped is None:
+                self._roll_back()
+            elif not self._connection.in_transaction:
+                self._grouped = None
+            else:
+                with suppress(apsw.SQLError):  # there may be no such savepoint
+                    self._connection.execute(_GROUPED[2])
+        self._log.forget_programs()
+        with self._reading():
+            if self._doubt == _UNKNOWN or self._log.last != self.version:
                 self._reload()
+        self._doubt = _NO_DOUBT
 
     def _after_commit(self) -> None:
         self._since_compaction += 1
@@ -318,14 +409,16 @@ class FileDatabase(Database):
         processes see them, and a crash spares them, from the end of the block on, or when there
         are `transactions_max` of them. If they cannot be written, all of them are undone.
         """
-        self._check_writable()
-        if self._grouped is not None:
+        with self._turn():
+            self._check_writable()
+            is_inner = self._grouped is not None
+        if is_inner:
             yield
             return
-        with self._lock:
-            self._group_max = transactions_max
-            self._begin_group()
         try:
+            with self._turn():
+                self._group_max = transactions_max
+                self._begin_group()
             yield
         finally:
             with self._lock:
@@ -333,21 +426,23 @@ class FileDatabase(Database):
 
     def _begin_group(self) -> None:
         with reported(self.path, is_commit=True):
+            self._roll_back()  # what an interrupt may have left open
             self._connection.execute("BEGIN IMMEDIATE")
         self._grouped = 0
 
     def _end_group(self) -> None:
-        count, self._grouped = self._grouped, None
-        if count is None:
+        if self._doubt and self._grouped is not None:
+            self._agree()
+        if self._grouped is None:
             return  # it was undone, and that was said
         try:
+            self._doubt = _COMPARE
+            self._grouped = None
             with reported(self.path, is_commit=True):
                 self._connection.execute("COMMIT")
-        except BaseException:
-            self._roll_back()
-            if count:
-                with self._snapshot():
-                    self._reload()
+            self._doubt = _NO_DOUBT
+        except BaseException as error:
+            self._after_failure(error)
             raise
 
     # --- changing rules
@@ -355,21 +450,26 @@ class FileDatabase(Database):
     def change_program(
         self, program: str | Path | Program, *, is_committed: bool = True
     ) -> ChangeSet:
-        if not is_committed:
-            return super().change_program(program, is_committed=False)
-        self._check_writable()
-        with self._lock:
-            if self._grouped is not None:
-                raise DataError([catalogue.GROUP_OPEN.at(None)])
-            parsed, self._text = program_and_text(program)
+        with self._turn():
+            parsed, text = program_and_text(program)
+            if is_committed:
+                self._check_writable()
+                if self._grouped is not None:
+                    raise DataError([catalogue.GROUP_OPEN.at(None)])
+                self._text = text
             before = self.model
+            self._doubt = _UNKNOWN
             try:
-                return super().change_program(parsed)
-            except BaseException:
-                if self.model is not before or self.version != self._log.last:
-                    with self._snapshot():
-                        self._reload()
+                change = super().change_program(parsed, is_committed=is_committed)
+            except BaseException as error:
+                if self.model is before:
+                    self._after_failure(error)
+                else:
+                    with suppress(Exception):
+                        self._agree()
                 raise
+            self._doubt = _NO_DOUBT
+            return change
 
     def _keep_program(self, touched: Set[str], change: ChangeSet) -> None:
         before = self._log.columns_at(self.version)
@@ -416,28 +516,31 @@ class FileDatabase(Database):
     @property
     def first_version(self) -> int:
         """The oldest version whose state the log still leads back to."""
-        with self._lock, self._snapshot():
+        with self._snapshot():
             return self._log.first
 
     def facts(self, relation: str, version: int | None = None) -> set[Row]:
         """All facts of a relation or view, now or as of an earlier version."""
-        self._check_open()
-        if version is None or version == self.version:
-            return super().facts(relation)
-        with self._lock, self._snapshot():
-            self._check_version(version)
-            known = self._log.columns_at(version)
-            if relation not in known:
-                hint = did_you_mean(str(relation), known)
-                raise DataError([catalogue.NO_SUCH_RELATION.at(None, name=relation, hint=hint)])
-            change = self._log.net(version, self.version, relation)
-            facts = self._facts(relation) if relation in self.relations else set()
-            return (facts - change.inserted[relation]) | change.deleted[relation]
+        with self._turn():
+            if version is None or version == self.version:
+                return super().facts(relation)
+            with self._reading():
+                return self._facts_at(relation, version)
+
+    def _facts_at(self, relation: str, version: int) -> set[Row]:
+        self._check_version(version)
+        known = self._log.columns_at(version)
+        if relation not in known:
+            hint = did_you_mean(str(relation), known)
+            raise DataError([catalogue.NO_SUCH_RELATION.at(None, name=relation, hint=hint)])
+        change = self._log.net(version, self.version, relation)
+        facts = self._facts(relation) if relation in self.relations else set()
+        return (facts - change.inserted[relation]) | change.deleted[relation]
 
     def delta(self, first: int, last: int | None = None) -> ChangeSet:
         """The net change from one version to another, which may also be an earlier one."""
-        last = self.version if last is None else last
-        with self._lock, self._snapshot():
+        with self._snapshot():
+            last = self.version if last is None else last
             self._check_version(first)
             self._check_version(last)
             if first <= last:
@@ -446,7 +549,7 @@ class FileDatabase(Database):
 
     def commits(self, after: int | None = None, until: int | None = None) -> list[Commit]:
         """The commits after a version, up to another one, as they are in the log."""
-        with self._lock, self._snapshot():
+        with self._snapshot():
             after = self._log.first if after is None else after
             until = self.version if until is None else until
             self._check_version(after)
@@ -454,12 +557,12 @@ class FileDatabase(Database):
 
     def programs(self) -> list[tuple[int, str, str]]:
         """Every program there was: the version from which on it counted, the time, the text."""
-        with self._lock, self._snapshot():
+        with self._snapshot():
             return self._log.programs()
 
     def _check_version(self, version: int) -> None:
         first, last = self._log.first, self.version
-        if not first <= version <= last:
+        if not isinstance(version, int) or not first <= version <= last:
             raise DataError(
                 [
                     catalogue.NO_SUCH_VERSION.at(
@@ -473,23 +576,23 @@ class FileDatabase(Database):
     @property
     def readers(self) -> Mapping[str, int]:
         """The registered readers, each with the version it has acknowledged."""
-        with self._lock, self._snapshot():
+        with self._snapshot():
             return readers.read_up_to(self._connection)
 
     def register(self, reader: str) -> int:
         """Hold the log for a reader from now on; answers the version it has read up to."""
-        with self._lock, self._beside() as connection:
+        with self._turn(), self._beside() as connection:
             return readers.register(connection, reader, self.version)
 
     def acknowledge(self, reader: str, version: int) -> None:
         """The reader needs nothing any more of what lies up to a version."""
-        with self._lock, self._beside() as connection:
+        with self._turn(), self._beside() as connection:
             self._check_version(version)
             readers.acknowledge(connection, reader, version)
 
     def unregister(self, reader: str) -> None:
         """Let go of what the log holds for a reader."""
-        with self._lock, self._beside() as connection:
+        with self._turn(), self._beside() as connection:
             readers.unregister(connection, reader)
 
     @contextmanager
@@ -499,7 +602,9 @@ class FileDatabase(Database):
         with reported(self.path, is_commit=True):
             if self._storage.is_writable:
                 with self._connection:
+                    self._check_others()
                     yield self._connection
+                    self._readers_seen = self._readers_known()
                 return
             connection = opened(self.path, is_writable=True)
             try:
@@ -510,8 +615,8 @@ class FileDatabase(Database):
 
     def compact(self, retention: Retention | None = None) -> Dropped:
         """Drop what the log need not keep any more, as `retention` says or the one of `connect`."""
-        self._check_writable()
-        with self._lock, reported(self.path, is_commit=True):
+        with self._turn(), reported(self.path, is_commit=True):
+            self._check_writable()
             if self._grouped is not None:
                 raise DataError([catalogue.GROUP_OPEN.at(None)])
             self._since_compaction = 0
@@ -521,20 +626,23 @@ class FileDatabase(Database):
     # --- others
 
     def query(self, text: str | Query) -> Rows:
-        self._check_open()
-        return super().query(text)
+        with self._turn():
+            return super().query(text)
+
+    def audit(self) -> tuple[Difference, ...]:
+        with self._turn():
+            return super().audit()
 
     def backup(self, target: str | Path) -> None:
         """Copy the database, as it is now, to a new file; others may go on meanwhile."""
-        with self._lock:
-            self._check_open()
+        with self._turn():
             if self._grouped is not None:
                 raise DataError([catalogue.GROUP_OPEN.at(None)])
             backup(self._connection, self.path, Path(target))
 
     def refresh(self) -> ChangeSet:
         """Catch up with what another process has committed; answers what has changed by it."""
-        with self._lock, self._snapshot():
+        with self._snapshot():
             self._log.forget_programs()
             last = self._log.last
             if last == self.version:
@@ -559,26 +667,32 @@ class FileDatabase(Database):
     def _follow(self, change: ChangeSet) -> None:
         """Make the base changes of others in memory; views follow as they did there."""
         base = (name for name in change.relations if self.relations[name].kind == "base")
+        self._doubt = _UNKNOWN
         self._is_following = True
         try:
             self._propagate(change.only(*base), is_committed=True)
         finally:
             self._is_following = False
+        self._doubt = _NO_DOUBT
 
     def check_pages(self) -> tuple[str, ...]:
         """What SQLite's integrity check finds; every page is read, and its checksum verified."""
-        with self._lock, self._snapshot():
+        with self._snapshot():
             found = [str(line) for (line,) in self._connection.execute("PRAGMA integrity_check")]
         return () if found == ["ok"] else tuple(found)
 
     def close(self) -> None:
         """Give the file back; a closed database cannot be used any more."""
         with self._lock:
-            if not self._is_closed:
-                if self._grouped is not None:
+            if not self._is_closed and not self._storage.is_inherited:
+                try:
                     self._end_group()
-                self._is_closed = True
-                self._storage.close()
+                    if self._storage.is_writable:
+                        with self._reading():
+                            self._check_others()
+                finally:
+                    self._is_closed = True
+                    self._storage.close()
 
     def __enter__(self) -> FileDatabase:
         return self
@@ -590,6 +704,18 @@ class FileDatabase(Database):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+_open: weakref.WeakSet[FileDatabase] = weakref.WeakSet()
+
+
+def _inherit_all() -> None:
+    for database in list(_open):
+        database._inherit()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_inherit_all)
 
 
 @contextmanager

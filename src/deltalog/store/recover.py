@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError
 from deltalog.store.connect import connect
 from deltalog.store.file_database import FileDatabase
 from deltalog.store.readers import Retention
@@ -13,6 +15,8 @@ from deltalog.store.storage import open_to_write
 
 def recover(path: Path, engine: str) -> FileDatabase:
     """Accept that commits are missing in the write-ahead log; answers the database without them."""
+    if not path.exists():
+        raise DataError([catalogue.CANNOT_OPEN.at(None, name=path, reason="there is no such file")])
     storage = open_to_write(path, "full", 0.0, Retention(), is_loss_accepted=True)
     try:
         with reported(path):

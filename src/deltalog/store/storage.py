@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +34,7 @@ class Storage:
     retention: Retention = field(default_factory=Retention)
     is_new: bool = False
     is_closed: bool = False
+    is_inherited: bool = False
 
     @property
     def is_writable(self) -> bool:
@@ -39,6 +42,13 @@ class Storage:
 
     def __post_init__(self) -> None:
         _open_here[self.path.resolve()] += 1
+
+    def inherit(self) -> None:
+        """In a process that was forked: leave the file to the one that opened it."""
+        self.is_closed = self.is_inherited = True
+        _keep_forever(self.connection)
+        if self.lock is not None:
+            self.lock.leave()
 
     def close(self) -> None:
         """Give the file back; a second time nothing happens."""
@@ -50,8 +60,14 @@ class Storage:
                 self.lock.release()
 
 
+def _keep_forever(connection: apsw.Connection) -> None:
+    """Not even the end of the process may close it: that would remove the log of the other one."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+
 def open_to_read(path: Path) -> Storage:
     """A file beside whoever writes to it."""
+    path = real_path(path)
     if not path.exists():
         raise DataError([catalogue.CANNOT_OPEN.at(None, name=path, reason="there is no such file")])
     is_alone = WriterLock(path).is_free()
@@ -84,6 +100,7 @@ def open_to_write(
 
     With `is_loss_accepted` it is opened also when commits are known to be missing in it.
     """
+    path = real_path(path)
     lock = WriterLock(path)
     try:
         if not lock.acquire(wait):
@@ -92,6 +109,7 @@ def open_to_write(
         reason = (error.strerror or str(error)).lower()
         raise DataError([catalogue.CANNOT_OPEN.at(None, name=path, reason=reason)]) from None
     try:
+        _check_place(path)
         known = _frames_known(path)
         connection = opened(path, is_writable=True, is_created=True)
         try:
@@ -104,6 +122,26 @@ def open_to_write(
     except BaseException:
         lock.release()
         raise
+
+
+def real_path(path: Path) -> Path:
+    """The file itself where the path is a link: two names of a file have one lock."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
+def _check_place(path: Path) -> None:
+    """Refuse what SQLite would harm: another name of the file, or a log that lost its file."""
+    log = path.with_name(f"{path.name}-wal")
+    found = path.stat() if path.exists() else None
+    reason = hint = None
+    if found is not None and found.st_nlink > 1:
+        reason = "it has another name (a hard link), under which others may write to it"
+        hint = "make a copy with `deltalog backup`, or remove the other name"
+    elif (found is None or not found.st_size) and log.exists() and log.stat().st_size:
+        reason = f"there is no such file, but `{log.name}` has commits of it"
+        hint = f"bring the file back, or remove `{log.name}` to give the commits up"
+    if reason is not None:
+        raise DataError([catalogue.CANNOT_OPEN.at(None, name=path, reason=reason, hint=hint)])
 
 
 def _prepared(
@@ -145,6 +183,11 @@ def _check_log(path: Path, connection: apsw.Connection, known: tuple[bytes, int]
         reason = f"commits in `{path.name}-wal` cannot be read"
         hint = f"{RESTORE_HINT}; `deltalog recover FILE` goes on without those commits"
         raise DataError([catalogue.FILE_DAMAGED.at(None, name=path, reason=reason, hint=hint)])
+
+
+def written_by_others(path: Path) -> DataError:
+    reason = "another program than Deltalog has written to it"
+    return DataError([catalogue.FILE_DAMAGED.at(None, name=path, reason=reason, hint=RESTORE_HINT)])
 
 
 def _format(path: Path, connection: apsw.Connection) -> int | None:

@@ -70,6 +70,12 @@ class WriterLock:
             return os.path.samestat(os.fstat(handle), os.stat(self.path))
         return False
 
+    def leave(self) -> None:
+        """Let go of a copy that came by a fork; the other process still has it."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
     def release(self) -> None:
         if self._handle is not None:
             with suppress(OSError):
