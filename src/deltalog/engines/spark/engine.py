@@ -20,7 +20,7 @@ facts they were derived from, which is all that deletion by rank needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -38,10 +38,9 @@ from deltalog.engines.spark.alone import (
     references,
 )
 from deltalog.engines.spark.columns import RANK, name_of
-from deltalog.engines.spark.follows import Follow, follows, follows_deletion
 from deltalog.engines.spark.frames import Frames, contents, without
 from deltalog.engines.spark.partitions import SOURCE, Source, run_partitions, shared_names
-from deltalog.engines.spark.probes import counted, look_at_columns, spread_of
+from deltalog.engines.spark.probes import look_for_narrow_column
 from deltalog.engines.spark.probing import ProbingInterpreter
 from deltalog.engines.spark.relation import SparkRelation
 from deltalog.engines.spark.session import session
@@ -105,16 +104,10 @@ class SparkEngine(Storage):
 
     def prepare(self, plans: tuple[RulePlan, ...]) -> RulesPart:
         self._tidy()
-        self._follow(follows(plans))
         return SparkPart(plans, pivot=pivot(plans))
 
     def prepare_deletion(self, plan: RankedDeletion) -> DeletionPart:
-        self._follow(follows_deletion(plan))
         return DeletionPart(plan)
-
-    def _follow(self, found: Iterable[tuple[str, Follow]]) -> None:
-        for name, follow in found:
-            self.follows.setdefault(name, set()).add(follow)
 
     def wave(self, stations: int) -> SteppedWave:
         return SteppedWave(self, stations)
@@ -222,17 +215,12 @@ class SparkEngine(Storage):
             self.spark, sources, types, plans, partitions, self.clock.now, self.local
         )
         result = result.persist(StorageLevel.MEMORY_AND_DISK)
-        columns = result.columns[2:]
-        found_rows = result.groupBy(SOURCE).agg(*counted(columns)).collect()
-        counts = {row[0]: row[1:] for row in found_rows}
-        self.clock.skip(sum(count[0] for count in counts.values()))
+        counts = {row[SOURCE]: row["count"] for row in result.groupBy(SOURCE).count().collect()}
+        self.clock.skip(sum(counts.values()))
         for number, store in enumerate(heads.values()):
-            names = shared_names(store.types)
-            own = [F.col(n).alias(name_of(i)) for i, n in enumerate(names)]
+            own = [F.col(n).alias(name_of(i)) for i, n in enumerate(shared_names(store.types))]
             data = result.where(F.col(SOURCE) == number).select(*own, F.col(RANK))
-            count, *values = counts.get(number, (0, *(0 for _ in columns)))
-            spread = spread_of([count, *(values[columns.index(name)] for name in names)])
-            self.place(store, data, count, result, spread)
+            self.place(store, data, counts.get(number, 0), result)
         return self._finished(part, dict.fromkeys(heads, 0))
 
     def _is_worth_it(self, part: SparkPart, found: Pivot) -> bool:
@@ -286,9 +274,9 @@ class SparkEngine(Storage):
             return {}
         for name in part.plan.predicates:
             for piece in self.relations[name].frames:
-                if not piece.spread:
+                if not piece.is_narrow_known:
                     self.jobs["statistics"] += 1
-                    look_at_columns(piece, self.relations[name].types)
+                    look_for_narrow_column(piece, self.relations[name].types)
         return self.asked(deletion, is_widened=True)
 
     def _driver_round(self, part: SparkPart) -> Round:
@@ -391,13 +379,9 @@ class SparkEngine(Storage):
             if self.relations[name].has_frames():
                 self.needs.note(name, self.relations[name].all_columns, row)
         self.fetch()
-        added: dict[str, list[Row]] = {}
         for name, row in derived:
-            if self.relations[name].add(row):
-                added.setdefault(name, []).append(row)
-        for name, rows in added.items():
-            self.look_ahead(name, rows)
-        self.grown.update(added)
+            self.relations[name].add(row)
+        self.grown.update(name for name, _ in derived)
 
     def _add_frame(self, store: SparkRelation, data: DataFrame) -> None:
         """Add what is new in a frame: distinct, and not known."""
