@@ -1,13 +1,13 @@
 # make demo     the data pipeline, end to end         make test     everything that must hold
 # make check    the quick part of test (a minute)    make fuzz     long random runs
 # make bench    measured figures                     make soak     a million transactions, audited
-# make update-cases   rewrite expectations
+# make update-cases   rewrite expectations           make test-cluster   cases on a cluster, and by Connect
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo demo-embedded test check lint types imports unit fuzz mutants bench soak test-spark update-cases clean
+.PHONY: setup demo demo-embedded test check lint types imports unit fuzz mutants bench soak test-spark test-cluster update-cases clean
 
 setup: $(STAMP)
 
@@ -50,6 +50,13 @@ test: lint types imports
 test-spark: setup
 	$(BIN)/pytest tests/spark
 	$(BIN)/pytest tests/pipeline
+
+# All program cases on a standalone cluster (a master, two workers) and through Spark Connect: some
+# 15 minutes, so it is not part of `make test`.
+test-cluster: setup
+	$(BIN)/python tests/spark/elsewhere.py cluster
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pyspark[connect]==4.2.0'
+	$(BIN)/python tests/spark/elsewhere.py connect
 
 fuzz: setup
 	DELTALOG_FUZZ=1 $(BIN)/pytest tests/properties -n 2 --durations=5

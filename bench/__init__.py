@@ -1,6 +1,6 @@
 """Measured figures: `make bench`, or `python -m bench --help`.
 
-Six questions, one module each:
+Seven questions, one module each:
 
     embedded           what does the embedded engine do at full size: beside the limit, which is a
                        closure by hand, beside recorded peers, and against targets?
@@ -9,6 +9,8 @@ Six questions, one module each:
     follows_change     does the cost follow the change, or the data?
     crossover          how much must change before recomputing is cheaper?
     ranked_deletion    what does the rank of first derivation save when facts are deleted?
+    spark              what does a change cost on Spark, beside recomputing by hand there? Only when
+                       it is asked for: `python -m bench --parts spark`
 
 Figures are ratios measured side by side in one run: everything that is compared does the same
 transactions on the same facts, and gives the same deltas, or there is no figure at all. Absolute

@@ -24,6 +24,8 @@ from bench.measure import UNAVAILABLE, BenchError
 from bench.ranked_deletion import ranked_deletion
 from bench.settings import Finding, Progress, Settings
 from bench.single_changes import single_changes
+from bench.spark import WORKLOADS as ON_SPARK
+from bench.spark import spark
 from bench.workloads import WORKLOADS, NothingFreshError
 
 PARTS: Mapping[
@@ -36,7 +38,11 @@ PARTS: Mapping[
     "follows_change": ("The cost follows the change", follows_change),
     "crossover": ("Where recomputation wins", crossover),
     "ranked_deletion": ("Deletion by ranks", ranked_deletion),
+    "spark": ("On Spark, at 50 million rows", spark),
 }
+ALONE = ("spark",)
+"""Parts that run only when they are asked for: they take long, and much memory."""
+KNOWN = (*WORKLOADS, *ON_SPARK)
 RESULTS = Path(__file__).parent / "results"
 WIDTH_MIN = 160
 SECONDS, SECONDS_QUICK = 6.0, 1.0
@@ -58,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not console.is_terminal:
         console.width = WIDTH_MIN
     try:
-        findings = _measured(settings, given.parts or tuple(PARTS), console, given.results)
+        findings = _measured(settings, given.parts or _usual_parts(), console, given.results)
     except (BenchError, NothingFreshError) as error:
         print(f"failed: {error}", file=sys.stderr)
         return 1
@@ -99,6 +105,10 @@ def _measured(
     return findings
 
 
+def _usual_parts() -> tuple[str, ...]:
+    return tuple(name for name in PARTS if name not in ALONE)
+
+
 def _busy() -> str:
     """Whether others were at work too: then times are too long, and uneven."""
     if not hasattr(os, "getloadavg"):
@@ -126,8 +136,8 @@ def _problems(settings: Settings, parts: Sequence[str]) -> list[str]:
     said = unknown_names(settings.strategies, settings.asked_engines)
     said += [f"unknown part `{p}`: there are {', '.join(PARTS)}" for p in parts if p not in PARTS]
     for name in settings.workloads:
-        if not any(Settings((name,)).includes(known) for known in WORKLOADS):
-            said.append(f"unknown workload `{name}`: there are {', '.join(WORKLOADS)}")
+        if not any(Settings((name,)).includes(known) for known in KNOWN):
+            said.append(f"unknown workload `{name}`: there are {', '.join(KNOWN)}")
     return said
 
 
@@ -152,7 +162,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     add = parser.add_argument
     add("--parts", type=_names, default=(), metavar="A,B", help=f"of {', '.join(PARTS)}")
-    add("--workloads", type=_names, default=(), metavar="A,B", help=f"of {', '.join(WORKLOADS)}")
+    add("--workloads", type=_names, default=(), metavar="A,B", help=f"of {', '.join(KNOWN)}")
     add("--scale", type=float, help="one scale for everything, instead of one for each workload")
     add("--changes", type=int, help="transactions of each kind")
     add("--strategies", type=_names, default=(), metavar="A,B", help="only these")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -251,3 +252,92 @@ def test_every_share_has_a_partition_of_its_own(partitions: int, spark: SparkSes
     data = sent(source, 0, shares(spark, partitions), {"int_0": "int"})
     put = data.repartition(partitions, F.col("share")).groupBy(F.spark_partition_id()).count()
     assert len(put.collect()) == partitions
+
+
+STAR = """
+    base invoice(id: int, customer: int, amount: int).
+    base paid(invoice: int).
+    base customer(id: int, region: int).
+    open_amount(R, sum(A), count()) :- invoice(I, C, A), not paid(I), customer(C, R).
+"""
+
+
+def test_a_change_of_a_star_join_is_two_jobs(spark: SparkSession) -> None:
+    """One for the net effect on both relations, one for all that rules look up."""
+    numbers = spark.range(60)
+    invoice = numbers.selectExpr("id", "id % 3 AS customer", "id * 10 AS amount")
+    facts = {
+        "invoice": invoice,
+        "paid": numbers.where("id % 2 = 0"),
+        "customer": [(n, n % 2) for n in range(3)],
+    }
+    database = deltalog.connect(spark=spark, program=STAR, facts=facts)
+    engine = engine_of(database)
+    for number in (0, 10, 20):  # the first one installs rules, and learns what they look up
+        engine.jobs.clear()
+        database.apply(
+            insert={"invoice": [(100 + number, 1, 5)], "paid": [(number + 1,)]},
+            delete={"invoice": [(number + 3, number % 3, 10 * number + 30)], "paid": [(number,)]},
+        )
+        assert database.audit() == ()
+    database.apply(insert={"paid": [(100,)]})
+    engine.jobs.clear()
+    database.apply(insert={"invoice": [(300, 1, 5)], "paid": [(5,)]}, delete={"paid": [(6,)]})
+    assert engine.jobs["probe"] == 2
+    assert database.audit() == ()
+
+
+def test_a_deletion_sees_whole_pivots(spark: SparkSession) -> None:
+    """However deep it goes, it is a few jobs."""
+    spark.conf.set("spark.deltalog.driver_rows_max", "20")
+    ring = [(n, (n + 1) % 24) for n in range(24)] + [(n, (n + 2) % 24) for n in range(0, 24, 3)]
+    frame = spark.createDataFrame(ring, "src bigint, dst bigint")
+    spark.conf.set("spark.deltalog.literal_keys_max", "100")
+    database = deltalog.connect(spark=spark, program=CLOSURE, facts={"edge": frame})
+    spark.conf.set("spark.deltalog.literal_keys_max", "5")
+    engine = engine_of(database)
+    database.apply(insert={"edge": [(5, 8)]})
+    engine.jobs.clear()
+    database.apply(delete={"edge": [(10, 11)]})
+    assert engine.jobs["probe"] <= 6
+    assert engine.jobs["partitions"] == 0
+    assert database.audit() == ()
+
+
+def test_ints_without_a_value_go_through_partitions(spark: SparkSession) -> None:
+    program = """
+        base edge(src: int?, dst: int?).
+        path(X, Y) :- edge(X, Y).
+        path(X, Z) :- path(X, Y), edge(Y, Z).
+    """
+    edges = [(1, None), (None, 3), (3, 4), (4, 3), (5, 1), (None, None), (6, 5)]
+    frame = spark.createDataFrame(edges, "src bigint, dst bigint")
+    database = deltalog.connect(spark=spark, program=program, facts={"edge": frame})
+    assert engine_of(database).jobs["partitions"] == 1
+    assert database.facts("path") == deltalog.connect(program=program, facts={"edge": edges}).facts(
+        "path"
+    )
+    database.apply(delete={"edge": [(None, 3)]})
+    assert database.audit() == ()
+
+
+def test_the_benchmark_is_of_right_answers(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both workloads at a tiny size: they compare with queries by hand, and raise otherwise."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
+    from bench.measure import BenchError
+    from bench.spark import SparkFound
+    from bench.spark_closure import ClosureFound, closure
+    from bench.spark_star import Star, StarFound, star
+
+    spark.conf.set("spark.deltalog.driver_rows_max", "5000")
+    found, closed = StarFound(100_000), ClosureFound()
+    assert "checking" in list(star(spark, found, 1, is_first=False))
+    assert "checking" in list(closure(spark, 1, 1, closed))
+    lines = list(SparkFound((found,), closed, is_full=False).lines())
+    assert [line.jobs.get("probe") for line in lines[:2]] == [2, 2]
+    assert len(lines) == 5
+    monkeypatch.setattr(Star, "now", Star.base)  # as if nothing had changed
+    with pytest.raises(BenchError, match="is not what the query by hand says"):
+        list(star(spark, found, 1, is_first=False))

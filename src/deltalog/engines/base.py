@@ -8,9 +8,10 @@ derived in the same round: that is the consequence operator, and soft stratifica
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from deltalog.language.ast import Row
 from deltalog.plan.nodes import RankedDeletion, RulePlan
@@ -205,3 +206,20 @@ class RankedEngine(Engine, Protocol):
 
     def load(self, relation: str, ranked: Collection[Row]) -> int:
         """Append rows that begin with their rank, lowest first; answers how many were new."""
+
+
+NULL_WORD = -(2**63)
+"""Null, where rows are words."""
+
+
+@runtime_checkable
+class Wordy(Protocol):
+    """An engine that takes and gives rows of ints as words, one row after the other.
+
+    Where there are millions of them, nobody has to make tuples.
+    """
+
+    def insert_words(self, relation: str, words: array[int]) -> int: ...
+
+    def words(self, relation: str) -> array[int]:
+        """In the order in which the rows were added."""

@@ -204,6 +204,9 @@ class Transaction:
         """The effect on the state before: what will really be new and really be gone."""
         inserted: dict[str, Changed] = {}
         deleted: dict[str, Changed] = {}
+        if len(self._state) > 1:  # what is far away is fetched together
+            for relation, rows in self._state.items():
+                self._expect(relation, tuple(range(self._relations[relation].arity)), rows)
         for relation, rows in self._state.items():
             known = self._present(relation, rows)
             changed = zip(rows.items(), known, strict=True)

@@ -15,9 +15,9 @@ from datetime import date, datetime, timedelta
 from itertools import chain
 from typing import Any
 
+from deltalog.engines.base import NULL_WORD
 from deltalog.language.ast import Row, Value
 
-NULL_WORD = -(2**63)
 EPOCH = datetime(1970, 1, 1)
 INTERNED = ("str", "decimal", "exact")
 CHUNK = 1 << 20

@@ -258,6 +258,12 @@ class EmbeddedEngine:
     def insert(self, relation: str, rows: Iterable[Row]) -> int:
         return self.relations[relation].insert(rows)
 
+    def insert_words(self, relation: str, words: array[int]) -> int:
+        return self.relations[relation].insert_words(words)
+
+    def words(self, relation: str) -> array[int]:
+        return self.relations[relation].copied()
+
     def delete(self, relation: str, rows: Iterable[Row]) -> int:
         return self.relations[relation].remove(rows)
 

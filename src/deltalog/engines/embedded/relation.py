@@ -120,12 +120,15 @@ class EmbeddedRelation:
 
     def insert(self, rows: Iterable[Row]) -> int:
         rows = list(rows)
-        words = self.engine.codec.encoded(rows, self.types)
-        return int(
-            kernel.insert_rows(
-                self.engine.machine_address, self.address, words.buffer_info()[0], len(rows)
-            )
-        )
+        return self._insert(self.engine.codec.encoded(rows, self.types), len(rows))
+
+    def insert_words(self, words: array[int]) -> int:
+        """Rows of columns whose values are their own words, one after the other."""
+        return self._insert(words, len(words) // self.arity)
+
+    def _insert(self, words: array[int], count: int) -> int:
+        machine, first = self.engine.machine_address, words.buffer_info()[0]
+        return int(kernel.insert_rows(machine, self.address, first, count))
 
     def remove(self, rows: Iterable[Row]) -> int:
         rows = list(rows)

@@ -20,7 +20,7 @@ facts they were derived from, which is all that deletion by rank needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -38,9 +38,10 @@ from deltalog.engines.spark.alone import (
     references,
 )
 from deltalog.engines.spark.columns import RANK, name_of
+from deltalog.engines.spark.follows import Follow, follows, follows_deletion
 from deltalog.engines.spark.frames import Frames, contents, without
 from deltalog.engines.spark.partitions import SOURCE, Source, run_partitions, shared_names
-from deltalog.engines.spark.probes import look_for_narrow_column
+from deltalog.engines.spark.probes import counted, look_at_columns, spread_of
 from deltalog.engines.spark.probing import ProbingInterpreter
 from deltalog.engines.spark.relation import SparkRelation
 from deltalog.engines.spark.session import session
@@ -104,10 +105,16 @@ class SparkEngine(Storage):
 
     def prepare(self, plans: tuple[RulePlan, ...]) -> RulesPart:
         self._tidy()
+        self._follow(follows(plans))
         return SparkPart(plans, pivot=pivot(plans))
 
     def prepare_deletion(self, plan: RankedDeletion) -> DeletionPart:
+        self._follow(follows_deletion(plan))
         return DeletionPart(plan)
+
+    def _follow(self, found: Iterable[tuple[str, Follow]]) -> None:
+        for name, follow in found:
+            self.follows.setdefault(name, set()).add(follow)
 
     def wave(self, stations: int) -> SteppedWave:
         return SteppedWave(self, stations)
@@ -215,12 +222,17 @@ class SparkEngine(Storage):
             self.spark, sources, types, plans, partitions, self.clock.now, self.local
         )
         result = result.persist(StorageLevel.MEMORY_AND_DISK)
-        counts = {row[SOURCE]: row["count"] for row in result.groupBy(SOURCE).count().collect()}
-        self.clock.skip(sum(counts.values()))
+        columns = result.columns[2:]
+        found_rows = result.groupBy(SOURCE).agg(*counted(columns)).collect()
+        counts = {row[0]: row[1:] for row in found_rows}
+        self.clock.skip(sum(count[0] for count in counts.values()))
         for number, store in enumerate(heads.values()):
-            own = [F.col(n).alias(name_of(i)) for i, n in enumerate(shared_names(store.types))]
+            names = shared_names(store.types)
+            own = [F.col(n).alias(name_of(i)) for i, n in enumerate(names)]
             data = result.where(F.col(SOURCE) == number).select(*own, F.col(RANK))
-            self.place(store, data, counts.get(number, 0), result)
+            count, *values = counts.get(number, (0, *(0 for _ in columns)))
+            spread = spread_of([count, *(values[columns.index(name)] for name in names)])
+            self.place(store, data, count, result, spread)
         return self._finished(part, dict.fromkeys(heads, 0))
 
     def _is_worth_it(self, part: SparkPart, found: Pivot) -> bool:
@@ -274,9 +286,9 @@ class SparkEngine(Storage):
             return {}
         for name in part.plan.predicates:
             for piece in self.relations[name].frames:
-                if not piece.is_narrow_known:
+                if not piece.spread:
                     self.jobs["statistics"] += 1
-                    look_for_narrow_column(piece, self.relations[name].types)
+                    look_at_columns(piece, self.relations[name].types)
         return self.asked(deletion, is_widened=True)
 
     def _driver_round(self, part: SparkPart) -> Round:
@@ -379,9 +391,13 @@ class SparkEngine(Storage):
             if self.relations[name].has_frames():
                 self.needs.note(name, self.relations[name].all_columns, row)
         self.fetch()
+        added: dict[str, list[Row]] = {}
         for name, row in derived:
-            self.relations[name].add(row)
-        self.grown.update(name for name, _ in derived)
+            if self.relations[name].add(row):
+                added.setdefault(name, []).append(row)
+        for name, rows in added.items():
+            self.look_ahead(name, rows)
+        self.grown.update(added)
 
     def _add_frame(self, store: SparkRelation, data: DataFrame) -> None:
         """Add what is new in a frame: distinct, and not known."""

@@ -16,16 +16,19 @@ k-th column of each type. The share of a row is a number whose hash leads to a p
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
+import numpy as np
 import pyarrow
+import pyarrow.compute
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from deltalog.engines.base import Engine
+from deltalog.engines.base import NULL_WORD, Engine, Wordy
 from deltalog.engines.spark.alone import MakeEngine, fixpoint
 from deltalog.engines.spark.columns import ARROW_TYPES, RANK, SPARK_TYPES, name_of, rows_in, vectors
 from deltalog.language.ast import Row
@@ -65,7 +68,7 @@ def run_partitions(
     parts = [sent(source, number, places, wide) for number, source in enumerate(sources)]
     together = reduce(DataFrame.unionAll, parts).repartition(partitions, F.col(SHARE))
     output = _wide(list(heads.values()))
-    task = _task([(s.name, s.types) for s in sources], list(wide), heads, plans, rank, local)
+    task = _task([(s.name, s.types) for s in sources], heads, plans, rank, local)
     return together.drop(SHARE).mapInArrow(task, _output_schema(output))
 
 
@@ -119,7 +122,6 @@ Batches = Iterator[pyarrow.RecordBatch]
 
 def _task(
     sources: list[tuple[str, tuple[str, ...]]],
-    wide: list[str],
     heads: Mapping[str, tuple[str, ...]],
     plans: tuple[RulePlan, ...],
     rank: int,
@@ -128,21 +130,64 @@ def _task(
     output = _wide(list(heads.values()))
 
     def task(batches: Batches) -> Batches:
-        rows: dict[str, list[Row]] = {name: [] for name, _ in sources}
-        for batch in batches:
-            for number, (name, types) in enumerate(sources):
-                own = batch.filter(pyarrow.compute.equal(batch.column(SOURCE), number))
-                columns = [own.column(column) for column in shared_names(types)]
-                rows[name] += rows_in(columns, types, own.num_rows)
-        if any(rows[head] for head in heads):
+        listed = list(batches)
+        if not listed:
+            return
+        received = pyarrow.Table.from_batches(listed)
+        numbers = received.column(SOURCE)
+        tables = {
+            name: received.filter(pyarrow.compute.equal(numbers, number)).select(
+                shared_names(types)
+            )
+            for number, (name, types) in enumerate(sources)
+        }
+        if any(tables[head].num_rows for head in heads):
             engine = local()
             for name, types in sources:
                 engine.create(name, types)
-                engine.insert(name, rows[name])
+                _insert(engine, name, types, tables[name])
+            del listed, received, tables
             fixpoint(engine, plans)
             yield from _batches(engine, heads, output, rank)
 
     return task
+
+
+def _insert(engine: Engine, name: str, types: tuple[str, ...], table: pyarrow.Table) -> None:
+    """Ints as words, if the engine takes them; anything else as rows."""
+    columns = table.columns
+    if _are_ints(types) and isinstance(engine, Wordy) and not any(c.null_count for c in columns):
+        words = array("q")
+        if table.num_rows:
+            words.frombytes(np.stack([c.to_numpy() for c in columns], axis=1).tobytes())
+        engine.insert_words(name, words)
+    else:
+        engine.insert(name, rows_in(columns, types, table.num_rows))
+
+
+def _are_ints(types: Sequence[str]) -> bool:
+    return bool(types) and set(types) == {"int"}
+
+
+def _word_batches(engine: Wordy, head: str, arity: int, rank: int) -> Batches:
+    """The facts of the only head, in the order of their first column: probes can skip then."""
+    words = np.frombuffer(engine.words(head), dtype=np.int64).reshape(-1, arity)
+    order = np.argsort(words[:, 0], kind="stable")
+    names = [SOURCE, RANK, *shared_names(("int",) * arity)]
+    for start in range(0, len(order), BATCH_ROWS):
+        chosen = order[start : start + BATCH_ROWS]
+        rows = words[chosen]
+        arrays = [
+            pyarrow.array(np.zeros(len(chosen), np.int32)),
+            pyarrow.array(chosen + (rank + 1)),
+            *(
+                pyarrow.array(
+                    np.ascontiguousarray(rows[:, column]), mask=rows[:, column] == NULL_WORD
+                )
+                for column in range(arity)
+            ),
+        ]
+        yield pyarrow.RecordBatch.from_arrays(arrays, names=names)
 
 
 def _batches(
@@ -151,7 +196,10 @@ def _batches(
     """Every fact of the component in the order of derivation, relation by relation."""
     numbered: dict[str, list[tuple[int, Row]]] = {head: [] for head in heads}
     if len(heads) == 1:
-        (head,) = heads
+        ((head, types),) = heads.items()
+        if _are_ints(types) and isinstance(engine, Wordy):
+            yield from _word_batches(engine, head, len(types), rank)
+            return
         numbered[head] = list(enumerate(engine.rows(head), rank + 1))
     else:
         for position, (head, row) in enumerate(engine.history(list(heads)), rank + 1):

@@ -20,11 +20,13 @@ from math import prod
 from typing import Any
 
 import pyarrow
+import pyarrow.compute
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from deltalog.engines.spark.columns import (
     RANK,
+    SPARK_TYPES,
     encoded,
     frame,
     literal,
@@ -39,8 +41,12 @@ PLAIN = ("int", "str", "exact", "bool", "float", "date")
 """Types whose values Spark takes as literals as they are."""
 RANGED = ("int", "str", "float", "date", "timestamp", "decimal")
 """Types with an order that is the same here and there."""
-NEIGHBOURS_MAX = 64
-"""Rows with one value of a narrow column, on average."""
+TWINS_MAX = 2
+"""Rows with one value of a column, on average, up to which whole rows are asked for by it."""
+NEIGHBOURS_MAX = 1_000
+"""The same where neighbours are welcome."""
+FETCHED_MAX = 100_000
+"""Rows that such a probe may bring, by estimate."""
 RANGES_MAX = 8
 MIXED_MAX = 20_000
 """Combinations of the values of a probe's columns up to which testing each column is enough."""
@@ -50,6 +56,7 @@ MIXED_MAX = 20_000
 class Probe:
     """Keys to look up in one frame."""
 
+    name: str
     frame: Frame
     types: tuple[str, ...]
     columns: Columns
@@ -67,8 +74,9 @@ def probes(
 ) -> list[Probe]:
     """One per frame and column set, with the keys this frame has not been asked for yet.
 
-    If it `is_widened`, whole rows are asked for by their narrow column, so that their neighbours
-    come along: what is derived next from a row is often one of them.
+    Whole rows are asked for by a column with few rows per value, if there is one: a lookup by that
+    column is then answered, too. If it `is_widened` there may be more of them: what is derived next
+    from a row is often one of its neighbours.
     """
     wanted: dict[tuple[int, Columns], Probe] = {}
     for (name, columns), keys in needs.keys.items():
@@ -76,61 +84,113 @@ def probes(
         for piece in relation.frames:
             unknown = [key for key in keys if piece.known(columns, key) is None]
             asked = columns
-            if is_widened and columns == relation.all_columns and piece.narrow is not None:
-                asked = (piece.narrow,)
-                unknown = [(key[piece.narrow],) for key in unknown]
+            if len(columns) > 1 and columns == relation.all_columns:
+                narrow = _narrow(piece, columns, unknown, is_widened)
+                if narrow is not None:
+                    asked = (narrow,)
+                    unknown = [(key[narrow],) for key in unknown]
             if unknown:
                 before = wanted.get((id(piece), asked))
                 merged = dict.fromkeys((*(before.keys if before else ()), *unknown))
-                wanted[id(piece), asked] = Probe(piece, relation.types, asked, tuple(merged))
+                wanted[id(piece), asked] = Probe(name, piece, relation.types, asked, tuple(merged))
     return list(wanted.values())
 
 
-def look_for_narrow_column(piece: Frame, types: Sequence[str]) -> None:
-    """Find a column each of whose values few rows have, on average; one job."""
-    piece.is_narrow_known = True
-    counts = piece.data.select(
-        *(F.approx_count_distinct(name_of(i)).alias(name_of(i)) for i in range(len(types)))
-    ).first()
-    assert counts is not None
-    best = max(range(len(types)), key=lambda i: int(counts[i]))
-    if piece.count <= NEIGHBOURS_MAX * int(counts[best]):
-        piece.narrow = best
+def _narrow(piece: Frame, columns: Columns, keys: list[Row], is_widened: bool) -> int | None:
+    found = piece.narrow(columns, NEIGHBOURS_MAX if is_widened else TWINS_MAX)
+    if found is None or len({key[found] for key in keys}) * piece.spread[found] > FETCHED_MAX:
+        return None
+    return found
 
 
-def fetch(spark: SparkSession, wanted: Sequence[Probe], literal_keys_max: int) -> None:
-    """Run all probes as one job; each frame remembers what was found."""
+def is_little(piece: Frame, columns: Columns, keys: int) -> bool:
+    """Whether so many keys have few rows, by what is known of their columns."""
+    found = piece.narrow(columns, NEIGHBOURS_MAX)
+    return found is not None and keys * piece.spread[found] <= FETCHED_MAX
+
+
+def look_at_columns(piece: Frame, types: Sequence[str]) -> None:
+    """Find out how many rows the values of each column have, on average; one job."""
+    found = piece.data.select(*counted([name_of(i) for i in range(len(types))])).first()
+    assert found is not None
+    piece.spread = spread_of(found)
+
+
+def counted(names: Sequence[str]) -> list[Column]:
+    """The number of rows, and about how many values each column has."""
+    return [F.count(F.lit(1)), *(F.approx_count_distinct(name) for name in names)]
+
+
+def spread_of(found: Sequence[int]) -> tuple[float, ...]:
+    """Rows per value, from those numbers."""
+    return tuple(found[0] / max(1, values) for values in found[1:])
+
+
+def fetch(
+    spark: SparkSession, wanted: Sequence[Probe], literal_keys_max: int
+) -> list[tuple[str, list[Row]]]:
+    """Run all probes as one job; each frame remembers what was found. Answers the rows."""
+    wide = {
+        name: SPARK_TYPES[type_].simpleString()
+        for probe in wanted
+        for name, type_ in zip(probe.shared_names(), probe.types, strict=True)
+    }
     parts = [
-        _selected(spark, probe, number, literal_keys_max) for number, probe in enumerate(wanted)
+        _selected(spark, probe, number, literal_keys_max, wide)
+        for number, probe in enumerate(wanted)
     ]
-    together = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
-    table = together.toArrow()
+    table = reduce(DataFrame.unionAll, parts).toArrow()
     numbers = table.column(PROBE)
+    found = []
     for number, probe in enumerate(wanted):
-        own = table.filter(pyarrow.compute.equal(numbers, number))
+        own = table.filter(pyarrow.compute.equal(numbers, number)) if len(wanted) > 1 else table
         columns = [own.column(name) for name in probe.shared_names()]
         rows = rows_in(columns, probe.types, own.num_rows)
         ranks = own.column(RANK).to_pylist()
         probe.frame.remember(probe.columns, probe.keys, zip(rows, ranks, strict=True))
+        found.append((probe.name, rows))
+    return found
 
 
-def _selected(spark: SparkSession, probe: Probe, number: int, literal_keys_max: int) -> DataFrame:
+def _selected(
+    spark: SparkSession,
+    probe: Probe,
+    number: int,
+    literal_keys_max: int,
+    wide: Mapping[str, str],
+) -> DataFrame:
     found = _filtered(spark, probe, literal_keys_max)
-    named = [f"{name_of(i)} AS {name}" for i, name in enumerate(probe.shared_names())]
+    own = {name: name_of(i) for i, name in enumerate(probe.shared_names())}
+    named = [f"{own.get(name, f'CAST(NULL AS {kind})')} AS {name}" for name, kind in wide.items()]
     return found.selectExpr(f"{number} AS {PROBE}", RANK, *named)
 
 
 def _filtered(spark: SparkSession, probe: Probe, literal_keys_max: int) -> DataFrame:
     """The rows that have one of the keys, and perhaps others that mix the values of several."""
     values = [list(dict.fromkeys(column)) for column in zip(*probe.keys, strict=True)]
-    data = _in_range(probe.frame.data, probe, values)
     is_exact = prod(map(len, values)) <= MIXED_MAX
+    data, texts = probe.frame.data, []
     for column, wanted in zip(probe.columns, values, strict=True):
-        if len(wanted) <= literal_keys_max:
-            data = data.where(_is_one_of(column, probe.types[column], wanted))
+        type_ = probe.types[column]
+        is_text = type_ == "int" and None not in wanted
+        if is_text:
+            texts.append(_in_range_text(name_of(column), wanted))
         else:
+            data = _in_range(data, column, type_, wanted)
+        if len(wanted) > literal_keys_max:
             is_exact = False
+        elif is_text:
+            texts.append(f"{name_of(column)} IN ({', '.join(map(str, wanted))})")
+        else:
+            data = data.where(_is_one_of(column, type_, wanted))
+    if texts:  # ints are what most keys are: as text, all of them are one call to Spark
+        data = data.where(" AND ".join(texts))
     return data if is_exact else _joined(spark, data, probe)
+
+
+def _in_range_text(name: str, wanted: Sequence[Any]) -> str:
+    ranges = (f"{name} BETWEEN {first} AND {last}" for first, last in _ranges(sorted(wanted)))
+    return f"({' OR '.join(ranges)})"
 
 
 def _joined(spark: SparkSession, data: DataFrame, probe: Probe) -> DataFrame:
@@ -145,21 +205,19 @@ def _joined(spark: SparkSession, data: DataFrame, probe: Probe) -> DataFrame:
     return data.join(F.broadcast(named), reduce(Column.__and__, same), "left_semi")
 
 
-def _in_range(data: DataFrame, probe: Probe, values: Sequence[Sequence[Value]]) -> DataFrame:
+def _in_range(data: DataFrame, column: int, type_: str, wanted: Sequence[Value]) -> DataFrame:
     """Only where values can be: Spark skips batches and files that lie outside.
 
     It does so for ranges, and not for long lists (`InSet` in Spark 4.2), hence both.
     """
-    for column, wanted in zip(probe.columns, values, strict=True):
-        type_ = probe.types[column]
-        if type_ in RANGED and None not in wanted:
-            own = F.col(name_of(column))
-            ranges = [
-                own.between(literal(first, type_), literal(last, type_))
-                for first, last in _ranges(sorted(wanted))
-            ]
-            data = data.where(reduce(Column.__or__, ranges))
-    return data
+    if type_ not in RANGED or None in wanted:
+        return data
+    own = F.col(name_of(column))
+    ranges = [
+        own.between(literal(first, type_), literal(last, type_))
+        for first, last in _ranges(sorted(wanted))
+    ]
+    return data.where(reduce(Column.__or__, ranges))
 
 
 def _ranges(values: list[Any]) -> list[tuple[Any, Any]]:
@@ -183,9 +241,7 @@ def _is_one_of(column: int, type_: str, wanted: Sequence[Value]) -> Column:
     own = F.col(name_of(column))
     present = [value for value in wanted if value is not None]
     conditions = [own.isNull()] if len(present) < len(wanted) else []
-    if present and type_ == "int":  # as text, it is one call
-        conditions.append(F.expr(f"{name_of(column)} IN ({', '.join(map(str, present))})"))
-    elif present and type_ in PLAIN:
+    if present and type_ in PLAIN:
         conditions.append(own.isin([encoded(value, type_) for value in present]))
     elif present:
         conditions.append(own.isin(*(literal(value, type_) for value in present)))

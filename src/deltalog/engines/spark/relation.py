@@ -17,7 +17,7 @@ and whoever asked must fetch what is noted and ask again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
@@ -62,6 +62,13 @@ class Needs:
     def __len__(self) -> int:
         return sum(map(len, self.keys.values()))
 
+    def take(self, other: Needs, relations: Container[str]) -> None:
+        """What another one holds of these relations is needed, too; it holds nothing then."""
+        for (name, columns), keys in other.keys.items():
+            if name in relations:
+                self.keys.setdefault((name, columns), {}).update(keys)
+        other.clear()
+
     def clear(self) -> None:
         self.keys.clear()
 
@@ -77,8 +84,7 @@ class Frame:
         self.mask: set[Row] = set()
         self.probed: dict[Columns, dict[Row, list[Row]]] = {}
         self.ranks: dict[Row, int] = {}
-        self.narrow: int | None = None  # a column each of whose values few rows have, if looked for
-        self.is_narrow_known = False
+        self.spread: tuple[float, ...] = ()  # rows per value of each column, if it was looked for
 
     @property
     def end(self) -> int:
@@ -86,6 +92,16 @@ class Frame:
 
     def __len__(self) -> int:
         return self.count - len(self.mask)
+
+    def narrow(self, columns: Columns, rows_max: float) -> int | None:
+        """The column with the fewest rows per value, if that is few; the first of about equal ones.
+
+        Frames are in the order of their first column, so that is where probes skip most.
+        """
+        least = min((self.spread[c] for c in columns), default=0.0) if self.spread else rows_max + 1
+        if not columns or least > rows_max:
+            return None
+        return min(c for c in columns if self.spread[c] <= 2 * least)
 
     def known(self, columns: Columns, key: Row) -> list[Row] | None:
         """The rows with this key, or None if that has not been probed.
@@ -244,15 +260,22 @@ class SparkRelation:
                 return True
         return False
 
-    def append(self, data: DataFrame, count: int, kept: DataFrame | None = None) -> None:
+    def append(
+        self,
+        data: DataFrame,
+        count: int,
+        kept: DataFrame | None = None,
+        spread: tuple[float, ...] = (),
+    ) -> None:
         """Add a frame whose rows are new; `kept` is given back with it."""
         if count:
             self.pieces.append(Frame(data, self.end, count))
             self.frames[-1].kept = data if kept is None else kept
+            self.frames[-1].spread = spread
 
     def take_over(self, frame: Frame) -> None:
         """Add what another relation has in a frame; both have it then."""
-        self.append(frame.data, frame.count, frame.kept)
+        self.append(frame.data, frame.count, frame.kept, frame.spread)
         self.frames[-1].mask = set(frame.mask)
 
     def clear(self) -> None:

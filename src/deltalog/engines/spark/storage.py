@@ -19,8 +19,9 @@ from pyspark.sql import functions as F
 
 from deltalog.engines.base import Copied
 from deltalog.engines.spark.columns import RANK, names_of, rows_in
+from deltalog.engines.spark.follows import Follow
 from deltalog.engines.spark.frames import contents, without
-from deltalog.engines.spark.probes import fetch, probes
+from deltalog.engines.spark.probes import counted, fetch, is_little, probes, spread_of
 from deltalog.engines.spark.relation import Clock, Columns, Frame, Needs, SparkRelation
 from deltalog.engines.spark.settings import Settings
 from deltalog.language.ast import Row
@@ -44,6 +45,8 @@ class Storage:
         self.spark = spark
         self.settings = settings
         self.needs = Needs()
+        self.ahead = Needs()
+        self.follows: dict[str, set[Follow]] = {}
         self.clock = Clock()
         self.relations: dict[str, SparkRelation] = {}
         self.jobs: Counter[str] = Counter()
@@ -71,6 +74,7 @@ class Storage:
         self._tidy()
 
     def settle(self) -> None:
+        self.ahead.clear()
         self._tidy()
 
     # --- reading
@@ -110,8 +114,7 @@ class Storage:
 
     def present(self, relation: str, rows: Collection[Row]) -> list[bool]:
         store = self.relations[relation]
-        self.expect(relation, store.all_columns, rows)
-        return [row in store for row in rows]
+        return self.asked(lambda: [row in store for row in rows])
 
     def lookup(self, relation: str, key: Mapping[int, object]) -> Iterator[Row]:
         store = self.relations[relation]
@@ -130,6 +133,7 @@ class Storage:
 
     def insert(self, relation: str, rows: Iterable[Row]) -> int:
         store, listed = self._opened(relation, rows)
+        self.look_ahead(relation, listed)
         return sum(store.add(row) for row in listed)
 
     def delete(self, relation: str, rows: Iterable[Row]) -> int:
@@ -143,7 +147,8 @@ class Storage:
         """A relation that will change, and the rows; what is there of them is known."""
         store = self.relations[relation]
         listed = list(rows)
-        self.expect(relation, store.all_columns, listed)
+        if store.has_frames():
+            self.asked(lambda: [row in store for row in listed])
         self.grown.add(relation)
         return store, listed
 
@@ -183,9 +188,10 @@ class Storage:
         kept = kept.sortWithinPartitions(*names_of(store.types)[:1])  # so that probes can skip
         kept = kept.persist(StorageLevel.MEMORY_AND_DISK)
         self.jobs["load"] += 1
-        count = kept.count()
-        self.place(store, kept, count)
-        return count
+        found = kept.select(*counted(names_of(store.types))).first()
+        assert found is not None
+        self.place(store, kept, found[0], spread=spread_of(found))
+        return int(found[0])
 
     def load_ranked(self, relation: str, data: DataFrame) -> None:
         """Fill an empty relation with rows that have their ranks, as a table has kept them.
@@ -203,11 +209,16 @@ class Storage:
         store.append(kept, kept.count())
 
     def place(
-        self, store: SparkRelation, data: DataFrame, count: int, kept: DataFrame | None = None
+        self,
+        store: SparkRelation,
+        data: DataFrame,
+        count: int,
+        kept: DataFrame | None = None,
+        spread: tuple[float, ...] = (),
     ) -> None:
         """New rows stay on the cluster if there are many, else they come to the driver."""
         if count > self.settings.driver_rows_max and store.types:
-            store.append(data, count, kept)
+            store.append(data, count, kept, spread)
         elif count:
             self.jobs["collect"] += 1
             found = collected(data, store.types) if store.types else [(next(self.clock), ())]
@@ -218,28 +229,47 @@ class Storage:
     # --- asking the cluster
 
     def expect(self, relation: str, columns: Columns, keys: Collection[Row]) -> None:
-        store = self.relations[relation]
-        if store.has_frames():
+        """Fetched together with what is asked for next."""
+        if self.relations[relation].has_frames():
             for key in keys:
-                self.needs.note(relation, columns, key)
-            self.fetch()
+                self.ahead.note(relation, columns, key)
+
+    def look_ahead(self, relation: str, rows: Collection[Row]) -> None:
+        """New rows of a relation: expect what rules will look up for them, where that is little."""
+        for columns, target, target_columns in self.follows.get(relation, ()):
+            store = self.relations.get(target)
+            keys = dict.fromkeys(tuple(row[c] for c in columns) for row in rows)
+            if (
+                store is not None
+                and len(keys) <= self.settings.literal_keys_max
+                and all(is_little(piece, target_columns, len(keys)) for piece in store.frames)
+            ):
+                self.expect(target, target_columns, keys)
 
     def asked(self, question: Callable[[], Answer], is_widened: bool = False) -> Answer:
-        """The answer once everything it needs is on the driver."""
+        """The answer once everything it needs is on the driver.
+
+        If it `is_widened`, neighbours come along, and with the next job what is looked up for them.
+        """
         for _ in range(PROBES_MAX):
             self.needs.clear()
             answer = question()
             if not self.needs:
                 return answer
-            self.fetch(is_widened)
+            found = self.fetch(is_widened)
+            for name, rows in found if is_widened else ():
+                self.look_ahead(name, rows)
         raise AssertionError("a question does not come to an end")
 
-    def fetch(self, is_widened: bool = False) -> None:
+    def fetch(self, is_widened: bool = False) -> list[tuple[str, list[Row]]]:
+        """Get what is needed, in one job; answers the rows that came, per relation."""
+        self.needs.take(self.ahead, self.relations)
         wanted = probes(self.needs, self.relations, is_widened)
         self.needs.clear()
-        if wanted:
-            self.jobs["probe"] += 1
-            fetch(self.spark, wanted, self.settings.literal_keys_max)
+        if not wanted:
+            return []
+        self.jobs["probe"] += 1
+        return fetch(self.spark, wanted, self.settings.literal_keys_max)
 
     # --- in order
 
@@ -293,8 +323,9 @@ class Storage:
             data = without(data, contents(self.spark, gone), len(store.types))
         data, count = self.cut(data, "fold")
         frames = store.frames
+        spread = max(frames, key=len).spread if frames else ()
         store.clear()
-        store.append(data, count)
+        store.append(data, count, spread=spread)
         self._release(frames)
 
     def cut(self, data: DataFrame, purpose: str) -> tuple[DataFrame, int]:
