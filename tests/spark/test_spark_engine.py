@@ -326,18 +326,23 @@ def test_the_benchmark_is_of_right_answers(
 ) -> None:
     """Both workloads at a tiny size: they compare with queries by hand, and raise otherwise."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
+    from bench import spark_closure, spark_star
     from bench.measure import BenchError
     from bench.spark import SparkFound
-    from bench.spark_closure import ClosureFound, closure
-    from bench.spark_star import Star, StarFound, star
 
-    spark.conf.set("spark.deltalog.driver_rows_max", "5000")
-    found, closed = StarFound(100_000), ClosureFound()
-    assert "checking" in list(star(spark, found, 1, is_first=False))
-    assert "checking" in list(closure(spark, 1, 1, closed))
-    lines = list(SparkFound((found,), closed, is_full=False).lines())
-    assert [line.jobs.get("probe") for line in lines[:2]] == [2, 2]
+    for module in (spark_closure, spark_star):
+        monkeypatch.setattr(module, "WARM_UPS", 1)
+    monkeypatch.setattr(spark_closure, "COMMUNITY", 8)
+    monkeypatch.setattr(spark_closure, "BY_HAND_SHARES", (0.1, 0.2))
+    monkeypatch.setattr(spark_star, "CUSTOMERS", 50)
+    monkeypatch.setattr(spark_star, "PRODUCTS", 5)
+    star, closed = spark_star.StarFound(4_000), spark_closure.ClosureFound()
+    spark.conf.set("spark.deltalog.driver_rows_max", "100")
+    assert "checking" in list(spark_star.star(spark, star, 1, is_first=False))
+    assert "checking" in list(spark_closure.closure(spark, 1, 1, closed))
+    lines = list(SparkFound((star,), closed, is_full=False).lines())
     assert len(lines) == 5
-    monkeypatch.setattr(Star, "now", Star.base)  # as if nothing had changed
+    assert all(line.ours > 0 and line.by_hand > 0 for line in lines)
+    monkeypatch.setattr(spark_star, "by_hand", lambda frames: set())
     with pytest.raises(BenchError, match="is not what the query by hand says"):
-        list(star(spark, found, 1, is_first=False))
+        list(spark_star.star(spark, star, 1, is_first=False))

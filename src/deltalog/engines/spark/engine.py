@@ -221,7 +221,7 @@ class SparkEngine(Storage):
         result = run_partitions(
             self.spark, sources, types, plans, partitions, self.clock.now, self.local
         )
-        result = result.persist(StorageLevel.MEMORY_AND_DISK)
+        result = result.persist(StorageLevel.MEMORY_AND_DISK_DESER)
         columns = result.columns[2:]
         found_rows = result.groupBy(SOURCE).agg(*counted(columns)).collect()
         counts = {row[0]: row[1:] for row in found_rows}
@@ -289,7 +289,15 @@ class SparkEngine(Storage):
                 if not piece.spread:
                     self.jobs["statistics"] += 1
                     look_at_columns(piece, self.relations[name].types)
-        return self.asked(deletion, is_widened=True)
+
+        def look_around() -> None:
+            for name, *sides in zip(
+                part.plan.predicates, part.plan.suspects, part.plan.deleted, strict=True
+            ):
+                rows = [r for side in sides for piece in self.relations[side].locals for r in piece]
+                self.look_around(name, rows)
+
+        return self.asked(deletion, look_around)
 
     def _driver_round(self, part: SparkPart) -> Round:
         result = Round()

@@ -56,7 +56,6 @@ MIXED_MAX = 20_000
 class Probe:
     """Keys to look up in one frame."""
 
-    name: str
     frame: Frame
     types: tuple[str, ...]
     columns: Columns
@@ -92,7 +91,7 @@ def probes(
             if unknown:
                 before = wanted.get((id(piece), asked))
                 merged = dict.fromkeys((*(before.keys if before else ()), *unknown))
-                wanted[id(piece), asked] = Probe(name, piece, relation.types, asked, tuple(merged))
+                wanted[id(piece), asked] = Probe(piece, relation.types, asked, tuple(merged))
     return list(wanted.values())
 
 
@@ -126,10 +125,8 @@ def spread_of(found: Sequence[int]) -> tuple[float, ...]:
     return tuple(found[0] / max(1, values) for values in found[1:])
 
 
-def fetch(
-    spark: SparkSession, wanted: Sequence[Probe], literal_keys_max: int
-) -> list[tuple[str, list[Row]]]:
-    """Run all probes as one job; each frame remembers what was found. Answers the rows."""
+def fetch(spark: SparkSession, wanted: Sequence[Probe], literal_keys_max: int) -> None:
+    """Run all probes as one job; each frame remembers what was found."""
     wide = {
         name: SPARK_TYPES[type_].simpleString()
         for probe in wanted
@@ -141,15 +138,12 @@ def fetch(
     ]
     table = reduce(DataFrame.unionAll, parts).toArrow()
     numbers = table.column(PROBE)
-    found = []
     for number, probe in enumerate(wanted):
         own = table.filter(pyarrow.compute.equal(numbers, number)) if len(wanted) > 1 else table
         columns = [own.column(name) for name in probe.shared_names()]
         rows = rows_in(columns, probe.types, own.num_rows)
         ranks = own.column(RANK).to_pylist()
         probe.frame.remember(probe.columns, probe.keys, zip(rows, ranks, strict=True))
-        found.append((probe.name, rows))
-    return found
 
 
 def _selected(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeVar
 
 from pyspark import StorageLevel
@@ -21,7 +22,15 @@ from deltalog.engines.base import Copied
 from deltalog.engines.spark.columns import RANK, names_of, rows_in
 from deltalog.engines.spark.follows import Follow
 from deltalog.engines.spark.frames import contents, without
-from deltalog.engines.spark.probes import counted, fetch, is_little, probes, spread_of
+from deltalog.engines.spark.probes import (
+    FETCHED_MAX,
+    NEIGHBOURS_MAX,
+    counted,
+    fetch,
+    is_little,
+    probes,
+    spread_of,
+)
 from deltalog.engines.spark.relation import Clock, Columns, Frame, Needs, SparkRelation
 from deltalog.engines.spark.settings import Settings
 from deltalog.language.ast import Row
@@ -186,7 +195,7 @@ class Storage:
             named = without(named, contents(self.spark, store), len(store.types))
         kept = named.withColumn(RANK, F.lit(next(self.clock)))
         kept = kept.sortWithinPartitions(*names_of(store.types)[:1])  # so that probes can skip
-        kept = kept.persist(StorageLevel.MEMORY_AND_DISK)
+        kept = kept.persist(StorageLevel.MEMORY_AND_DISK_DESER)  # else every probe unpacks it all
         self.jobs["load"] += 1
         found = kept.select(*counted(names_of(store.types))).first()
         assert found is not None
@@ -246,30 +255,42 @@ class Storage:
             ):
                 self.expect(target, target_columns, keys)
 
-    def asked(self, question: Callable[[], Answer], is_widened: bool = False) -> Answer:
+    def asked(
+        self, question: Callable[[], Answer], look_around: Callable[[], None] | None = None
+    ) -> Answer:
         """The answer once everything it needs is on the driver.
 
-        If it `is_widened`, neighbours come along, and with the next job what is looked up for them.
+        If somebody looks around before each job, neighbours are welcome.
         """
         for _ in range(PROBES_MAX):
             self.needs.clear()
             answer = question()
             if not self.needs:
                 return answer
-            found = self.fetch(is_widened)
-            for name, rows in found if is_widened else ():
-                self.look_ahead(name, rows)
+            if look_around is not None:
+                look_around()
+            self.fetch(is_widened=look_around is not None)
         raise AssertionError("a question does not come to an end")
 
-    def fetch(self, is_widened: bool = False) -> list[tuple[str, list[Row]]]:
-        """Get what is needed, in one job; answers the rows that came, per relation."""
+    def fetch(self, is_widened: bool = False) -> None:
+        """Get what is needed, and what is expected, in one job."""
         self.needs.take(self.ahead, self.relations)
         wanted = probes(self.needs, self.relations, is_widened)
         self.needs.clear()
-        if not wanted:
-            return []
-        self.jobs["probe"] += 1
-        return fetch(self.spark, wanted, self.settings.literal_keys_max)
+        if wanted:
+            self.jobs["probe"] += 1
+            fetch(self.spark, wanted, self.settings.literal_keys_max)
+
+    def look_around(self, relation: str, rows: Iterable[Row]) -> None:
+        """Expect what is looked up for the neighbours of rows, as far as they are here."""
+        store = self.relations[relation]
+        for piece in store.frames:
+            column = piece.narrow(store.all_columns, NEIGHBOURS_MAX)
+            if column is not None:
+                known = piece.probed.get((column,), {})
+                values = dict.fromkeys((row[column],) for row in rows)
+                around = (row for value in values for row in known.get(value, ()))
+                self.look_ahead(relation, list(islice(around, FETCHED_MAX)))
 
     # --- in order
 
