@@ -191,6 +191,7 @@ class Engine(Protocol):
         """Fire every rule of the part once; answers the number of new facts per predicate."""
 
 
+@runtime_checkable
 class RankedEngine(Engine, Protocol):
     """An engine that tells ranks and takes them: what a database in a file needs."""
 
