@@ -126,10 +126,45 @@ def test_any_sqlite_tool_can_read_it(path: Path) -> None:
     other.close()
 
 
+@pytest.mark.parametrize("is_open", [False, True])
+def test_another_tool_cannot_write(path: Path, is_open: bool) -> None:
+    database = connect(path, facts={"edge": [(1, 2), (2, 3)]})
+    if not is_open:
+        database.close()
+    done = subprocess.run([sys.executable, "-c", _TRIES, path], capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["6 tables", "only Deltalog writes to this file"]
+    if is_open:
+        database.apply(delete={"edge": [(1, 2)]})
+        database.close()
+    with connect(path) as database:
+        assert verify(database).is_clean
+
+
+_TRIES = """
+import sqlite3, sys
+other = sqlite3.connect(sys.argv[1])
+tables = other.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+print(len(tables), "tables")
+said = set()
+for (table,) in tables:
+    columns = [name for _, name, *_ in other.execute(f"PRAGMA table_info({table})")]
+    values = ", ".join(str(number) for number, _ in enumerate(columns, start=7))
+    insert = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})"
+    for act in (insert, f"UPDATE {table} SET {columns[0]} = 5", f"DELETE FROM {table}"):
+        try:
+            other.execute(act)
+        except sqlite3.IntegrityError as error:
+            said.add(str(error))
+assert not other.total_changes
+print(*said)
+"""
+
+
 def test_what_another_tool_writes_is_noticed(path: Path) -> None:
     with connect(path) as database:
         database.apply(insert={"edge": [(1, 2), (2, 3)]})
     other = sqlite3.connect(path)
+    other.execute("DROP TRIGGER path__delete")
     other.execute("DELETE FROM path WHERE x = 1 AND y = 3")
     other.commit()
     other.close()
@@ -140,6 +175,7 @@ def test_what_another_tool_writes_is_noticed(path: Path) -> None:
 _INSERT = """
 import sqlite3, sys
 other = sqlite3.connect(sys.argv[1])
+other.execute("DROP TRIGGER edge__insert")
 other.execute("INSERT INTO edge VALUES (9, 9, 99)")
 other.commit()
 """
@@ -161,6 +197,25 @@ def test_what_another_tool_writes_meanwhile_is_noticed(path: Path, is_grouped: b
     assert (database.version, database.facts("edge")) == (2, {(1, 2), (2, 3)})
     with pytest.raises(deltalog.DataError, match="another program"):
         database.close()
+    for is_read_only in (True, False):
+        with pytest.raises(deltalog.DataError, match="another program") as caught:
+            connect(path, None, read_only=is_read_only)
+        assert caught.value.codes == ("E0903",)
+
+
+def test_a_reader_does_not_follow_what_another_tool_wrote(path: Path) -> None:
+    database = connect(path)
+    with connect(path, None, read_only=True) as reader:
+        subprocess.run([sys.executable, "-c", _INSERT, path], check=True)
+        for act in (
+            lambda: database.change_program(GRAPH + "far(X) :- path(X, _)."),
+            lambda: database.register("somebody"),
+            lambda: database.close(),
+            lambda: reader.refresh(),
+        ):
+            with pytest.raises(deltalog.DataError, match="another program"):
+                act()
+        assert reader.facts("edge") == set()
 
 
 def test_a_file_that_is_cut_off_does_not_even_open(path: Path) -> None:

@@ -54,7 +54,7 @@ from deltalog.store.schema import (
     table_for,
 )
 from deltalog.store.sqlite import opened, reported, sqlite_problem
-from deltalog.store.storage import Storage, lay_out, written_by_others
+from deltalog.store.storage import Storage, check_unspoiled, lay_out, spoiled
 
 ROWS_AT_ONCE = 50_000
 INDEXED_FROM = 100_000
@@ -137,6 +137,7 @@ class FileDatabase(Database):
 
     def _restore(self) -> Statistics:
         """Load what the file holds, and compute what it does not hold or holds otherwise."""
+        check_unspoiled(self.path, self._connection)
         self._tables = read_tables(self._connection)
         kept = self._usable()
         self._loaded = 0
@@ -233,7 +234,7 @@ class FileDatabase(Database):
         if others != self._others_seen:
             known = self._readers_known()
             if self._others_seen >= 0 and known == self._readers_seen:
-                raise written_by_others(self.path)
+                raise spoiled(self.path, self._connection)
             self._others_seen, self._readers_seen = others, known
         self._commits_seen = self._connection.data_version()
 
@@ -278,16 +279,21 @@ class FileDatabase(Database):
 
     @contextmanager
     def _written(self) -> Iterator[None]:
-        """A transaction of its own."""
+        """A transaction of its own, or a part of the group that is open."""
         self._check_writable()
+        opening, ending, undoing = _GROUPED if self._grouped is not None else _ALONE
         with reported(self.path, is_commit=True):
-            self._roll_back()  # what an interrupt may have left open
-            self._connection.execute("BEGIN IMMEDIATE")
+            if self._grouped is None:
+                self._roll_back()  # what an interrupt may have left open
+            self._connection.execute(opening)
             try:
+                if self._others_seen >= 0:
+                    self._check_others()
                 yield
-                self._connection.execute("COMMIT")
+                self._connection.execute(ending)
             except BaseException:
-                self._roll_back()
+                if self._connection.in_transaction:  # SQLite may have undone it by itself
+                    self._connection.execute(undoing)
                 raise
 
     def _roll_back(self) -> None:
@@ -599,13 +605,12 @@ class FileDatabase(Database):
     def _beside(self) -> Iterator[apsw.Connection]:
         """A connection that may write about readers; also of a database that is only read."""
         self._check_open()
+        if self._storage.is_writable:
+            with self._written():
+                yield self._connection
+                self._readers_seen = self._readers_known()
+            return
         with reported(self.path, is_commit=True):
-            if self._storage.is_writable:
-                with self._connection:
-                    self._check_others()
-                    yield self._connection
-                    self._readers_seen = self._readers_known()
-                return
             connection = opened(self.path, is_writable=True)
             try:
                 with connection:
@@ -643,6 +648,7 @@ class FileDatabase(Database):
     def refresh(self) -> ChangeSet:
         """Catch up with what another process has committed; answers what has changed by it."""
         with self._snapshot():
+            check_unspoiled(self.path, self._connection)
             self._log.forget_programs()
             last = self._log.last
             if last == self.version:

@@ -15,6 +15,9 @@ have none. Names with a double underscore cannot be a user's.
     deltalog__readers     who reads the log, and how far
 
 `PRAGMA application_id` says that a file is ours, `PRAGMA user_version` which format it has.
+
+Every table has triggers that refuse to write. Our connections do without triggers (`opened` in
+`sqlite.py`), so they stop other tools alone, at no cost for us.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ from deltalog.store.cells import AFFINITIES
 
 APPLICATION = 0x44454C54  # "DELT"
 FORMAT = 1
+SPOILED = -1
+"""In the place of the format: another program has written to the file."""
 RANK = "rank__"
 PARTS = 20
 """A commit has up to 2^20 rows in the log; the number of a row is its version and its part."""
@@ -67,6 +72,7 @@ CREATE TABLE deltalog__readers (
     time TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 """
+OWN_NAMES = tuple(f"deltalog__{each}" for each in ("log", "programs", "relations", "readers"))
 
 
 @dataclass(frozen=True)
@@ -123,6 +129,15 @@ class Table:
         return f"CREATE TABLE {quoted(self.name)} ({', '.join(columns)}) STRICT"
 
 
+def guards(table: str) -> str:
+    """What keeps other tools from writing to a table."""
+    return "".join(
+        f"CREATE TRIGGER {quoted(f'{table}__{event}')} BEFORE {event} ON {quoted(table)} "
+        "BEGIN SELECT RAISE(ABORT, 'only Deltalog writes to this file'); END;"
+        for event in ("insert", "update", "delete")
+    )
+
+
 def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
@@ -174,7 +189,7 @@ def read_tables(connection: apsw.Connection) -> dict[str, Table]:
 
 
 def add_table(connection: apsw.Connection, table: Table) -> None:
-    connection.execute(table.create)
+    connection.execute(f"{table.create}; {guards(table.name)}")
     connection.execute(
         "INSERT INTO deltalog__relations VALUES (?, ?, ?, ?)",
         (table.relation, table.kind, table.name, json.dumps(columns_json(table.columns))),

@@ -2,7 +2,8 @@
 
 Every page ends in a checksum (SQLite's own `cksumvfs`, which comes with `apsw`), written with the
 page and verified whenever it is read: a flipped byte is an error and never a wrong fact. Other
-SQLite tools read such a file like any other; what they write has no checksum, and is noticed here.
+SQLite tools read such a file like any other. Triggers keep them from writing (`schema.py`), which
+connections made here do not run; what a tool writes nevertheless has no checksum, and is noticed.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ def opened(path: Path, *, is_writable: bool, is_created: bool = False) -> apsw.C
         try:
             connection.set_busy_timeout(BUSY_MILLISECONDS)
             connection.pragma("cache_size", -CACHE_KIBIBYTES)
+            connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)  # they are for others
             if not is_writable:
                 connection.pragma("query_only", True)
             elif is_created and not connection.pragma("page_count"):
@@ -121,7 +123,7 @@ def _diagnostic(path: Path, error: apsw.Error, is_commit: bool) -> Diagnostic:
     return entry.at(None, name=path, reason=reason)
 
 
-RESTORE_HINT = "`deltalog restore BACKUP FILE` brings a backup back"
+RESTORE_HINT = "`deltalog restore BACKUP FILE --replace` brings a backup back"
 WAIT_HINT = "`wait=SECONDS` waits for it; `read_only=True` reads beside it"
 
 

@@ -15,7 +15,7 @@ from deltalog.diagnostics.report import DataError
 from deltalog.store.copies import upgrade
 from deltalog.store.damage import frames_known, is_cut_off, is_log_damaged
 from deltalog.store.readers import Retention
-from deltalog.store.schema import APPLICATION, FORMAT, OWN_TABLES
+from deltalog.store.schema import APPLICATION, FORMAT, OWN_NAMES, OWN_TABLES, SPOILED, guards
 from deltalog.store.sqlite import RESTORE_HINT, WAIT_HINT, has_checksums, opened, reported
 from deltalog.store.writer_lock import WriterLock
 
@@ -185,7 +185,20 @@ def _check_log(path: Path, connection: apsw.Connection, known: tuple[bytes, int]
         raise DataError([catalogue.FILE_DAMAGED.at(None, name=path, reason=reason, hint=hint)])
 
 
-def written_by_others(path: Path) -> DataError:
+def spoiled(path: Path, connection: apsw.Connection) -> DataError:
+    """Mark a file that another program has written to: nobody may take it for true any more."""
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+    connection.pragma("user_version", SPOILED)
+    return _written_by_others(path)
+
+
+def check_unspoiled(path: Path, connection: apsw.Connection) -> None:
+    if connection.pragma("user_version") == SPOILED:
+        raise _written_by_others(path)
+
+
+def _written_by_others(path: Path) -> DataError:
     reason = "another program than Deltalog has written to it"
     return DataError([catalogue.FILE_DAMAGED.at(None, name=path, reason=reason, hint=RESTORE_HINT)])
 
@@ -200,6 +213,8 @@ def _format(path: Path, connection: apsw.Connection) -> int | None:
         return None
     if application != APPLICATION:
         raise DataError([catalogue.NOT_A_DATABASE.at(None, name=path)])
+    if found == SPOILED:
+        raise _written_by_others(path)
     if not has_checksums(connection):
         reason = "its pages have no checksums"
         raise DataError([catalogue.FILE_DAMAGED.at(None, name=path, reason=reason)])
@@ -210,6 +225,6 @@ def _format(path: Path, connection: apsw.Connection) -> int | None:
 
 def lay_out(connection: apsw.Connection) -> None:
     """Make the tables that every database has, in the transaction that is open."""
-    connection.execute(OWN_TABLES)
+    connection.execute(OWN_TABLES + "".join(map(guards, OWN_NAMES)))
     connection.pragma("application_id", APPLICATION)
     connection.pragma("user_version", FORMAT)
