@@ -643,6 +643,54 @@ def test_an_older_format_is_upgraded_with_a_backup(
         assert kept.facts("path") == {(1, 2)}
 
 
+# --- other types ----------------------------------------------------------------------------------
+
+BIG = 2**53
+
+
+def _kinds(rows: set[tuple[object, ...]]) -> set[tuple[object, type]]:
+    return {(value, type(value)) for (value,) in rows}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_ints_that_no_float_is(path: Path, engine: str) -> None:
+    """What a change of types does to facts is in its delta, and the past keeps its types."""
+    program = "base a(x: {0}). v(X) :- a(X)."
+    ints = {(1,), (BIG,), (BIG + 1,), (-BIG - 3,)}
+    with deltalog.connect(path, program=program.format("int"), engine=engine) as database:
+        database.apply(insert={"a": ints})
+        gone, came = {(BIG + 1,), (-BIG - 3,)}, {(-float(BIG) - 4,)}
+        expected = deltalog.ChangeSet({"a": came, "v": came}, {"a": gone, "v": gone})
+        for is_committed in (False, True):
+            changed = database.change_program(program.format("float"), is_committed=is_committed)
+            assert changed == expected
+        database.apply(insert={"a": [(0.1,)]})
+        assert database.change_program(program.format("decimal")) == deltalog.ChangeSet(
+            {"a": {(Decimal("0.1"),)}, "v": {(Decimal("0.1"),)}}, {"a": {(0.1,)}, "v": {(0.1,)}}
+        )
+        database.apply(delete={"a": [(1,)]})
+    floats = {(1.0,), (float(BIG),), (-float(BIG) - 4,)}
+    states = [set(), ints, floats, {*floats, (0.1,)}]
+    with deltalog.connect(path, engine=engine) as database:
+        for version, facts in enumerate(states):
+            assert _kinds(database.facts("a", version)) == _kinds(facts)
+            assert _kinds(database.facts("v", version)) == _kinds(facts)
+            wanted = _kinds(database.facts("a") - facts)
+            assert _kinds(set(database.delta(version).inserted["a"])) == wanted
+            wanted = _kinds(facts - database.facts("a"))
+            assert _kinds(set(database.delta(version).deleted["a"])) == wanted
+        assert verify(database).is_clean
+
+
+def test_keys_that_become_one(path: Path) -> None:
+    with connect(path, "base a(x: int key, y: int).") as database:
+        database.apply(insert={"a": [(BIG, 1), (BIG + 1, 2)]})
+        with pytest.raises(deltalog.DataError):
+            database.change_program("base a(x: float key, y: int).")
+        database.change_program("base a(x: int key, y: decimal).")
+        assert database.facts("a", 1) == {(BIG, 1), (BIG + 1, 2)}
+
+
 # --- the log and its readers ----------------------------------------------------------------------
 
 

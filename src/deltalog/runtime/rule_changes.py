@@ -28,6 +28,7 @@ from deltalog.rewrites.desugar import fact_rows
 from deltalog.rewrites.names import is_generated
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.model import Model
+from deltalog.runtime.transaction import checked_rows
 
 OLD = "rules__old"
 NEW = "rules__new"
@@ -129,7 +130,8 @@ def base_change(old: Model, new: Model, facts: dict[str, set[Row]]) -> ChangeSet
     """What a change of programs does to base facts.
 
     Facts written in only one of the programs come or go, and so does everything in a relation that
-    is not a base relation of the new program.
+    is not a base relation of the new program. Where a column has another type now, a fact goes and
+    another one comes unless its values are equal ones: `1` is `1.0`, but no float is 2^53 + 1.
     """
     before, after = set(fact_rows(old.core)), set(fact_rows(new.core))
     inserted: dict[str, set[Row]] = {}
@@ -142,6 +144,13 @@ def base_change(old: Model, new: Model, facts: dict[str, set[Row]]) -> ChangeSet
             deleted.setdefault(name, set()).add(row)
     for name in facts.keys() - base_names(new):
         deleted[name] = set(facts[name])
+    for name in facts.keys() & base_names(new):
+        relation = new.checked.relations[name]
+        if relation.types != old.checked.relations[name].types:
+            kept = facts[name] - deleted.get(name, set())
+            fitting = set(checked_rows(relation, kept))
+            deleted.setdefault(name, set()).update(kept - fitting)
+            inserted.setdefault(name, set()).update(fitting - kept)
     return ChangeSet(inserted, deleted)
 
 

@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import methodcaller
 from typing import Any
 
 from deltalog.language.ast import Column, Row
+from deltalog.language.values import canonical
 
 AFFINITIES = {"int": "INTEGER", "bool": "INTEGER", "float": "REAL"}
 """Everything else is TEXT."""
@@ -39,6 +40,11 @@ _FROM_CELL: dict[str, Callable[[Any], Any]] = {
     "exact": Fraction,
     "float": float,  # in JSON, 1e22 written by another tool may come without its point
 }
+_EQUAL: dict[str, Callable[[Any], Any]] = {
+    "int": int,
+    "float": float,
+    "decimal": partial(canonical, type_="decimal"),
+}
 
 Types = tuple[str | None, ...]
 Cells = list[Sequence[Any]]
@@ -53,6 +59,11 @@ def to_cells(rows: Iterable[Row], types: Types) -> Cells:
 def from_cells(rows: Iterable[tuple[Any, ...]], types: Types) -> list[Row]:
     """The rows as they were."""
     return _converted(rows, _from_cell(types))  # type: ignore[return-value]
+
+
+def with_types(rows: Iterable[Row], types: Types) -> set[Row]:
+    """Rows whose numbers may be of other types, with equal ones of these types."""
+    return set(_converted(rows, _needed(_EQUAL, types)))  # type: ignore[arg-type]
 
 
 def check_cells(rows: list[tuple[Any, ...]], columns: Sequence[Column]) -> None:

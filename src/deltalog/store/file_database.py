@@ -40,7 +40,7 @@ from deltalog.runtime.model import Model, make_model
 from deltalog.runtime.propagation import Propagated, Propagation
 from deltalog.runtime.rows import Rows
 from deltalog.store import readers
-from deltalog.store.cells import Cells, check_cells, from_cells, to_cells
+from deltalog.store.cells import Cells, check_cells, from_cells, to_cells, with_types
 from deltalog.store.copies import backup
 from deltalog.store.log import CREATED, PROGRAM, TRANSACTION, Columns, Commit, Log
 from deltalog.store.programs import program_and_text, stored_program
@@ -541,7 +541,9 @@ class FileDatabase(Database):
             raise DataError([catalogue.NO_SUCH_RELATION.at(None, name=relation, hint=hint)])
         change = self._log.net(version, self.version, relation)
         facts = self._facts(relation) if relation in self.relations else set()
-        return (facts - change.inserted[relation]) | change.deleted[relation]
+        facts = (facts - change.inserted[relation]) | change.deleted[relation]
+        is_same = known[relation] == self._columns.get(relation)
+        return facts if is_same else with_types(facts, known[relation])
 
     def delta(self, first: int, last: int | None = None) -> ChangeSet:
         """The net change from one version to another, which may also be an earlier one."""

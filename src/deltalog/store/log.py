@@ -24,7 +24,7 @@ import apsw
 
 from deltalog.language.ast import Row
 from deltalog.runtime.changes import Changed, ChangeSet
-from deltalog.store.cells import Cells, Types, from_cells, to_cells
+from deltalog.store.cells import Cells, Types, from_cells, to_cells, with_types
 from deltalog.store.schema import PARTS, types_of
 
 ROWS_EACH = 10_000
@@ -161,7 +161,14 @@ class Log:
                 cancelled = other.setdefault(key[1:], set())
                 into.setdefault(key[1:], set()).update(row for row in rows if row not in cancelled)
                 cancelled.difference_update(rows)
-        return ChangeSet(inserted, deleted)
+        return ChangeSet(self._typed(inserted, until), self._typed(deleted, after))
+
+    def _typed(self, found: dict[str, set[Row]], version: int) -> dict[str, set[Row]]:
+        """What was written with the columns of several programs, with those of a version."""
+        if len(self._programs) == 1:
+            return found
+        columns = self.columns_at(version)
+        return {name: with_types(rows, columns[name]) for name, rows in found.items() if rows}
 
     def columns_at(self, version: int) -> Columns:
         """The columns of every relation that the program had at that version."""
