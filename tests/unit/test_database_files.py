@@ -898,6 +898,44 @@ def test_a_file_with_two_names_is_not_written(path: Path) -> None:
     connect(path, None, read_only=True).close()
 
 
+@pytest.mark.parametrize("how", ["removed", "renamed", "replaced"])
+@pytest.mark.parametrize("is_grouped", [False, True])
+def test_a_file_that_is_no_longer_there(path: Path, how: str, is_grouped: bool) -> None:
+    database, aside = connect(path), path.with_name("aside.db")
+    reader = connect(path, None, read_only=True)
+    database.apply(insert={"edge": [(1, 2)]})
+    if how == "replaced":
+        aside.write_bytes(path.read_bytes())
+        aside.replace(path)
+    elif how == "renamed":
+        path.rename(aside)
+    else:
+        path.unlink()
+    acts: list[Callable[[], object]] = [
+        lambda: database.apply(insert={"edge": [(2, 3)]}),
+        lambda: database.change_program(GRAPH + "far(X) :- path(X, _)."),
+        lambda: database.register("somebody"),
+        reader.refresh,
+        database.check_pages,
+    ]
+    for act in acts:
+        grouped = is_grouped and act is acts[0]
+        with (
+            pytest.raises(deltalog.DataError) as caught,
+            database.group() if grouped else nullcontext(),
+        ):
+            act()
+        assert caught.value.codes == ("E0914",)
+    assert (database.version, database.facts("edge")) == (1, {(1, 2)})
+    reader.close()
+    with pytest.raises(deltalog.DataError) as caught:
+        database.close()
+    assert caught.value.codes == ("E0914",)
+    if how == "renamed":
+        with connect(aside, None) as database:
+            assert database.facts("edge") == {(1, 2)}
+
+
 def test_a_log_that_has_lost_its_file_is_left_alone(path: Path) -> None:
     log, aside = path.with_name("graph.db-wal"), path.with_name("aside.db")
     database = connect(path)

@@ -229,6 +229,11 @@ NO_SUCH_READER = Entry("E0910", "no reader `{name}` is registered")
 DATABASE_CLOSED = Entry("E0911", "the database `{name}` has been closed")
 FILE_EXISTS = Entry("E0912", "`{name}` exists already")
 GROUP_OPEN = Entry("E0913", "not possible inside a group of transactions")
+FILE_MOVED = Entry(
+    "E0914",
+    "`{name}` has been removed, renamed or replaced while it was open",
+    "what was committed went to the file that was opened",
+)
 
 # Pipelines
 STATE_IN_USE = Entry("E1001", "{owner} is working on the state `{name}`", "a state has one writer")

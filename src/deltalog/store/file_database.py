@@ -209,6 +209,7 @@ class FileDatabase(Database):
                 self._roll_back()  # what an interrupt may have left open
             execute(opening)
             try:
+                self._storage.check_unmoved()
                 if self._connection.data_version() != self._commits_seen:
                     self._check_others()
                 self._write(outcome, change)
@@ -287,6 +288,7 @@ class FileDatabase(Database):
                 self._roll_back()  # what an interrupt may have left open
             self._connection.execute(opening)
             try:
+                self._storage.check_unmoved()
                 if self._others_seen >= 0:
                     self._check_others()
                 yield
@@ -445,6 +447,7 @@ class FileDatabase(Database):
             self._doubt = _COMPARE
             self._grouped = None
             with reported(self.path, is_commit=True):
+                self._storage.check_unmoved()
                 self._connection.execute("COMMIT")
             self._doubt = _NO_DOUBT
         except BaseException as error:
@@ -650,6 +653,7 @@ class FileDatabase(Database):
     def refresh(self) -> ChangeSet:
         """Catch up with what another process has committed; answers what has changed by it."""
         with self._snapshot():
+            self._storage.check_unmoved()
             check_unspoiled(self.path, self._connection)
             self._log.forget_programs()
             last = self._log.last
@@ -686,6 +690,7 @@ class FileDatabase(Database):
     def check_pages(self) -> tuple[str, ...]:
         """What SQLite's integrity check finds; every page is read, and its checksum verified."""
         with self._snapshot():
+            self._storage.check_unmoved()
             found = [str(line) for (line,) in self._connection.execute("PRAGMA integrity_check")]
         return () if found == ["ok"] else tuple(found)
 
@@ -696,6 +701,7 @@ class FileDatabase(Database):
                 try:
                     self._end_group()
                     if self._storage.is_writable:
+                        self._storage.check_unmoved()
                         with self._reading():
                             self._check_others()
                 finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,6 +36,7 @@ class Storage:
     is_new: bool = False
     is_closed: bool = False
     is_inherited: bool = False
+    _has_moved: ctypes.c_int = field(default_factory=ctypes.c_int)
 
     @property
     def is_writable(self) -> bool:
@@ -42,6 +44,17 @@ class Storage:
 
     def __post_init__(self) -> None:
         _open_here[self.path.resolve()] += 1
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether the path leads to another file than the open one, or to none."""
+        place = ctypes.addressof(self._has_moved)
+        self.connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, place)
+        return bool(self._has_moved.value)
+
+    def check_unmoved(self) -> None:
+        if self.is_moved:
+            raise DataError([catalogue.FILE_MOVED.at(None, name=self.path)])
 
     def inherit(self) -> None:
         """In a process that was forked: leave the file to the one that opened it."""
@@ -54,6 +67,9 @@ class Storage:
         """Give the file back; a second time nothing happens."""
         if not self.is_closed:
             self.is_closed = True
+            if self.is_writable and self.is_moved:  # SQLite would leave commits in the log
+                with suppress(apsw.Error):
+                    self.connection.execute("PRAGMA wal_checkpoint = TRUNCATE").fetchall()
             self.connection.close()
             _open_here[self.path.resolve()] -= 1
             if self.lock is not None:
