@@ -10,15 +10,16 @@ changes of the base relations: `edge__plus` and `edge__minus` are filled, the pa
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple, cast
 
 from deltalog.analysis.columns import Relation, Relations, generated_relations, undeclared_view
 from deltalog.analysis.stratification import Stratification, stratification
-from deltalog.engines.base import Engine, RankedEngine, Station
+from deltalog.engines.base import Copied, Engine, RankedEngine, Station
 from deltalog.language.ast import Atom, Negation, Row, Rule
 from deltalog.language.walk import atoms
 from deltalog.plan.lower import Overlays
@@ -680,48 +681,46 @@ class Propagation:
                     deleted[view] = copied(gone)
         return ChangeSet.exact(inserted, deleted)
 
-    def written(self, base: ChangeSet) -> Iterator[Written]:
+    def written(self, base: ChangeSet, change: ChangeSet) -> Iterator[Written]:
         """What `end` will do to stored relations, if it is applied now.
 
-        Every row that is added gets the next rank, in the order of `Engine.move`.
+        Every row that is added gets the next rank, in the order of `Engine.move`. `change` is what
+        `changes` answered: rows that were copied for it are not copied again.
         """
         engine = cast("RankedEngine", self.engine)
         clock = engine.clock
         for number in self._ran:
-            if number not in self._placed:  # a base relation
+            node = self._placed.get(number)
+            if node is None:  # a base relation: rows come in the order in which they were bound
                 if not self.model.is_in_place:
-                    bound = self._bound(self._source_names[number], base, clock)
-                    clock += len(bound.rows)
-                    yield bound
+                    name = self._source_names[number]
+                    come, gone = base.inserted[name], base.deleted[name]
+                    ranks = range(clock, clock + len(come))
+                    clock += len(come)
+                    yield Written(name, engine.ranks(name, gone) if gone else (), ranks, come, True)
                 continue
-            node = self._placed[number]
-            arriving = self._arriving(node.moves, clock)
-            for stored, gone, _ in node.moves:
-                ranks, rows = arriving[stored]
+            arriving = self._arriving(node, change, clock)
+            for stored, going, _ in node.moves:
+                places, rows = arriving[stored]
                 clock += len(rows)
                 if node.recomputed:
-                    yield Written(stored, None, ranks, rows, False)
-                elif self.engine.size(gone):
-                    going = engine.ranks(stored, tuple(engine.rows(gone)))
-                    yield Written(stored, going, ranks, rows, not node.is_maintained)
+                    yield Written(stored, None, places, rows, False)
+                elif self.engine.size(going):
+                    left = engine.ranks(stored, tuple(engine.rows(going)))
+                    yield Written(stored, left, places, rows, not node.is_maintained)
                 elif rows:
-                    yield Written(stored, (), ranks, rows, not node.is_maintained)
-
-    def _bound(self, name: str, base: ChangeSet, clock: int) -> Written:
-        """What becomes of a base relation: rows come in the order in which they were bound."""
-        rows, gone = tuple(base.inserted[name]), base.deleted[name]
-        going = cast("RankedEngine", self.engine).ranks(name, gone) if gone else ()
-        return Written(name, going, range(clock, clock + len(rows)), rows, True)
+                    yield Written(stored, (), places, rows, not node.is_maintained)
 
     def _arriving(
-        self, moves: tuple[tuple[str, str, str], ...], clock: int
+        self, node: Node, change: ChangeSet, clock: int
     ) -> dict[str, tuple[Sequence[int], list[Row]]]:
         """The rows that come to each stored relation, with their ranks."""
-        if len(moves) == 1:
-            ((stored, _, come),) = moves
-            rows = list(self.engine.rows(come))
+        if len(node.moves) == 1:
+            ((stored, _, come),) = node.moves
+            copied = change.inserted.held.get(stored) if come == names.plus(stored) else None
+            rows = list(copied.read() if isinstance(copied, Copied) else self.engine.rows(come))
             return {stored: (range(clock, clock + len(rows)), rows)}
-        owner = {come: stored for stored, _, come in moves}
+        owner = {come: stored for stored, _, come in node.moves}
         found: dict[str, tuple[list[int], list[Row]]] = {each: ([], []) for each in owner.values()}
         for rank, (name, row) in enumerate(self.engine.history(tuple(owner)), clock):
             ranks, rows = found[owner[name]]
@@ -761,7 +760,7 @@ class Written(NamedTuple):
     relation: str
     gone: Sequence[int] | None
     ranks: Sequence[int]
-    rows: Sequence[Row]
+    rows: Collection[Row]
     is_net: bool
 
 
@@ -817,16 +816,23 @@ class Propagated:
             raise
         return self
 
-    def written(self) -> Iterator[Written]:
-        """What `apply` will do to every stored relation, for whoever keeps a copy of them."""
-        yield from self._propagation.written(self._base)
-        if self._propagation.model.is_in_place:  # base relations have changed already
-            deleted, inserted = self._base.deleted, self._base.inserted
-            for name in self._base.relations:
-                rows = tuple(inserted[name])
-                ranks = cast("RankedEngine", self._propagation.engine).ranks(name, rows)
-                going = self._gone[name] if name in deleted else ()
-                yield Written(name, going, ranks, rows, True)
+    def written(self, change: ChangeSet) -> Iterator[Written]:
+        """What `apply` will do to every stored relation, for whoever keeps a copy of them.
+
+        `change` is what `changes` answered.
+        """
+        found = self._propagation.written(self._base, change)
+        is_in_place = self._propagation.model.is_in_place
+        return chain(found, self._written_in_place()) if is_in_place else found
+
+    def _written_in_place(self) -> Iterator[Written]:
+        """Base relations that have changed already."""
+        deleted, inserted = self._base.deleted, self._base.inserted
+        for name in self._base.relations:
+            rows = tuple(inserted[name])
+            ranks = cast("RankedEngine", self._propagation.engine).ranks(name, rows)
+            going = self._gone[name] if name in deleted else ()
+            yield Written(name, going, ranks, rows, True)
 
     def changes(self) -> ChangeSet:
         """The exact change of base relations and views."""

@@ -53,17 +53,17 @@ Converters = tuple[Callable[[Any], Any] | None, ...]
 
 def to_cells(rows: Iterable[Row], types: Types) -> Cells:
     """The rows as SQLite and JSON take them."""
-    return _converted(rows, _to_cell(types))
+    return converted(rows, to_cell(types))
 
 
 def from_cells(rows: Iterable[tuple[Any, ...]], types: Types) -> list[Row]:
     """The rows as they were."""
-    return _converted(rows, _from_cell(types))  # type: ignore[return-value]
+    return converted(rows, _from_cell(types))  # type: ignore[return-value]
 
 
 def with_types(rows: Iterable[Row], types: Types) -> set[Row]:
     """Rows whose numbers may be of other types, with equal ones of these types."""
-    return set(_converted(rows, _needed(_EQUAL, types)))  # type: ignore[arg-type]
+    return set(converted(rows, _needed(_EQUAL, types)))  # type: ignore[arg-type]
 
 
 def check_cells(rows: list[tuple[Any, ...]], columns: Sequence[Column]) -> None:
@@ -76,7 +76,8 @@ def check_cells(rows: list[tuple[Any, ...]], columns: Sequence[Column]) -> None:
 
 
 @lru_cache(maxsize=4096)
-def _to_cell(types: Types) -> Converters:
+def to_cell(types: Types) -> Converters:
+    """What makes cells of the values in columns of these types."""
     return _needed(_TO_CELL, types)
 
 
@@ -91,7 +92,8 @@ def _needed(converters: dict[str, Callable[[Any], Any]], types: Types) -> Conver
     return found if any(found) else ()
 
 
-def _converted(rows: Iterable[Sequence[Any]], converters: Converters) -> Cells:
+def converted(rows: Iterable[Sequence[Any]], converters: Converters) -> Cells:
+    """The rows with a converter for each column that needs one; None converts nothing."""
     if not converters:
         return rows if isinstance(rows, list) else list(rows)
     return [

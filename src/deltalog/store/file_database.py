@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
+from time import monotonic
 from types import MappingProxyType, TracebackType
 from typing import Any, cast
 
@@ -40,7 +41,7 @@ from deltalog.runtime.model import Model, make_model
 from deltalog.runtime.propagation import Propagated, Propagation
 from deltalog.runtime.rows import Rows
 from deltalog.store import readers
-from deltalog.store.cells import Cells, check_cells, from_cells, to_cells, with_types
+from deltalog.store.cells import Cells, check_cells, converted, from_cells, to_cells, with_types
 from deltalog.store.copies import backup
 from deltalog.store.log import CREATED, PROGRAM, TRANSACTION, Columns, Commit, Log
 from deltalog.store.programs import program_and_text, stored_program
@@ -95,6 +96,7 @@ class FileDatabase(Database):
         self._doubt = _NO_DOUBT
         self._commits_seen = self._others_seen = -1
         self._readers_seen: list[Any] = []
+        self._look_at = 0.0
         self._group_max = GROUP_MAX
         self._since_compaction = 0
         self._tables: dict[str, Table] = {}
@@ -202,21 +204,23 @@ class FileDatabase(Database):
     def _keep(self, outcome: Propagated, change: ChangeSet) -> None:
         if self._is_following:
             return
-        execute = self._writing.execute
+        connection, execute = self._connection, self._writing.execute
         opening, ending, undoing = _GROUPED if self._grouped is not None else _ALONE
         try:
-            if self._grouped is None:
-                self._roll_back()  # what an interrupt may have left open
+            if connection.in_transaction and self._grouped is None:
+                self._roll_back()  # what an interrupt has left open
             execute(opening)
             try:
-                self._storage.check_unmoved()
-                if self._connection.data_version() != self._commits_seen:
+                if monotonic() >= self._look_at:
+                    self._storage.check_unmoved()
+                    self._look_at = monotonic() + self._storage.seconds_unlooked
+                if connection.data_version() != self._commits_seen:
                     self._check_others()
                 self._write(outcome, change)
                 execute(ending)
-                self._commits_seen = self._connection.data_version()
+                self._commits_seen = connection.data_version()
             except BaseException:
-                if self._connection.in_transaction:  # SQLite may have undone it by itself
+                if connection.in_transaction:  # SQLite may have undone it by itself
                     execute(undoing)
                 raise
         except apsw.Error as error:
@@ -244,20 +248,21 @@ class FileDatabase(Database):
 
     def _write(self, outcome: Propagated, change: ChangeSet) -> None:
         net: dict[str, Cells] = {}
+        tables, writing = self._tables, self._writing
         before = self._clock = self.engine.clock
-        for each in outcome.written():
-            if each.rows and each.ranks[0] >= before:
-                self._clock += len(each.rows)
-            table = self._tables[each.relation]
-            if each.gone is None:
-                self._writing.execute(table.delete_all)
-            elif each.gone:
-                self._writing.executemany(table.delete, [(rank,) for rank in each.gone])
-            if each.rows:
-                cells = to_cells(each.rows, table.types)
-                self._insert(table, each.ranks, cells)
-                if each.is_net:
-                    net[each.relation] = cells
+        for relation, gone, ranks, rows, is_net in outcome.written(change):
+            table = tables[relation]
+            if gone is None:
+                writing.execute(table.delete_all)
+            elif gone:
+                writing.executemany(table.delete, [(rank,) for rank in gone])
+            if rows:
+                if ranks[0] >= before:
+                    self._clock += len(rows)
+                cells = converted(rows, table.converters)
+                self._insert(table, ranks, cells)
+                if is_net:
+                    net[relation] = cells
         columns = self._columns
         self._log.append(self.version + 1, TRANSACTION, change, columns, columns, net)
 
@@ -352,10 +357,11 @@ class FileDatabase(Database):
     def _propagate(self, base: ChangeSet, is_committed: bool) -> ChangeSet:
         if self._is_following:
             return super()._propagate(base, is_committed)
-        self._check_open()
         is_written = is_committed and bool(base)
         if is_written:
             self._check_writable()
+        else:
+            self._check_open()
         if self._doubt:
             self._agree()
         self._doubt = _UNKNOWN

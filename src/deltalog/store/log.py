@@ -10,7 +10,6 @@ oldest row; the newest row is never dropped, since it tells the version of the f
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 import apsw
+import orjson
 
 from deltalog.language.ast import Row
 from deltalog.runtime.changes import Changed, ChangeSet
@@ -30,7 +30,6 @@ from deltalog.store.schema import PARTS, types_of
 ROWS_EACH = 10_000
 """Facts in one row of the log."""
 _APPEND = "INSERT INTO deltalog__log (number, time, kind, changes) VALUES (?, ?, ?, ?)"
-_json = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 CREATED, TRANSACTION, PROGRAM = "created", "transaction", "program"
 
 Columns = Mapping[str, Types]
@@ -83,11 +82,12 @@ class Log:
         number, time = version << PARTS, now()
         sides = _sides(change, before, after, known)
         if sum(map(len, sides.values())) <= ROWS_EACH:
-            self._writing.execute(_APPEND, (number, time, kind, _json(sides)))
+            self._writing.execute(_APPEND, (number, time, kind, orjson.dumps(sides).decode()))
             return
         for part, piece in enumerate(_parts(sides)):
             said = None if part else time
-            self._writing.execute(_APPEND, (number + part, said, kind, _json(piece)))
+            text = orjson.dumps(piece).decode()
+            self._writing.execute(_APPEND, (number + part, said, kind, text))
 
     def append_program(self, version: int, text: str, relations: str) -> None:
         self._connection.execute(
@@ -210,7 +210,7 @@ class Log:
 
 def _loaded(text: str) -> Any:
     try:
-        return json.loads(text)
+        return orjson.loads(text)
     except ValueError:
         raise apsw.CorruptError("a row of its change log is not JSON") from None
 
@@ -218,8 +218,10 @@ def _loaded(text: str) -> Any:
 def _sides(
     change: ChangeSet, before: Columns, after: Columns, known: Mapping[str, Cells]
 ) -> dict[str, Cells]:
-    sides = {f"-{name}": to_cells(change.deleted[name], before[name]) for name in change.deleted}
-    for name in change.inserted:
+    sides = {}
+    for name in change.deleted.held:
+        sides[f"-{name}"] = to_cells(change.deleted[name], before[name])
+    for name in change.inserted.held:
         cells = known.get(name)
         sides[f"+{name}"] = to_cells(change.inserted[name], after[name]) if cells is None else cells
     return sides

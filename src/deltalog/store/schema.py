@@ -32,7 +32,7 @@ import apsw
 
 from deltalog.analysis.columns import Relation
 from deltalog.language.ast import Column
-from deltalog.store.cells import AFFINITIES
+from deltalog.store.cells import AFFINITIES, Converters, to_cell
 
 APPLICATION = 0x44454C54  # "DELT"
 FORMAT = 1
@@ -87,6 +87,11 @@ class Table:
     @cached_property
     def types(self) -> tuple[str | None, ...]:
         return tuple(column.type for column in self.columns)
+
+    @cached_property
+    def converters(self) -> Converters:
+        """What makes cells of the values of a fact."""
+        return to_cell(self.types)
 
     @cached_property
     def names(self) -> list[str]:

@@ -23,6 +23,8 @@ from deltalog.store.writer_lock import WriterLock
 _open_here: Counter[Path] = Counter()
 """How often this process has each file open."""
 SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
+SECONDS_UNLOOKED = {"full": 0.0, "normal": 1.0}
+"""How long commits go on without a look whether the file is still there, which takes some time."""
 
 
 @dataclass
@@ -36,6 +38,7 @@ class Storage:
     is_new: bool = False
     is_closed: bool = False
     is_inherited: bool = False
+    seconds_unlooked: float = 0.0
     _has_moved: ctypes.c_int = field(default_factory=ctypes.c_int)
 
     @property
@@ -176,7 +179,14 @@ def _prepared(
         connection.pragma("synchronous", SYNCHRONOUS[durability])
     if found is not None and found < FORMAT:
         upgrade(path, connection, found)
-    return Storage(path, connection, lock, retention, is_new=found is None)
+    return Storage(
+        path,
+        connection,
+        lock,
+        retention,
+        is_new=found is None,
+        seconds_unlooked=SECONDS_UNLOOKED[durability],
+    )
 
 
 def _frames_known(path: Path) -> tuple[bytes, int] | None:
