@@ -52,12 +52,17 @@ class Sequence(Protocol):
     def rewind(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
 class Copied:
     """Rows as they were when they were copied; made into tuples when somebody reads them."""
 
-    size: int
-    read: Callable[[], Iterable[Row]]
+    __slots__ = ("read", "size")
+
+    def __init__(self, size: int, read: Callable[[], Iterable[Row]]) -> None:
+        self.size = size
+        self.read = read
+
+    def __bool__(self) -> bool:
+        return self.size > 0
 
 
 @dataclass(frozen=True)

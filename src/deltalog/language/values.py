@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 from deltalog.language.ast import Constant, Value
@@ -47,12 +48,12 @@ def canonical(value: Any, type_: str) -> Value:
     return _CANONICAL[type_](value)
 
 
-def is_canonical(rows: Sequence[Sequence[Any]], types: Sequence[str | None]) -> bool:
+def is_canonical(rows: Sequence[Sequence[Any]], types: tuple[str | None, ...]) -> bool:
     """Whether rows are tuples of ints, text, bools and dates of these types, as they are stored.
 
     Quick, and allowed to say no: what it does not know is looked at value by value.
     """
-    classes = tuple([_PLAIN.get(type_ or "") for type_ in types])
+    classes = _classes(types)
     if len(rows) == 1:
         return type(rows[0]) is tuple and _is_plain(rows[0], classes)
     if None in classes or set(map(type, rows)) - {tuple} or set(map(len, rows)) - {len(types)}:
@@ -66,6 +67,12 @@ def is_canonical(rows: Sequence[Sequence[Any]], types: Sequence[str | None]) -> 
         if expected is str and not all(map(str.isascii, column)):
             return False
     return True
+
+
+@cache
+def _classes(types: tuple[str | None, ...]) -> tuple[type | None, ...]:
+    """The Python types of plain values of these types."""
+    return tuple([_PLAIN.get(type_ or "") for type_ in types])
 
 
 def _is_plain(row: tuple[Any, ...], classes: tuple[type | None, ...]) -> bool:

@@ -11,8 +11,7 @@ reads everything in every round; slower and obviously right, so it is the yardst
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal as OneOf
@@ -30,12 +29,18 @@ Mode = OneOf["semi_naive", "naive"]
 Watch = Callable[[int, int], None]
 
 
-@dataclass
+@dataclass(slots=True)
 class Statistics:
     """What an evaluation did: rounds run, and facts generated per predicate."""
 
     rounds: int = 0
-    generated: Counter[str] = field(default_factory=Counter)
+    generated: dict[str, int] = field(default_factory=dict)
+
+    def count(self, generated: Mapping[str, int]) -> None:
+        """Add what was generated."""
+        known = self.generated
+        for name, number in generated.items():
+            known[name] = known.get(name, 0) + number
 
     @property
     def total(self) -> int:
@@ -145,7 +150,7 @@ def run(
 
     What was done is added to the `statistics` given.
     """
-    meter = meter or Meter.start(limits)
+    meter = meter or Meter(limits)
     statistics = statistics or Statistics()
     if installed.whole is not None and mode == "semi_naive":
         return _run_whole(installed.whole, meter, watch, statistics)
@@ -163,7 +168,7 @@ def run(
         if not new:
             number += 1
             continue
-        statistics.generated.update(new)
+        statistics.count(new)
         meter.count(new)
         if watch is not None:
             watch(statistics.rounds, meter.facts)
@@ -190,7 +195,7 @@ def tell(ended: Ended, meter: Meter, watch: Watch | None, statistics: Statistics
     statistics.rounds += ended.rounds
     meter.rounds = ended.fruitful
     if ended.generated:
-        statistics.generated.update(ended.generated)
+        statistics.count(ended.generated)
         meter.facts += sum(ended.generated.values())
     if ended.is_stopped:
         meter.check(ended.growing)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import LimitError
+
+FOREVER = 2**62
+"""More than any count, and than any clock in nanoseconds; the sum of two of them is a word."""
 
 
 @dataclass(frozen=True)
@@ -18,23 +22,27 @@ class Limits:
     facts_max: int = 50_000_000
     seconds_max: float = 3_600.0
 
+    @cached_property
+    def bounds(self) -> tuple[int, int, int]:
+        """Rounds, facts and nanoseconds at most, as words."""
+        nanoseconds = int(min(self.seconds_max, 2e9) * 1e9)
+        return min(self.rounds_max, FOREVER), min(self.facts_max, FOREVER), nanoseconds
+
 
 UNLIMITED = Limits(10**12, 10**15, float("inf"))
 """For what must not stop half-way, and is known to end."""
 
 
-@dataclass
 class Meter:
     """What one evaluation has used so far, checked after every round."""
 
-    limits: Limits
-    started: float
-    rounds: int = 0
-    facts: int = 0
+    __slots__ = ("facts", "limits", "rounds", "started")
 
-    @classmethod
-    def start(cls, limits: Limits) -> Meter:
-        return cls(limits, time.monotonic())
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.started = time.monotonic_ns()
+        self.rounds = 0
+        self.facts = 0
 
     def count(self, new: dict[str, int]) -> None:
         """Count a round; raises a `LimitError` that names the limit and what was still growing."""
@@ -58,13 +66,12 @@ class Meter:
     @property
     def rest(self) -> tuple[int, int, int, int, int]:
         """Rounds so far and at most, facts so far and at most, when time is up (monotonic_ns)."""
-        limits = self.limits
-        until = int(min(self.started + limits.seconds_max, 2e9) * 1e9)
-        return self.rounds, limits.rounds_max, self.facts, limits.facts_max, until
+        rounds_max, facts_max, nanoseconds = self.limits.bounds
+        return self.rounds, rounds_max, self.facts, facts_max, self.started + nanoseconds
 
     def look(self, hint: str | None = None) -> None:
         """See whether time is up; also asked in the middle of a round."""
-        if time.monotonic() - self.started > self.limits.seconds_max:
+        if time.monotonic_ns() - self.started > self.limits.bounds[2]:
             raise LimitError(
                 [catalogue.SECONDS_LIMIT.at(None, limit=self.limits.seconds_max, hint=hint)]
             )

@@ -531,7 +531,7 @@ class Propagation:
 
     def run(self, base: ChangeSet, limits: Limits, watch: Watch | None = None) -> Statistics:
         """Bind the changes of base relations and derive those of views."""
-        total, meter = Statistics(), Meter.start(limits)
+        total, meter = Statistics(), Meter(limits)
         try:
             self._bind(base)
             while (asked := self._advance(meter, watch, total)) is not None:
@@ -541,11 +541,10 @@ class Propagation:
         return total
 
     def _bind(self, base: ChangeSet) -> None:
-        for name in base.inserted.held:
-            self.engine.insert(names.plus(name), base.inserted[name])
-        for name in base.deleted.held:
-            self.engine.insert(names.minus(name), base.deleted[name])
-        for name in base.relations:
+        for side, changed in ((names.plus, base.inserted), (names.minus, base.deleted)):
+            for name in changed.held:
+                self.engine.insert(side(name), changed[name])
+        for name in base.inserted.held | base.deleted.held:
             self._wave.bind(self._sources[name])
 
     def _advance(
@@ -672,13 +671,14 @@ class Propagation:
     def changes(self, base: ChangeSet) -> ChangeSet:
         """What the last run found, with the change it began from."""
         inserted, deleted = base.inserted.held.copy(), base.deleted.held.copy()
-        size, copied = self.engine.size, self.engine.copied
-        for node in self.ran:
-            for view, come, gone in node.changed:
-                if size(come):
-                    inserted[view] = copied(come)
-                if size(gone):
-                    deleted[view] = copied(gone)
+        copied = self.engine.copied
+        for number in self._ran:
+            if number in self._placed:
+                for view, come, gone in self._placed[number].changed:
+                    if rows := copied(come):
+                        inserted[view] = rows
+                    if rows := copied(gone):
+                        deleted[view] = rows
         return ChangeSet.exact(inserted, deleted)
 
     def written(self, base: ChangeSet, change: ChangeSet) -> Iterator[Written]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 from deltalog.analysis.columns import generated_relations, variable_types
@@ -80,4 +79,4 @@ def answer(
             engine.drop(name)
     originals = {made: name for name, made in apart.items()}
     generated = {originals[name]: count for name, count in statistics.generated.items()}
-    return Rows(prepared.columns, rows, Statistics(statistics.rounds, Counter(generated)))
+    return Rows(prepared.columns, rows, Statistics(statistics.rounds, generated))

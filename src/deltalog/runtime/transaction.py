@@ -145,14 +145,18 @@ class Transaction:
     def insert(self, relation: str, rows: Iterable[Sequence[Any]]) -> None:
         """Add facts to a base relation."""
         known = self._open(relation)
-        checked = with_unique_keys(known, checked_rows(known, rows))
+        checked = checked_rows(known, rows)
         if known.key:
-            self._expect(relation, known.key, [_key(known, row) for row in checked])
-        for row in checked if known.key else ():
-            other = self._holder(known, row)
-            if other not in (row, None):
-                raise DataError([_key_taken(known, other)])
+            self._check_keys(known, with_unique_keys(known, checked))
         self._put_all(known, checked, True)
+
+    def _check_keys(self, relation: Relation, rows: list[Row]) -> None:
+        """No other fact may have the key of one of the rows."""
+        self._expect(relation.name, relation.key, [_key(relation, row) for row in rows])
+        for row in rows:
+            other = self._holder(relation, row)
+            if other not in (row, None):
+                raise DataError([_key_taken(relation, other)])
 
     def delete(self, relation: str, rows: Iterable[Sequence[Any]]) -> None:
         """Remove facts from a base relation."""
@@ -173,11 +177,18 @@ class Transaction:
     def _open(self, relation: str) -> Relation:
         if self._is_over:
             raise DataError([catalogue.TRANSACTION_OVER.at(None)])
-        return base_relation(self._relations, relation)
+        known = self._relations.get(relation)
+        if known is None or known.kind != "base":
+            return base_relation(self._relations, relation)  # which says what is wrong
+        return known
 
     def _put_all(self, relation: Relation, rows: list[Row], holds: bool) -> None:
         if not relation.key:
-            self._state.setdefault(relation.name, {}).update(dict.fromkeys(rows, holds))
+            fresh = dict.fromkeys(rows, holds)
+            if relation.name in self._state:
+                self._state[relation.name].update(fresh)
+            else:
+                self._state[relation.name] = fresh
             return
         for row in rows:
             self._put(relation, row, holds)
@@ -208,13 +219,13 @@ class Transaction:
             for relation, rows in self._state.items():
                 self._expect(relation, tuple(range(self._relations[relation].arity)), rows)
         for relation, rows in self._state.items():
-            known = self._present(relation, rows)
-            changed = zip(rows.items(), known, strict=True)
-            wrong = [entry for entry, is_there in changed if entry[1] != is_there]
-            if come := frozenset([row for row, holds in wrong if holds]):
-                inserted[relation] = come
-            if go := frozenset([row for row, holds in wrong if not holds]):
-                deleted[relation] = go
+            known = zip(rows, self._present(relation, rows), strict=True)
+            wrong = [row for row, is_there in known if rows[row] != is_there]
+            come = [row for row in wrong if rows[row]]
+            if come:
+                inserted[relation] = frozenset(come)
+            if len(come) < len(wrong):
+                deleted[relation] = frozenset(wrong).difference(come)
         change = ChangeSet.exact(inserted, deleted)
         # Another transaction may have taken a key since this one looked.
         check_taken_keys(change, self._relations, self._find)
@@ -259,9 +270,10 @@ def with_unique_keys(relation: Relation, rows: list[Row]) -> list[Row]:
 
 def check_taken_keys(change: ChangeSet, relations: Relations, find: FindKey) -> None:
     """Nothing is inserted beside a fact that has its key and stays."""
-    for name in change.inserted.held:
-        relation = relations[name]
-        for row in change.inserted[name] if relation.key else ():
+    keyed = [relations[name] for name in change.inserted.held if relations[name].key]
+    for relation in keyed:
+        name = relation.name
+        for row in change.inserted[name]:
             key = dict(zip(relation.key, _key(relation, row), strict=True))
             for other in find(name, key):
                 if other not in change.deleted[name]:

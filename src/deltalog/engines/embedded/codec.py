@@ -97,6 +97,7 @@ class Codec:
 
     def __init__(self) -> None:
         self.numberings = {type_: Numbering() for type_ in INTERNED}
+        self.texts = self.numberings["str"]
         self.encoders: dict[str, Callable[[Any], int]] = {
             "int": int,
             "bool": int,
@@ -126,9 +127,8 @@ class Codec:
 
     def sort_texts(self) -> None:
         """From now on texts can be compared by kernels."""
-        texts = self.numberings["str"]
-        if texts.texts is None:
-            texts.texts = Texts(texts.number)
+        if self.texts.texts is None:
+            self.texts.texts = Texts(self.texts.number)
 
     def encoded(self, rows: Iterable[Row], types: Sequence[str]) -> array[int]:
         """The words of rows, one row after the other."""

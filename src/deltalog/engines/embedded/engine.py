@@ -7,7 +7,6 @@ round, so the meaning is that of the reference engine.
 
 from __future__ import annotations
 
-import time
 import weakref
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +23,6 @@ from deltalog.language.ast import Row
 from deltalog.plan.nodes import RankedDeletion, RulePlan
 
 FOREVER = 2**62
-PAUSE = 200_000_000
 """Nanoseconds after which a run comes back between two rounds, for progress and interrupts."""
 
 
@@ -98,8 +96,10 @@ class EmbeddedSequence:
 
     def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Ended:
         engine = self.engine
-        engine.start(rounds, rounds_max, facts, facts_max, until)
-        status = pipeline.run_sequence(engine.machine_address, self.address)
+        engine.publish_texts()
+        status = pipeline.run_alone(
+            engine.machine_address, self.address, rounds, rounds_max, facts, facts_max, until
+        )
         generated: dict[str, int] = {}
         self.count(generated)
         return engine.ended(status, generated, self)
@@ -156,9 +156,11 @@ class EmbeddedWave:
 
     def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Passed:
         engine = self.engine
-        engine.start(rounds, rounds_max, facts, facts_max, until)
+        engine.publish_texts()
         before = self.code[wave.RAN]
-        status, number = wave.run_wave(engine.machine_address, self.address)
+        status, number = wave.run_wave(
+            engine.machine_address, self.address, rounds, rounds_max, facts, facts_max, until
+        )
         generated: dict[str, int] = {}
         if engine.machine[kernel.FACTS] > facts:
             for ran in self._log(max(before - 1, 0)):  # the last may have gone on after a pause
@@ -247,9 +249,12 @@ class EmbeddedEngine:
 
     def copied(self, relation: str) -> Copied | frozenset[Row]:
         store = self.relations[relation]
+        count = store.line[kernel.LIVE]
+        if not count:
+            return _NO_ROWS
         if store.is_interned or not store.arity:  # its numbers may be given to other values
             return frozenset(store)
-        count, words = len(store), store.copied()
+        words = store.copied()
         return Copied(count, lambda: store.decoded(words, count))
 
     def present(self, relation: str, rows: Collection[Row]) -> list[bool]:
@@ -314,16 +319,6 @@ class EmbeddedEngine:
                             kernel.mark_words(relation.address, column, marks.buffer_info()[0])
                 numbering.sweep(marks)
 
-    def start(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> None:
-        """Tell the kernels what a run may use, and what was used before it."""
-        machine = self.machine
-        machine[kernel.FACTS], machine[kernel.FACTS_MAX] = facts, min(facts_max, FOREVER)
-        machine[kernel.FRUITFUL], machine[kernel.ROUNDS_MAX] = rounds, min(rounds_max, FOREVER)
-        machine[kernel.DEADLINE], machine[kernel.ROUNDS] = until, 0
-        machine[kernel.PAUSE_AT] = time.monotonic_ns() + PAUSE
-        if self.codec.numberings["str"].texts is not None:
-            self.publish_texts()
-
     def ended(self, status: int, generated: dict[str, int], last: EmbeddedSequence | None) -> Ended:
         """How a run went that came to `last`."""
         is_stopped = status == pipeline.STOPPED
@@ -338,9 +333,10 @@ class EmbeddedEngine:
         )
 
     def publish_texts(self) -> None:
-        texts = self.codec.numberings["str"].texts
-        assert texts is not None
-        self.machine[kernel.TEXTS] = texts.table.buffer_info()[0]
+        """Tell the kernels where texts are, if any are compared."""
+        texts = self.codec.texts.texts
+        if texts is not None:
+            self.machine[kernel.TEXTS] = texts.table.buffer_info()[0]
 
     # --- rounds
 
@@ -382,8 +378,7 @@ class EmbeddedEngine:
         machine = self.machine
         machine[kernel.FACTS], machine[kernel.FACTS_MAX] = 0, FOREVER
         machine[kernel.DEADLINE] = FOREVER
-        if self.codec.numberings["str"].texts is not None:
-            self.publish_texts()
+        self.publish_texts()
         if isinstance(part, EmbeddedDeletion) and not part.is_native:
             return self.interpreter.delete(part)
         assert isinstance(part, EmbeddedPart | EmbeddedDeletion)
@@ -402,6 +397,9 @@ class EmbeddedEngine:
         for line in lines.values():
             line[kernel.MADE] = 0
         return {h: new for h, line in lines.items() if (new := line[kernel.END] - before[h])}
+
+
+_NO_ROWS: frozenset[Row] = frozenset()
 
 
 def _discard(relations: list[EmbeddedRelation]) -> None:

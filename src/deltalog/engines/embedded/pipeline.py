@@ -3,6 +3,10 @@
 See `program.py` for the form of the code. A pipeline is run by backtracking: a match walks its
 rows, binds slots and goes one step deeper; a test goes deeper or back. Rows that a round derives
 are appended behind the visible end of their relation, so no rule of the round sees them.
+
+Large relations are not in the cache of the processor, and nearly every row that is looked at is
+somewhere else in memory. So a match takes its rows in handfuls: it asks for the memory of all of
+them, and of what the next step will look up for each, before it goes on with the first.
 """
 
 from __future__ import annotations
@@ -10,11 +14,13 @@ from __future__ import annotations
 import numpy as np
 
 from deltalog.engines.embedded.kernel import (
+    CAPACITY,
     DEADLINE,
     END,
     FACTS,
     FACTS_MAX,
     FRUITFUL,
+    HASH,
     HEADS,
     HEADS_MASK,
     INDEX,
@@ -23,6 +29,7 @@ from deltalog.engines.embedded.kernel import (
     LAST,
     LIVE,
     MADE,
+    MASK,
     MAY_GIVE_UP,
     NEXT,
     NULL,
@@ -52,7 +59,14 @@ from deltalog.engines.embedded.kernel import (
     row_address,
     whole,
 )
-from deltalog.engines.embedded.memory import compiled, load32, load64, nanoseconds, store64
+from deltalog.engines.embedded.memory import (
+    compiled,
+    load32,
+    load64,
+    nanoseconds,
+    prefetch,
+    store64,
+)
 
 # Steps, match modes, windows.
 MATCH, ABSENT, TEST, ASSIGN = 1, 2, 3, 4
@@ -90,10 +104,17 @@ ZERO, ONE = np.int64(0), np.int64(1)  # not literals, for which numba would comp
 SEEN, GONE = np.int64(1 << 62), np.int64(1 << 61)  # marks on the stamps of suspects
 RANK = ~(SEEN | GONE)
 TICKS = np.int64(0xFFFF)
+PAUSE = np.int64(200_000_000)
+"""After so many nanoseconds a run comes back between two rounds, so that others have a look."""
 
 # The scratch block, in words: a frame per step, then slots, keys, the emitted row, a stack, totals.
-FRAMES_MAX, FRAME = 256, 8
-F_ROW, F_PHASE, F_RELATION, F_START, F_END, F_INDEX = range(6)
+# A frame ends with a handful of rows, and where in memory the next step will look for each.
+HANDFUL_FIRST, HANDFUL = np.int64(4), np.int64(16)
+FRAMES_MAX, FRAME = 256, 48
+F_ROW, F_PHASE, F_RELATION, F_START, F_END, F_INDEX, F_TAKEN, F_FILLED, F_MOST = range(9)
+F_ROWS, F_AHEAD = 16, 32
+LARGE = np.int64(1 << 12)
+"""From this many rows on memory is asked for ahead."""
 KEYS_MAX = 64
 SLOTS_AT = FRAMES_MAX * FRAME
 SLOTS_MAX = 1024
@@ -120,6 +141,9 @@ def open_phase(step, frame, keys, slots, marks, phase):
     store64(frame, F_RELATION, relation)
     store64(frame, F_ROW, -1)
     store64(frame, F_START, 0)
+    store64(frame, F_TAKEN, 0)
+    store64(frame, F_FILLED, 0)
+    store64(frame, F_MOST, HANDFUL_FIRST)
     if relation == 0:
         return
     window = load64(step, WINDOW)
@@ -158,29 +182,65 @@ def open_phase(step, frame, keys, slots, marks, phase):
 
 
 @compiled
-def advance(machine, step, frame, keys, slots, rank):
-    """Bind the next accepted row of the frame's phase; False when there is none."""
+def advance(step, frame, slots):
+    """Bind the next row of the handful; False when there is none."""
     relation = load64(frame, F_RELATION)
+    taken = load64(frame, F_TAKEN)
+    while taken < load64(frame, F_FILLED):
+        words = row_address(relation, load64(frame, F_ROWS + taken))
+        taken += 1
+        at = bind(step, words, slots)
+        fits = True
+        for _ in range(load64(step, SAMES)):
+            if load64(words, load64(at, 0)) != load64(slots, load64(at, 1)):
+                fits = False
+                break
+            at += 16
+        if fits:
+            store64(frame, F_TAKEN, taken)
+            return True
+    store64(frame, F_TAKEN, taken)
+    return False
+
+
+@compiled
+def fill(machine, step, frame, keys, slots, marks, rank):
+    """Take the next handful of rows that a match may read and that have its key; False at the end.
+
+    First those of its stored relation, then those of `plus`.
+    """
+    if load64(frame, F_ROW) < load64(frame, F_START):
+        if load64(frame, F_PHASE) == 1 or not has_plus(step):
+            return False
+        open_phase(step, frame, keys, slots, marks, ONE)
+    relation = load64(frame, F_RELATION)
+    start, end = load64(frame, F_START), load64(frame, F_END)
     row = load64(frame, F_ROW)
-    start = load64(frame, F_START)
-    if row < start:
-        return False
-    end = load64(frame, F_END)
-    mode = load64(step, MODE)
-    index = load64(frame, F_INDEX)
+    is_indexed = load64(step, MODE) == BY_INDEX
+    following = load64(load64(frame, F_INDEX), NEXT) if is_indexed else np.int64(0)
+    most = load64(frame, F_MOST)
+    count = np.int64(0)
+    while row >= start and count < most:
+        if row < end:
+            store64(frame, F_ROWS + count, row)
+            count += 1
+        if is_indexed:
+            prefetch(row_address(relation, row))
+            row = load32(following, row) - 1
+        else:
+            row -= 1
+    store64(frame, F_ROW, row)
+    store64(frame, F_MOST, min(2 * most, HANDFUL))
     is_stored = load64(frame, F_PHASE) == 0
     is_ranked = is_stored and load64(step, IS_RANKED) == 1
     minus = load64(step, MINUS) if is_stored else np.int64(0)
     if minus != 0 and (is_ranked or load64(minus, LIVE) == 0):
         minus = np.int64(0)  # what a ranked deletion took is marked
-    key_count = load64(step, KEYS)
-    bound_at = step + 8 * (HEADER + 3 * key_count)
-    while row >= start:
-        candidate = row
-        row = load32(load64(index, NEXT), candidate) - 1 if mode == BY_INDEX else candidate - 1
-        if candidate >= end:
-            continue
-        words = row_address(relation, candidate)
+    key_count = load64(step, KEYS) if is_indexed else np.int64(0)
+    kept = np.int64(0)
+    for number in range(count):
+        row = load64(frame, F_ROWS + number)
+        words = row_address(relation, row)
         stamp = load64(words, STAMP)
         if stamp < 0:
             continue
@@ -191,28 +251,83 @@ def advance(machine, step, frame, keys, slots, rank):
                 store64(machine, PASSED_OVER, 1)
                 continue
         fits = True
-        if mode == BY_INDEX:
-            for i in range(key_count):
-                column = load64(step, HEADER + 3 * i)
-                if load64(words, column) != load64(keys, i):
-                    fits = False
-                    break
-        if not fits or (minus != 0 and find(minus, words) >= 0):
-            continue
-        at = bound_at
-        for _ in range(load64(step, BINDS)):
-            store64(slots, load64(at, 1), load64(words, load64(at, 0)))
-            at += 16
-        for _ in range(load64(step, SAMES)):
-            if load64(words, load64(at, 0)) != load64(slots, load64(at, 1)):
+        for i in range(key_count):
+            if load64(words, load64(step, HEADER + 3 * i)) != load64(keys, i):
                 fits = False
                 break
+        if fits and (minus == 0 or find(minus, words) < 0):
+            store64(frame, F_ROWS + kept, row)
+            kept += 1
+    store64(frame, F_TAKEN, 0)
+    store64(frame, F_FILLED, kept)
+    return True
+
+
+@compiled
+def look_ahead(step, frame, slots, ahead):
+    """Ask for the memory that the next step needs for each row of a handful."""
+    operation, mode = load64(ahead, OPERATION), load64(ahead, MODE)
+    if operation > ABSENT or mode == SCAN:
+        return
+    wanted = load64(ahead, STORED)
+    if wanted == 0 or load64(wanted, CAPACITY) < LARGE:
+        return
+    places, mask = load64(wanted, HASH), load64(wanted, MASK)
+    if mode == BY_INDEX:
+        index = load64(wanted, INDEX) + load64(ahead, INDEX_NUMBER) * INDEX_BYTES
+        places, mask = load64(index, HEADS), load64(index, HEADS_MASK)
+    for number in range(load64(frame, F_FILLED)):
+        bind(step, row_address(load64(frame, F_RELATION), load64(frame, F_ROWS + number)), slots)
+        state = np.int64(0)
+        at = ahead + 8 * HEADER
+        for _ in range(load64(ahead, KEYS)):
+            if mode == BY_ROW or load64(at, 0) < INDEXED_COLUMNS:
+                state = mixed(state, value_at(at + 8, slots))
+            at += 24
+        ask_for(frame, number, places + 4 * (state & mask))
+    ask_for_rows(frame, wanted)
+
+
+@compiled
+def look_ahead_of_rows(step, frame, slots, relation, outputs, count):
+    """Ask for the memory that is needed to find the rows that a handful will emit."""
+    if load64(relation, CAPACITY) < LARGE:
+        return
+    places, mask = load64(relation, HASH), load64(relation, MASK)
+    for number in range(load64(frame, F_FILLED)):
+        bind(step, row_address(load64(frame, F_RELATION), load64(frame, F_ROWS + number)), slots)
+        state = np.int64(0)
+        at = outputs
+        for _ in range(count):
+            state = mixed(state, value_at(at, slots))
             at += 16
-        if fits:
-            store64(frame, F_ROW, row)
-            return True
-    store64(frame, F_ROW, -1)
-    return False
+        ask_for(frame, number, places + 4 * (state & mask))
+    ask_for_rows(frame, relation)
+
+
+@compiled
+def ask_for(frame, number, place):
+    store64(frame, F_AHEAD + number, place)
+    prefetch(place)
+
+
+@compiled
+def ask_for_rows(frame, relation):
+    """Ask for the rows that the places say, which are there by now."""
+    for number in range(load64(frame, F_FILLED)):
+        row = load32(load64(frame, F_AHEAD + number), 0) - 1
+        if row >= 0:
+            prefetch(row_address(relation, row))
+
+
+@compiled
+def bind(step, words, slots):
+    """Bind what a match takes from a row; answers where its repeated variables stand."""
+    at = step + 8 * (HEADER + 3 * load64(step, KEYS))
+    for _ in range(load64(step, BINDS)):
+        store64(slots, load64(at, 1), load64(words, load64(at, 0)))
+        at += 16
+    return at
 
 
 @compiled
@@ -287,12 +402,10 @@ def has_match(machine, step, frame, keys, slots, marks):
     if load64(step, MODE) == BY_ROW:
         return has_row(step, keys, slots)
     open_phase(step, frame, keys, slots, marks, ZERO)
-    if advance(machine, step, frame, keys, slots, ZERO):
-        return True
-    if not has_plus(step):
-        return False
-    open_phase(step, frame, keys, slots, marks, ONE)
-    return advance(machine, step, frame, keys, slots, ZERO)
+    while fill(machine, step, frame, keys, slots, marks, ZERO):
+        if advance(step, frame, slots):
+            return True
+    return False
 
 
 @compiled
@@ -307,6 +420,11 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
     outputs = load64(start, 2)
     first = start + 24
     out_at = first + 8 * steps
+    aim = np.int64(0)
+    if mode == INTO:
+        aim = target
+    elif mode == SUSPECT:
+        aim = load64(target, RELATION)
     depth = np.int64(0)
     is_entering = True
     ticks = np.int64(0)
@@ -344,10 +462,14 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
             keys = scratch + 8 * (KEYS_AT + KEYS_MAX * depth)
             if is_entering:
                 open_phase(step, frame, keys, slots, marks, ZERO)
-            goes_on = advance(machine, step, frame, keys, slots, rank)
-            if not goes_on and load64(frame, F_PHASE) == 0 and has_plus(step):
-                open_phase(step, frame, keys, slots, marks, ONE)
-                goes_on = advance(machine, step, frame, keys, slots, rank)
+            goes_on = advance(step, frame, slots)
+            while not goes_on and fill(machine, step, frame, keys, slots, marks, rank):
+                if load64(frame, F_FILLED) > 1:
+                    if depth + 1 < steps:
+                        look_ahead(step, frame, slots, code + 8 * load64(first, depth + 1))
+                    elif aim != 0:
+                        look_ahead_of_rows(step, frame, slots, aim, out_at, outputs)
+                goes_on = advance(step, frame, slots)
             ticks += 1
             if ticks & TICKS == 0 and is_over(machine, target, mode):
                 return STOPPED
@@ -726,6 +848,25 @@ def run_sequence(machine, sequence):
             if now > load64(machine, PAUSE_AT):
                 return PAUSED
     return DONE
+
+
+@compiled
+def begin(machine, rounds, rounds_max, facts, facts_max, until):
+    """Note what a run may use, and what was used before it."""
+    store64(machine, FRUITFUL, rounds)
+    store64(machine, ROUNDS_MAX, rounds_max)
+    store64(machine, FACTS, facts)
+    store64(machine, FACTS_MAX, facts_max)
+    store64(machine, DEADLINE, until)
+    store64(machine, ROUNDS, 0)
+    store64(machine, PAUSE_AT, nanoseconds() + PAUSE)
+
+
+@compiled
+def run_alone(machine, sequence, rounds, rounds_max, facts, facts_max, until):
+    """Run a sequence that belongs to no wave."""
+    begin(machine, rounds, rounds_max, facts, facts_max, until)
+    return run_sequence(machine, sequence)
 
 
 @compiled

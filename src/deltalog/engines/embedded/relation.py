@@ -93,9 +93,9 @@ class EmbeddedRelation:
     def present(self, rows: Collection[Row]) -> list[bool]:
         if not self.line[kernel.LIVE]:
             return [False] * len(rows)
-        if len(rows) == 1:
-            return [row in self for row in rows]
         words = self.engine.codec.encoded(rows, self.types)
+        if len(rows) == 1:
+            return [kernel.find(self.address, words.buffer_info()[0]) >= 0]
         out = array("q", bytes(8 * len(rows)))
         kernel.find_rows(self.address, words.buffer_info()[0], len(rows), out.buffer_info()[0])
         return [word == 1 for word in out]
@@ -119,7 +119,7 @@ class EmbeddedRelation:
         return self.insert((row,)) == 1
 
     def insert(self, rows: Iterable[Row]) -> int:
-        rows = list(rows)
+        rows = rows if isinstance(rows, frozenset) else list(rows)
         return self._insert(self.engine.codec.encoded(rows, self.types), len(rows))
 
     def insert_words(self, words: array[int]) -> int:

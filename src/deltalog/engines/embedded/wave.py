@@ -16,7 +16,7 @@ import numpy as np
 
 from deltalog.engines.embedded.kernel import LIVE, clear, move
 from deltalog.engines.embedded.memory import compiled, load64, store64
-from deltalog.engines.embedded.pipeline import DONE, GIVEN_UP, rewind, run_sequence
+from deltalog.engines.embedded.pipeline import DONE, GIVEN_UP, begin, rewind, run_sequence
 
 ASKED = 5
 DUE, BEGUN = 1, 2
@@ -78,8 +78,9 @@ def clear_listed(station, which):
 
 
 @compiled
-def run_wave(machine, wave):
+def run_wave(machine, wave, rounds, rounds_max, facts, facts_max, until):
     """Run what is due, lowest first: (how it ended, at which station)."""
+    begin(machine, rounds, rounds_max, facts, facts_max, until)
     count = load64(wave, STATIONS)
     due = wave + 8 * WAVE_HEADER
     stations = due + 8 * count

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
@@ -40,11 +39,14 @@ PROBES_MAX = 10_000
 """Jobs that one question may take before something must be wrong."""
 
 
-@dataclass(frozen=True, slots=True)
 class CopiedFrame(Copied):
     """Rows that stay on the cluster until they are read; `data` are the same as a DataFrame."""
 
-    data: DataFrame
+    __slots__ = ("data",)
+
+    def __init__(self, size: int, read: Callable[[], Iterable[Row]], data: DataFrame) -> None:
+        super().__init__(size, read)
+        self.data = data
 
 
 class Storage:
