@@ -379,6 +379,11 @@ class Node:
         return self.choice.strategy in ("rederive", "demand") and self.choice.is_recursive
 
     @cached_property
+    def is_net(self) -> bool:
+        """Whether it is brought up with exactly what it shows."""
+        return not self.is_maintained and not self.recomputed
+
+    @cached_property
     def forgotten(self) -> tuple[str, ...]:
         """What is of no use once the node has run."""
         return tuple(self.local - self.recomputed)
@@ -422,6 +427,7 @@ class Propagation:
         self.relations = model.relations
         self.stored = model.stored
         self.views = frozenset(model.views)
+        self.is_in_place = model.is_in_place
         self._made: set[str] = set()
         self._readable = {name: self.relations[name] for name in self.stored}
         self._create_changes(self.relations, (names.plus, names.minus))
@@ -429,7 +435,7 @@ class Propagation:
             model.relations,
             model.stored,
             is_strict=not model.options.is_nervous,
-            is_in_place=model.is_in_place,
+            is_in_place=self.is_in_place,
             has_ranks=not model.options.is_migration,
         )
         for choice in model.choices:
@@ -455,7 +461,7 @@ class Propagation:
             sides = names.plus(name), names.minus(name)
             readers = self._readers.get(name, ())
             made = tuple((side, reader) for side in sides for reader in readers)
-            moves = () if self.model.is_in_place else ((name, sides[1], sides[0]),)
+            moves = () if self.is_in_place else ((name, sides[1], sides[0]),)
             self._wave.place(number, Station(made=made, moves=moves, outlasting=sides))
         return numbers
 
@@ -691,42 +697,40 @@ class Propagation:
         clock = engine.clock
         for number in self._ran:
             node = self._placed.get(number)
-            if node is None:  # a base relation: rows come in the order in which they were bound
-                if not self.model.is_in_place:
-                    name = self._source_names[number]
-                    come, gone = base.inserted[name], base.deleted[name]
-                    ranks = range(clock, clock + len(come))
-                    clock += len(come)
-                    yield Written(name, engine.ranks(name, gone) if gone else (), ranks, come, True)
-                continue
-            arriving = self._arriving(node, change, clock)
-            for stored, going, _ in node.moves:
-                places, rows = arriving[stored]
-                clock += len(rows)
-                if node.recomputed:
-                    yield Written(stored, None, places, rows, False)
-                elif self.engine.size(going):
-                    left = engine.ranks(stored, tuple(engine.rows(going)))
-                    yield Written(stored, left, places, rows, not node.is_maintained)
-                elif rows:
-                    yield Written(stored, (), places, rows, not node.is_maintained)
+            if node is not None:
+                for stored, gone, ranks, rows in self._arriving(node, change, clock):
+                    clock += len(rows)
+                    if node.recomputed:
+                        yield stored, None, ranks, rows, False
+                    elif engine.size(gone):
+                        going = engine.ranks(stored, tuple(engine.rows(gone)))
+                        yield stored, going, ranks, rows, node.is_net
+                    elif rows:
+                        yield stored, (), ranks, rows, node.is_net
+            elif not self.is_in_place:  # a base relation, its rows as they were bound
+                name = self._source_names[number]
+                come = base.inserted[name]
+                left = engine.ranks(name, base.deleted[name]) if name in base.deleted.held else ()
+                yield name, left, range(clock, clock + len(come)), come, True
+                clock += len(come)
 
     def _arriving(
         self, node: Node, change: ChangeSet, clock: int
-    ) -> dict[str, tuple[Sequence[int], list[Row]]]:
-        """The rows that come to each stored relation, with their ranks."""
+    ) -> Sequence[tuple[str, str, Sequence[int], list[Row]]]:
+        """For each stored relation what holds the rows that go, and ranks and rows that come."""
         if len(node.moves) == 1:
-            ((stored, _, come),) = node.moves
-            copied = change.inserted.held.get(stored) if come == names.plus(stored) else None
+            ((stored, gone, come),) = node.moves
+            copied = change.inserted.held.get(stored) if node.is_net else None
             rows = list(copied.read() if isinstance(copied, Copied) else self.engine.rows(come))
-            return {stored: (range(clock, clock + len(rows)), rows)}
-        owner = {come: stored for stored, _, come in node.moves}
-        found: dict[str, tuple[list[int], list[Row]]] = {each: ([], []) for each in owner.values()}
-        for rank, (name, row) in enumerate(self.engine.history(tuple(owner)), clock):
-            ranks, rows = found[owner[name]]
+            return ((stored, gone, range(clock, clock + len(rows)), rows),)
+        found: dict[str, tuple[list[int], list[Row]]] = {
+            come: ([], []) for _, _, come in node.moves
+        }
+        for rank, (name, row) in enumerate(self.engine.history(tuple(found)), clock):
+            ranks, rows = found[name]
             ranks.append(rank)
             rows.append(row)
-        return dict(found)
+        return [(stored, gone, *found[come]) for stored, gone, come in node.moves]
 
     def moving(self) -> Iterator[Moving]:
         """What `end` will do to stored views, if it is applied now; where ranks are kept, in them.
@@ -750,18 +754,12 @@ class Propagation:
             self.engine.drop(name)
 
 
-class Written(NamedTuple):
-    """What a commit does to one stored relation.
+Written = tuple[str, Sequence[int] | None, Sequence[int], Collection[Row], bool]
+"""What a commit does to one stored relation, as a plain tuple, since every commit makes some.
 
-    The ranks of rows that go (None if all of them do), and the rows that come with their ranks.
-    `is_net` says that these are exactly what the relation gains.
-    """
-
-    relation: str
-    gone: Sequence[int] | None
-    ranks: Sequence[int]
-    rows: Collection[Row]
-    is_net: bool
+The relation, the ranks of rows that go (None if all of them do), the ranks and the rows that come,
+and whether these are exactly what the relation gains.
+"""
 
 
 class Moving(NamedTuple):
@@ -804,7 +802,7 @@ class Propagated:
         self.statistics = _NOTHING_DONE
 
     def __enter__(self) -> Propagated:
-        if self._propagation.model.is_in_place:
+        if self._propagation.is_in_place:
             if self._is_kept:
                 engine, deleted = cast("RankedEngine", self._propagation.engine), self._base.deleted
                 self._gone = {name: engine.ranks(name, deleted[name]) for name in deleted}
@@ -822,8 +820,7 @@ class Propagated:
         `change` is what `changes` answered.
         """
         found = self._propagation.written(self._base, change)
-        is_in_place = self._propagation.model.is_in_place
-        return chain(found, self._written_in_place()) if is_in_place else found
+        return chain(found, self._written_in_place()) if self._propagation.is_in_place else found
 
     def _written_in_place(self) -> Iterator[Written]:
         """Base relations that have changed already."""
@@ -832,7 +829,7 @@ class Propagated:
             rows = tuple(inserted[name])
             ranks = cast("RankedEngine", self._propagation.engine).ranks(name, rows)
             going = self._gone[name] if name in deleted else ()
-            yield Written(name, going, ranks, rows, True)
+            yield name, going, ranks, rows, True
 
     def changes(self) -> ChangeSet:
         """The exact change of base relations and views."""
@@ -853,7 +850,7 @@ class Propagated:
     def _end(self, is_applied: bool) -> None:
         self._is_open = False
         self._propagation.end(is_applied)
-        if self._propagation.model.is_in_place and not is_applied:
+        if self._propagation.is_in_place and not is_applied:
             _write(self._propagation.engine, -self._base)
         self._propagation.engine.settle()
 

@@ -103,3 +103,8 @@ def converted(rows: Iterable[Sequence[Any]], converters: Converters) -> Cells:
         )
         for row in rows
     ]
+
+
+def ranked(cells: Cells, ranks: Sequence[int]) -> Cells:
+    """The cells of rows, each with its rank behind."""
+    return [(*row, rank) for row, rank in zip(cells, ranks, strict=True)]

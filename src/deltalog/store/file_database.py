@@ -13,7 +13,7 @@ import gc
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -41,9 +41,27 @@ from deltalog.runtime.model import Model, make_model
 from deltalog.runtime.propagation import Propagated, Propagation
 from deltalog.runtime.rows import Rows
 from deltalog.store import readers
-from deltalog.store.cells import Cells, check_cells, converted, from_cells, to_cells, with_types
+from deltalog.store.cells import (
+    Cells,
+    check_cells,
+    converted,
+    from_cells,
+    ranked,
+    to_cells,
+    with_types,
+)
 from deltalog.store.copies import backup
-from deltalog.store.log import CREATED, PROGRAM, TRANSACTION, Columns, Commit, Log
+from deltalog.store.log import (
+    APPEND,
+    CREATED,
+    PROGRAM,
+    TRANSACTION,
+    Columns,
+    Commit,
+    Log,
+    entry,
+    sides,
+)
 from deltalog.store.programs import program_and_text, stored_program
 from deltalog.store.readers import Dropped, Retention
 from deltalog.store.schema import (
@@ -247,33 +265,32 @@ class FileDatabase(Database):
         return self._connection.execute("SELECT * FROM deltalog__readers").fetchall()
 
     def _write(self, outcome: Propagated, change: ChangeSet) -> None:
+        execute, executemany = self._writing.execute, self._writing.executemany
         net: dict[str, Cells] = {}
-        tables, writing = self._tables, self._writing
         before = self._clock = self.engine.clock
         for relation, gone, ranks, rows, is_net in outcome.written(change):
-            table = tables[relation]
+            table = self._tables[relation]
             if gone is None:
-                writing.execute(table.delete_all)
+                execute(table.delete_all)
             elif gone:
-                writing.executemany(table.delete, [(rank,) for rank in gone])
-            if rows:
-                if ranks[0] >= before:
-                    self._clock += len(rows)
-                cells = converted(rows, table.converters)
-                self._insert(table, ranks, cells)
-                if is_net:
-                    net[relation] = cells
+                executemany(table.delete, [(rank,) for rank in gone])
+            if not rows:
+                continue
+            cells = converted(rows, table.converters)
+            if isinstance(ranks, range):  # all above those that are there, and one after the other
+                execute(table.insert, (*cells[0], ranks[0]))
+                if len(cells) > 1:
+                    executemany(table.append, cells[1:])
+            else:
+                executemany(table.insert, ranked(cells, ranks))
+            if ranks[0] >= before:
+                self._clock += len(cells)
+            if is_net:
+                net[relation] = cells
         columns = self._columns
-        self._log.append(self.version + 1, TRANSACTION, change, columns, columns, net)
-
-    def _insert(self, table: Table, ranks: Sequence[int], cells: Cells) -> None:
-        if isinstance(ranks, range):  # all above those that are there, and one after the other
-            self._writing.execute(table.insert, (*cells[0], ranks[0]))
-            if len(cells) > 1:
-                self._writing.executemany(table.append, cells[1:])
-            return
-        ranked = [(*row, rank) for row, rank in zip(cells, ranks, strict=True)]
-        self._writing.executemany(table.insert, ranked)
+        logged = sides(change, columns, columns, net)
+        for row in entry(self.version + 1, TRANSACTION, logged):
+            execute(APPEND, row)
 
     @property
     def _columns(self) -> Columns:
@@ -350,8 +367,9 @@ class FileDatabase(Database):
             raise DataError([catalogue.DATABASE_CLOSED.at(None, name=self.path)])
 
     def _check_writable(self) -> None:
-        self._check_open()
-        if not self._storage.is_writable:
+        if self._is_closed or self._storage.is_closed:
+            self._check_open()
+        if self._storage.lock is None:
             raise DataError([catalogue.OPENED_READ_ONLY.at(None, name=self.path)])
 
     def _propagate(self, base: ChangeSet, is_committed: bool) -> ChangeSet:
@@ -524,7 +542,7 @@ class FileDatabase(Database):
         rows = self.engine.ranked(table.relation)
         while chunk := list(islice(rows, ROWS_AT_ONCE)):
             cells = to_cells([row for _, row in chunk], table.types)
-            self._insert(table, [rank for rank, _ in chunk], cells)
+            self._writing.executemany(table.insert, ranked(cells, [rank for rank, _ in chunk]))
 
     # --- time travel
 

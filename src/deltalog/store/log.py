@@ -11,10 +11,11 @@ oldest row; the newest row is never dropped, since it tells the version of the f
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
+from itertools import chain, repeat
 from time import time_ns
 from types import MappingProxyType
 from typing import Any
@@ -29,7 +30,7 @@ from deltalog.store.schema import PARTS, types_of
 
 ROWS_EACH = 10_000
 """Facts in one row of the log."""
-_APPEND = "INSERT INTO deltalog__log (number, time, kind, changes) VALUES (?, ?, ?, ?)"
+APPEND = "INSERT INTO deltalog__log (number, time, kind, changes) VALUES (?, ?, ?, ?)"
 CREATED, TRANSACTION, PROGRAM = "created", "transaction", "program"
 
 Columns = Mapping[str, Types]
@@ -48,13 +49,13 @@ class Commit:
 
 def now() -> str:
     """The time in UTC, as timestamps are written; a second is put into words only once."""
-    second, rest = divmod(time_ns() // 1_000, 1_000_000)
-    return f"{_second(second)}.{rest:06}"
+    digits = str(time_ns())
+    return _second(digits[:-9]) + digits[-9:-3]
 
 
 @lru_cache(maxsize=1)
-def _second(second: int) -> str:
-    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%d %H:%M:%S")
+def _second(second: str) -> str:
+    return datetime.fromtimestamp(int(second), UTC).strftime("%Y-%m-%d %H:%M:%S.")
 
 
 class Log:
@@ -62,32 +63,14 @@ class Log:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self._writing = connection.cursor()
 
     # --- writing
 
     def append(
-        self,
-        version: int,
-        kind: str,
-        change: ChangeSet,
-        before: Columns,
-        after: Columns,
-        known: Mapping[str, Cells] = MappingProxyType({}),
+        self, version: int, kind: str, change: ChangeSet, before: Columns, after: Columns
     ) -> None:
-        """Write a commit; facts that go have the columns of before, those that come of after.
-
-        What some relations gain may be `known` as cells already.
-        """
-        number, time = version << PARTS, now()
-        sides = _sides(change, before, after, known)
-        if sum(map(len, sides.values())) <= ROWS_EACH:
-            self._writing.execute(_APPEND, (number, time, kind, orjson.dumps(sides).decode()))
-            return
-        for part, piece in enumerate(_parts(sides)):
-            said = None if part else time
-            text = orjson.dumps(piece).decode()
-            self._writing.execute(_APPEND, (number + part, said, kind, text))
+        """Write a commit; facts that go have the columns of before, those that come of after."""
+        self._connection.executemany(APPEND, entry(version, kind, sides(change, before, after)))
 
     def append_program(self, version: int, text: str, relations: str) -> None:
         self._connection.execute(
@@ -215,16 +198,32 @@ def _loaded(text: str) -> Any:
         raise apsw.CorruptError("a row of its change log is not JSON") from None
 
 
-def _sides(
-    change: ChangeSet, before: Columns, after: Columns, known: Mapping[str, Cells]
+def sides(
+    change: ChangeSet,
+    before: Columns,
+    after: Columns,
+    known: Mapping[str, Cells] = MappingProxyType({}),
 ) -> dict[str, Cells]:
-    sides = {}
+    """A change as it is written; what some relations gain may be `known` as cells already."""
+    found = {}
     for name in change.deleted.held:
-        sides[f"-{name}"] = to_cells(change.deleted[name], before[name])
+        found[f"-{name}"] = to_cells(change.deleted[name], before[name])
     for name in change.inserted.held:
         cells = known.get(name)
-        sides[f"+{name}"] = to_cells(change.inserted[name], after[name]) if cells is None else cells
-    return sides
+        found[f"+{name}"] = to_cells(change.inserted[name], after[name]) if cells is None else cells
+    return found
+
+
+def entry(version: int, kind: str, sides: dict[str, Cells]) -> Iterable[Sequence[Any]]:
+    """The rows of a commit: one, unless it is large."""
+    number = version << PARTS
+    if sum(map(len, sides.values())) <= ROWS_EACH:
+        return ((number, now(), kind, orjson.dumps(sides).decode()),)
+    times = chain([now()], repeat(None))
+    return (
+        (number + part, time, kind, orjson.dumps(piece).decode())
+        for part, (time, piece) in enumerate(zip(times, _parts(sides), strict=False))
+    )
 
 
 def _parts(sides: dict[str, Cells]) -> Iterator[dict[str, Cells]]:

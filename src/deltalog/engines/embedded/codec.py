@@ -153,6 +153,8 @@ class Codec:
         width = len(types)
         has_nulls = NULL_WORD in words
         if not has_nulls and types.count("int") == width:
+            if len(words) == width:  # most changes are small
+                return [tuple(words)]
             return list(zip(*[iter(words)] * width, strict=True))
         columns = []
         for position, type_ in enumerate(types):
