@@ -138,6 +138,22 @@ def test_backup_and_restore(invoke: Call) -> None:
     assert not Path("other.db").exists()
 
 
+def test_restore_over_a_link(invoke: Call) -> None:
+    """What the link leads to is replaced, and the link stays."""
+    invoke("backup", "graph.db", "copy.db")
+    Path("kept").mkdir()
+    Path("graph.db").rename("kept/graph.db")
+    Path("graph.db").symlink_to("kept/graph.db")
+    done = invoke("restore", "copy.db", "graph.db", "--replace", *QUICK)
+    assert done.exit_code == 0
+    assert Path("graph.db").is_symlink()
+    names = sorted(each.name for each in Path("kept").iterdir())
+    assert names == ["graph.db", "graph.db.replaced1"]
+    for name in ("graph.db", *(f"kept/{each}" for each in names)):
+        with deltalog.connect(name, engine="reference") as database:
+            assert database.version == 1
+
+
 def test_restore_over_an_open_database(invoke: Call) -> None:
     invoke("backup", "graph.db", "copy.db")
     with deltalog.connect("graph.db", engine="reference"):

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
@@ -995,6 +995,40 @@ def test_options_are_looked_at_first(path: Path, options: dict[str, Any]) -> Non
     assert not path.exists()
 
 
+@pytest.mark.parametrize("name", [5, None, b"a", "", "\ud800"])
+def test_the_name_of_a_reader_is_a_text(path: Path, name: Any) -> None:
+    with connect(path) as database:
+        for act in (database.register, database.unregister, lambda n: database.acknowledge(n, 0)):
+            with pytest.raises(deltalog.DataError) as caught:
+                act(name)
+            assert caught.value.codes == ("E0710",)
+        assert database.readers == {}
+
+
+@pytest.mark.parametrize(
+    "retention",
+    [
+        5,
+        "all",
+        deltalog.Retention(versions=-1),
+        deltalog.Retention(versions=2.5),  # type: ignore[arg-type]
+        deltalog.Retention(seconds=float("nan")),
+        deltalog.Retention(bytes_max="x"),  # type: ignore[arg-type]
+        deltalog.Retention(bytes_max=True),
+    ],
+)
+def test_what_to_keep_is_looked_at(path: Path, retention: Any) -> None:
+    with connect(path) as database:
+        database.apply(insert={"edge": [(1, 2)]})
+        with pytest.raises(deltalog.DataError) as caught:
+            database.compact(retention)
+        assert caught.value.codes == ("E0710",)
+        for seconds in (float("inf"), 10**15):
+            assert database.compact(deltalog.Retention(seconds=seconds)).versions == 0
+        with pytest.raises(deltalog.DataError), database.group("x"):  # type: ignore[arg-type]
+            pass
+
+
 def test_a_version_is_a_number(path: Path) -> None:
     version: Any = "1"
     with connect(path) as database, pytest.raises(deltalog.DataError) as caught:
@@ -1006,6 +1040,86 @@ def test_a_file_that_could_not_be_made_is_not_there(path: Path) -> None:
     with pytest.raises(deltalog.DataError):
         connect(path, facts={"edge": [(1, "two")]})
     assert not list(path.parent.iterdir())
+
+
+_CREATES = """
+import resource, signal, sys
+import deltalog
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+facts = {"edge": [(number, -number) for number in range(20_000)]}
+program = "base edge(src: int, dst: int)."
+try:
+    deltalog.connect(sys.argv[1], program=program, engine="reference", facts=facts)
+except deltalog.DataError as error:
+    print(*error.codes)
+"""
+
+
+def test_a_file_that_the_disk_has_no_room_for_is_not_there(path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _CREATES, str(path)], capture_output=True, text=True
+    )
+    assert done.stdout == "E0906\n", done.stderr
+    assert not list(path.parent.iterdir())
+
+
+_COPIES = """
+import resource, signal, sys
+from pathlib import Path
+import deltalog
+from deltalog.store import copies, storage
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+source, target = map(Path, sys.argv[1:])
+opened = storage.open_to_read(source)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
+for act in (copies.backup, copies.restore):
+    try:
+        act(opened.connection, source, target)
+    except deltalog.DataError as error:
+        print(error)
+"""
+
+
+def test_a_copy_that_the_disk_has_no_room_for(path: Path) -> None:
+    """It is the copy that cannot be written, and nothing is left of it."""
+    connect(path, facts={"edge": MANY}).close()
+    target = path.with_name("copy.db")
+    command = [sys.executable, "-c", _COPIES, str(path), str(target)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2, done.stderr
+    assert all(f"error[E0711]: cannot write `{target}`" in line for line in lines)
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    with pytest.raises(deltalog.DataError, match=r"cannot write .*nowhere"), connect(path) as kept:
+        kept.backup(path.with_name("nowhere") / "copy.db")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "5",
+        "[]x",
+        '["+edge"]',
+        '{"+edge": 5}',
+        '{"+edge": [5]}',
+        '{"+edge": [[1]]}',
+        '{"+edge": [[1, "x"]]}',
+        '{"?edge": [[1, "2026-01-31"]]}',
+        '{"+nothing": [[1]]}',
+    ],
+)
+def test_a_row_of_the_log_that_cannot_be_read(path: Path, text: str) -> None:
+    with connect(path, "base edge(src: int, on: date).") as database:
+        database.apply(insert={"edge": [(1, date(2026, 1, 31))]})
+        database._connection.execute("UPDATE deltalog__log SET changes = ?", (text,))
+        for act in (database.commits, lambda: database.delta(0), lambda: verify(database)):
+            with pytest.raises(deltalog.DataError) as caught:
+                act()
+            assert caught.value.codes == ("E0903",)
+        with suppress(deltalog.DataError):  # what of it concerns the relation
+            database.facts("edge", 0)
 
 
 def test_closing_twice_and_using_what_is_closed(path: Path) -> None:

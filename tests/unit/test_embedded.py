@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import random
+import signal
 import sys
 import threading
 import time
 from array import array
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +17,7 @@ import pytest
 
 import deltalog
 from deltalog.diagnostics.report import LimitError
-from deltalog.engines.embedded import kernel
+from deltalog.engines.embedded import compile, kernel
 from deltalog.engines.embedded.codec import SWEEP_MIN
 from deltalog.engines.embedded.engine import EmbeddedEngine
 from deltalog.engines.embedded.memory import as_float
@@ -253,3 +255,21 @@ def test_without_numba_the_reference_engine_serves(monkeypatch: pytest.MonkeyPat
     assert db.engine.name == "reference"
     db.apply(insert={"edge": [(1, 2), (2, 3)]})
     assert db.facts("path") == {(1, 2), (2, 3), (1, 3)}
+
+
+def test_an_interrupt_while_kernels_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """numba may lose it, and fail with something else."""
+
+    class Kernel:
+        def py_func(self) -> None: ...
+
+        def compile(self, _: object) -> None:
+            with suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+            raise RuntimeError("generator raised StopIteration")
+
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(compile, "KERNELS", (Kernel(),))
+    with pytest.raises(KeyboardInterrupt):
+        compile.compile_kernels(lambda *_: None)
+    assert signal.getsignal(signal.SIGINT) is before

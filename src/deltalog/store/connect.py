@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast, overload
 
@@ -32,7 +32,7 @@ from deltalog.runtime.model import Model, Options, make_model
 from deltalog.store.file_database import FileDatabase
 from deltalog.store.log import Log
 from deltalog.store.programs import program_and_text, stored_program
-from deltalog.store.readers import Retention
+from deltalog.store.readers import Retention, check_number, check_retention
 from deltalog.store.sqlite import reported
 from deltalog.store.storage import Storage, open_to_read, open_to_write
 
@@ -127,8 +127,8 @@ def connect(
         hint = f"for a database file there is {' and '.join(sorted(ENGINES))}"
         raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="engine", name="spark", hint=hint)])
     path = _checked_path(path)
-    _check_number("wait", wait)
-    _check_retention(retention)
+    check_number("wait", wait, int, float)
+    check_retention(Retention() if retention is None else retention)
     opening = _Opening(options, cast("Callable[[], RankedEngine]", start), limits, watch)
     if read_only:
         return opening.existing(open_to_read(Path(path)), program, facts)
@@ -199,9 +199,7 @@ def _closed_on_failure(storage: Storage, is_removed: bool = False) -> Iterator[N
     try:
         yield
     except BaseException:
-        if is_removed and not storage.is_closed:
-            storage.path.unlink(missing_ok=True)  # while it is still locked
-        storage.close()
+        storage.close(is_removed=is_removed)
         raise
 
 
@@ -216,21 +214,3 @@ def _checked_path(path: str | Path) -> Path:
     if reason is not None:
         raise DataError([catalogue.CANNOT_OPEN.at(None, name=path, reason=reason)])
     return Path(path)
-
-
-def _check_number(what: str, value: object, hint: str = "it is a number, 0 or more") -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-        raise DataError([catalogue.UNKNOWN_OPTION.at(None, what=what, name=value, hint=hint)])
-
-
-def _check_retention(retention: object) -> None:
-    if retention is None:
-        return
-    if not isinstance(retention, Retention):
-        hint = "it is a `deltalog.Retention`"
-        raise DataError(
-            [catalogue.UNKNOWN_OPTION.at(None, what="retention", name=retention, hint=hint)]
-        )
-    for field in fields(retention):
-        if (value := getattr(retention, field.name)) is not None:
-            _check_number(f"retention {field.name}", value)

@@ -17,7 +17,7 @@ import apsw
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.store.schema import FORMAT
-from deltalog.store.sqlite import reported
+from deltalog.store.sqlite import is_damage, reason_of, reported
 
 UPGRADES: dict[int, Callable[[apsw.Connection], None]] = {}
 """From a format to the next one; runs inside a transaction."""
@@ -29,7 +29,7 @@ def backup(connection: apsw.Connection, path: Path, target: Path) -> None:
     if target.exists():
         raise DataError([catalogue.FILE_EXISTS.at(None, name=target)])
     with _renamed(target) as beside:
-        _copy(connection, path, beside)
+        _copy(connection, path, beside, target)
 
 
 def restore(connection: apsw.Connection, source: Path, target: Path) -> Path | None:
@@ -38,16 +38,23 @@ def restore(connection: apsw.Connection, source: Path, target: Path) -> Path | N
     Nobody may have the target open. It is moved aside with its write-ahead log, never overwritten.
     """
     with _renamed(target) as beside:
-        _copy(connection, source, beside)
+        _copy(connection, source, beside, target)
         return _move_aside(target) if target.exists() else None
 
 
-def _copy(connection: apsw.Connection, path: Path, target: Path) -> None:
+def _copy(connection: apsw.Connection, path: Path, beside: Path, target: Path) -> None:
     with reported(path):
         is_query_only = connection.pragma("query_only")
         connection.pragma("query_only", False)  # which would also protect the copy
         try:
-            connection.execute("VACUUM INTO ?", (str(target),))
+            connection.execute("VACUUM INTO ?", (str(beside),))
+        except apsw.Error as error:
+            if is_damage(error) or isinstance(error, apsw.BusyError | apsw.LockedError):
+                raise
+            reason = reason_of(error)
+            raise DataError(
+                [catalogue.CANNOT_WRITE.at(None, name=target, reason=reason)]
+            ) from error
         finally:
             connection.pragma("query_only", is_query_only)
 

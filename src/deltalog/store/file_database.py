@@ -441,6 +441,7 @@ class FileDatabase(Database):
         processes see them, and a crash spares them, from the end of the block on, or when there
         are `transactions_max` of them. If they cannot be written, all of them are undone.
         """
+        readers.check_number("transactions_max", transactions_max, int)
         with self._turn():
             self._check_writable()
             is_inner = self._grouped is not None
@@ -655,6 +656,7 @@ class FileDatabase(Database):
                 raise DataError([catalogue.GROUP_OPEN.at(None)])
             self._since_compaction = 0
             chosen = self._storage.retention if retention is None else retention
+            readers.check_retention(chosen)
             return readers.compact(self._connection, self.path, chosen)
 
     # --- others

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
@@ -116,15 +117,16 @@ class Log:
     def commits(self, after: int, until: int) -> Iterator[Commit]:
         """The commits after a version, up to another one."""
         version, time, kind, change = -1, "", "", ChangeSet()
-        for number, said, its_kind, text in self._rows(after, until, "changes"):
-            if number >> PARTS != version and version >= 0:
+        with _legible():
+            for number, said, its_kind, text in self._rows(after, until, "changes"):
+                if number >> PARTS != version and version >= 0:
+                    yield Commit(version, datetime.fromisoformat(time), kind, change)
+                    change = ChangeSet()
+                if said is not None:
+                    version, time, kind = number >> PARTS, said, its_kind
+                change += self._change(version, orjson.loads(text))
+            if version >= 0:
                 yield Commit(version, datetime.fromisoformat(time), kind, change)
-                change = ChangeSet()
-            if said is not None:
-                version, time, kind = number >> PARTS, said, its_kind
-            change += self._change(version, _loaded(text))
-        if version >= 0:
-            yield Commit(version, datetime.fromisoformat(time), kind, change)
 
     def net(self, after: int, until: int, relation: str | None = None) -> ChangeSet:
         """All changes after a version, up to another one, as one; of one relation if it is told."""
@@ -134,16 +136,14 @@ class Log:
             column = f"json_object({sides})"
         inserted: dict[str, set[Row]] = {}
         deleted: dict[str, set[Row]] = {}
-        for number, _, _, text in self._rows(after, until, column):
-            change = _loaded(text)
-            for key in sorted(change, reverse=True):  # what goes, goes first
-                if not change[key]:
-                    continue
-                rows = self._decoded(number >> PARTS, key, change[key])
-                into, other = (inserted, deleted) if key[0] == "+" else (deleted, inserted)
-                cancelled = other.setdefault(key[1:], set())
-                into.setdefault(key[1:], set()).update(row for row in rows if row not in cancelled)
-                cancelled.difference_update(rows)
+        with _legible():
+            for number, _, _, text in self._rows(after, until, column):
+                change = orjson.loads(text)
+                for key in sorted(change, reverse=True):  # what goes, goes first
+                    if change[key]:
+                        rows = self._decoded(number >> PARTS, key, change[key])
+                        into, other = (inserted, deleted) if key[0] == "+" else (deleted, inserted)
+                        _add(rows, into.setdefault(key[1:], set()), other.get(key[1:], set()))
         return ChangeSet(self._typed(inserted, until), self._typed(deleted, after))
 
     def _typed(self, found: dict[str, set[Row]], version: int) -> dict[str, set[Row]]:
@@ -163,10 +163,11 @@ class Log:
         found = self._connection.execute(
             "SELECT version, relations FROM deltalog__programs ORDER BY version"
         )
-        return [
-            (int(version), {name: types_of(each) for name, each in _loaded(text).items()})
-            for version, text in found
-        ]
+        with _legible():
+            return [
+                (int(version), {name: types_of(each) for name, each in orjson.loads(text).items()})
+                for version, text in found
+            ]
 
     def _rows(
         self, after: int, until: int, column: str
@@ -185,17 +186,29 @@ class Log:
 
     def _decoded(self, version: int, key: str, rows: Any) -> list[Row]:
         types = self.columns_at(version if key[0] == "+" else version - 1)[key[1:]]
+        if key[0] not in "+-" or set(map(len, rows)) - {len(types)}:
+            raise ValueError("other columns")
         return from_cells(map(tuple, rows), types)
 
     def _one(self, statement: str) -> int:
         return int(self._connection.execute(statement).get)
 
 
-def _loaded(text: str) -> Any:
+@contextmanager
+def _legible() -> Iterator[None]:
+    """Whatever goes wrong when a row of the log is read: it is not what was written."""
     try:
-        return orjson.loads(text)
-    except ValueError:
-        raise apsw.CorruptError("a row of its change log is not JSON") from None
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise apsw.CorruptError("a row of its change log cannot be read") from error
+    except apsw.SQLError as error:  # of its functions for JSON
+        raise apsw.CorruptError("a row of its change log cannot be read") from error
+
+
+def _add(rows: list[Row], into: set[Row], other: set[Row]) -> None:
+    """Add rows to a side of a net change; what is on the other side is cancelled."""
+    into.update(row for row in rows if row not in other)
+    other.difference_update(rows)
 
 
 def sides(

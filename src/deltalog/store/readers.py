@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -48,8 +48,31 @@ class Retention:
         return self != Retention()
 
 
+def check_retention(retention: object) -> None:
+    """Raise unless it is a `Retention` of numbers that make sense."""
+    if not isinstance(retention, Retention):
+        raise unknown_option("retention", retention, "it is a `deltalog.Retention`")
+    for field in fields(retention):
+        if (value := getattr(retention, field.name)) is not None:
+            types = (int, float) if field.name == "seconds" else (int,)
+            check_number(f"retention {field.name}", value, *types)
+
+
+def check_number(what: str, value: object, *types: type) -> None:
+    """Raise unless an option is a number of these types, 0 or more."""
+    is_number = isinstance(value, types) and not isinstance(value, bool)
+    if not is_number or not value >= 0:  # type: ignore[operator]
+        kind = "a number" if float in types else "a whole number"
+        raise unknown_option(what, value, f"it is {kind}, 0 or more")
+
+
+def unknown_option(what: str, value: object, hint: str) -> DataError:
+    return DataError([catalogue.UNKNOWN_OPTION.at(None, what=what, name=value, hint=hint)])
+
+
 def register(connection: apsw.Connection, name: str, version: int) -> int:
     """Register a reader that has read up to a version; one that is known keeps its place."""
+    _check_name(name)
     connection.execute(
         "INSERT INTO deltalog__readers VALUES (?, ?, ?) ON CONFLICT (name) DO NOTHING",
         (name, version, now()),
@@ -77,7 +100,17 @@ def read_up_to(connection: apsw.Connection) -> dict[str, int]:
     return {str(name): int(version) for name, version in found}
 
 
+def _check_name(name: object) -> None:
+    try:
+        is_text = isinstance(name, str) and bool(name.encode())
+    except UnicodeError:
+        is_text = False
+    if not is_text:
+        raise unknown_option("reader", name, "its name is a text, and not an empty one")
+
+
 def check_known(connection: apsw.Connection, name: str) -> None:
+    _check_name(name)
     known = read_up_to(connection)
     if name not in known:
         hint = did_you_mean(name, known) or "`register` makes it known"
@@ -117,12 +150,18 @@ def _unwanted(connection: apsw.Connection, retention: Retention, last: int) -> i
     if retention.versions is not None:
         bounds.append(last - retention.versions)
     if retention.seconds is not None:
-        oldest = datetime.now(UTC).replace(tzinfo=None) - timedelta(seconds=retention.seconds)
         found = connection.execute(
-            "SELECT max(number) FROM deltalog__log WHERE time < ?", (oldest.isoformat(" "),)
+            "SELECT max(number) FROM deltalog__log WHERE time < ?", (_ago(retention.seconds),)
         ).get
         bounds.append(-1 if found is None else int(found) >> PARTS)
     return min(bounds, default=-1)
+
+
+def _ago(seconds: float) -> str:
+    try:
+        return (datetime.now(UTC) - timedelta(seconds=seconds)).replace(tzinfo=None).isoformat(" ")
+    except OverflowError:  # before the year 1
+        return ""
 
 
 def _too_large(connection: apsw.Connection, retention: Retention) -> int:

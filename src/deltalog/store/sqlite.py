@@ -112,8 +112,8 @@ def sqlite_problem(path: Path, error: apsw.Error, is_commit: bool) -> DataError:
 
 
 def _diagnostic(path: Path, error: apsw.Error, is_commit: bool) -> Diagnostic:
-    reason = _reason(error)
-    if _is_damage(error):
+    reason = reason_of(error)
+    if is_damage(error):
         return catalogue.FILE_DAMAGED.at(None, name=path, reason=reason, hint=RESTORE_HINT)
     if isinstance(error, apsw.NotADBError):
         return catalogue.NOT_A_DATABASE.at(None, name=path)
@@ -127,13 +127,14 @@ RESTORE_HINT = "`deltalog restore BACKUP FILE --replace` brings a backup back"
 WAIT_HINT = "`wait=SECONDS` waits for it; `read_only=True` reads beside it"
 
 
-def _is_damage(error: apsw.Error) -> bool:
+def is_damage(error: apsw.Error) -> bool:
+    """Whether it says that what is in a file is wrong."""
     found = getattr(error, "extendedresult", 0)
     damages = (apsw.SQLITE_IOERR_DATA, apsw.SQLITE_IOERR_CORRUPTFS, apsw.SQLITE_IOERR_SHORT_READ)
     return isinstance(error, apsw.CorruptError | apsw.MismatchError) or found in damages
 
 
-def _reason(error: apsw.Error) -> str:
+def reason_of(error: apsw.Error) -> str:
     if getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_DATA:
         return "the checksum of a page does not match what the page holds"
     if isinstance(error, apsw.FullError):

@@ -13,7 +13,7 @@ import apsw
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
-from deltalog.store.copies import upgrade
+from deltalog.store.copies import BESIDE, upgrade
 from deltalog.store.damage import frames_known, is_cut_off, is_log_damaged
 from deltalog.store.readers import Retention
 from deltalog.store.schema import APPLICATION, FORMAT, OWN_NAMES, OWN_TABLES, SPOILED, guards
@@ -66,8 +66,11 @@ class Storage:
         if self.lock is not None:
             self.lock.leave()
 
-    def close(self) -> None:
-        """Give the file back; a second time nothing happens."""
+    def close(self, is_removed: bool = False) -> None:
+        """Give the file back, or remove it while it is still locked.
+
+        A second time nothing happens.
+        """
         if not self.is_closed:
             self.is_closed = True
             if self.is_writable and self.is_moved:  # SQLite would leave commits in the log
@@ -75,6 +78,8 @@ class Storage:
                     self.connection.execute("PRAGMA wal_checkpoint = TRUNCATE").fetchall()
             self.connection.close()
             _open_here[self.path.resolve()] -= 1
+            for suffix in ("", *BESIDE) if is_removed else ():
+                self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
             if self.lock is not None:
                 self.lock.release()
 

@@ -11,11 +11,14 @@ are compiled anew.
 from __future__ import annotations
 
 import hashlib
+import signal
 import sys
+import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from numba import types
@@ -54,12 +57,41 @@ Report = Callable[[int, int], None]
 
 def compile_kernels(report: Report) -> None:
     """Compile, or load, every kernel; `report` is told how many are ready, of how many."""
-    for number, function in enumerate(KERNELS):
-        report(number, len(KERNELS))
-        function.compile((types.int64,) * function.py_func.__code__.co_argcount)
+    with _interruptible():
+        for number, function in enumerate(KERNELS):
+            report(number, len(KERNELS))
+            function.compile((types.int64,) * function.py_func.__code__.co_argcount)
     report(len(KERNELS), len(KERNELS))
     with suppress(OSError):
         (_folder() / DIGEST).write_text(_digest(), encoding="ascii")
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Whatever numba makes of an interrupt, it stays one.
+
+    A compilation that is interrupted may fail with `generator raised StopIteration`.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    is_interrupted = False
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal is_interrupted
+        is_interrupted = True
+        before(number, frame)
+
+    try:
+        signal.signal(signal.SIGINT, handle)
+        yield
+    except Exception:
+        if is_interrupted:
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def ensure_compiled() -> None:
