@@ -17,9 +17,8 @@ from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from time import monotonic
 from types import MappingProxyType, TracebackType
-from typing import Any, cast
+from typing import cast
 
 import apsw
 
@@ -62,6 +61,7 @@ from deltalog.store.log import (
     entry,
     sides,
 )
+from deltalog.store.others import Others
 from deltalog.store.programs import program_and_text, stored_program
 from deltalog.store.readers import Dropped, Retention
 from deltalog.store.schema import (
@@ -73,7 +73,7 @@ from deltalog.store.schema import (
     table_for,
 )
 from deltalog.store.sqlite import opened, reported, sqlite_problem
-from deltalog.store.storage import Storage, check_unspoiled, lay_out, spoiled
+from deltalog.store.storage import Storage, check_unspoiled, lay_out
 
 ROWS_AT_ONCE = 50_000
 INDEXED_FROM = 100_000
@@ -112,9 +112,7 @@ class FileDatabase(Database):
         self._is_closed = False
         self._grouped: int | None = None
         self._doubt = _NO_DOUBT
-        self._commits_seen = self._others_seen = -1
-        self._readers_seen: list[Any] = []
-        self._look_at = 0.0
+        self._others = Others(storage)
         self._group_max = GROUP_MAX
         self._since_compaction = 0
         self._tables: dict[str, Table] = {}
@@ -139,14 +137,14 @@ class FileDatabase(Database):
                 lay_out(self._connection)
                 self._write_program(0, CREATED, ChangeSet(), {}, self._text)
                 self._write_relations(self.model.stored)
-                self._check_others()
+                self._others.check_writes()
             with reported(self.path, is_commit=True):  # the file is not empty without its log
                 self._connection.execute("PRAGMA wal_checkpoint = PASSIVE").fetchall()
             return statistics
         with reported(self.path), _no_collection():
             try:  # in the transaction in which the program was read
                 statistics = self._restore()
-                self._check_others()
+                self._others.check_writes()
             finally:
                 self._roll_back()
         absent = self.model.stored - self._usable()
@@ -229,40 +227,19 @@ class FileDatabase(Database):
                 self._roll_back()  # what an interrupt has left open
             execute(opening)
             try:
-                if monotonic() >= self._look_at:
-                    self._storage.check_unmoved()
-                    self._look_at = monotonic() + self._storage.seconds_unlooked
-                if connection.data_version() != self._commits_seen:
-                    self._check_others()
+                self._others.glance()
                 self._write(outcome, change)
                 execute(ending)
-                self._commits_seen = connection.data_version()
             except BaseException:
                 if connection.in_transaction:  # SQLite may have undone it by itself
                     execute(undoing)
                 raise
+            self._others.committed()
         except apsw.Error as error:
-            self._others_seen = -1  # SQLite also counts what it had to forget
+            self._others.forget()
             raise sqlite_problem(self.path, error, is_commit=True) from error
         if self._grouped is not None:
             self._grouped += 1
-
-    def _check_others(self) -> None:
-        """If another connection has committed it must have been one of ours, about readers.
-
-        SQLite counts commits at hardly any cost (`data_version`), and those of others alone at
-        more. Memory would know nothing of them, and SQLite would give their pages checksums.
-        """
-        others = int(self._connection.pragma("data_version"))
-        if others != self._others_seen:
-            known = self._readers_known()
-            if self._others_seen >= 0 and known == self._readers_seen:
-                raise spoiled(self.path, self._connection)
-            self._others_seen, self._readers_seen = others, known
-        self._commits_seen = self._connection.data_version()
-
-    def _readers_known(self) -> list[Any]:
-        return self._connection.execute("SELECT * FROM deltalog__readers").fetchall()
 
     def _write(self, outcome: Propagated, change: ChangeSet) -> None:
         execute, executemany = self._writing.execute, self._writing.executemany
@@ -310,9 +287,7 @@ class FileDatabase(Database):
                 self._roll_back()  # what an interrupt may have left open
             self._connection.execute(opening)
             try:
-                self._storage.check_unmoved()
-                if self._others_seen >= 0:
-                    self._check_others()
+                self._others.check()
                 yield
                 self._connection.execute(ending)
             except BaseException:
@@ -638,7 +613,7 @@ class FileDatabase(Database):
         if self._storage.is_writable:
             with self._written():
                 yield self._connection
-                self._readers_seen = self._readers_known()
+                self._others.registered()
             return
         with reported(self.path, is_commit=True):
             connection = opened(self.path, is_writable=True)
@@ -727,9 +702,8 @@ class FileDatabase(Database):
                 try:
                     self._end_group()
                     if self._storage.is_writable:
-                        self._storage.check_unmoved()
                         with self._reading():
-                            self._check_others()
+                            self._others.check()
                 finally:
                     self._is_closed = True
                     self._storage.close()

@@ -1,0 +1,66 @@
+"""What others do to a file that is open for writing: they may write to it, or take it away.
+
+Readers of the log write down how far they are, and nobody else may write. SQLite counts commits of
+a connection and of others at hardly any cost, and those of others alone at more, so every commit
+asks for the first count and looks closer only if it has moved on. If others have written and it was
+not about readers, memory knows nothing of it, and SQLite would give their pages checksums.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Any
+
+from deltalog.store.storage import Storage, spoiled
+
+_UNKNOWN = -1
+
+
+class Others:
+    """What is asked inside a transaction is true of the state that it sees."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._connection = storage.connection
+        self._all_commits = self._commits_of_others = _UNKNOWN
+        self._readers: list[Any] = []
+        self._look_at = 0.0
+
+    def glance(self) -> None:
+        """Before a commit: raise if others have written; now and then, if the file has moved."""
+        if monotonic() >= self._look_at:
+            self._storage.check_unmoved()
+            self._look_at = monotonic() + self._storage.seconds_unlooked
+        if self._connection.data_version() != self._all_commits:
+            self.check_writes()
+
+    def check(self) -> None:
+        """Raise if the file has moved, or others have written."""
+        self._storage.check_unmoved()
+        if self._commits_of_others != _UNKNOWN:
+            self.check_writes()
+
+    def check_writes(self) -> None:
+        """Raise if others have written, and mark the file; the first time only remember."""
+        found = int(self._connection.pragma("data_version"))
+        if found != self._commits_of_others:
+            readers = self._known_readers()
+            if self._commits_of_others != _UNKNOWN and readers == self._readers:
+                raise spoiled(self._storage.path, self._connection)
+            self._commits_of_others, self._readers = found, readers
+        self.committed()
+
+    def committed(self) -> None:
+        """This connection has written, and nobody else."""
+        self._all_commits = self._connection.data_version()
+
+    def registered(self) -> None:
+        """This connection has written about readers."""
+        self._readers = self._known_readers()
+
+    def forget(self) -> None:
+        """A commit has failed: SQLite counts also what it had to forget."""
+        self._commits_of_others = _UNKNOWN
+
+    def _known_readers(self) -> list[Any]:
+        return self._connection.execute("SELECT * FROM deltalog__readers").fetchall()
