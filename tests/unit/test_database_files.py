@@ -454,6 +454,26 @@ def test_an_interrupt_behind_the_commit(path: Path, monkeypatch: pytest.MonkeyPa
         assert verify(database).is_clean
 
 
+def test_an_interrupt_behind_a_transaction_of_a_group(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is nothing to undo any more."""
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with connect(path) as database, database.group():
+        database.apply(insert={"edge": [(1, 2)]})
+        monkeypatch.setattr(database._others, "committed", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            database.apply(insert={"edge": [(2, 3)]})
+        monkeypatch.undo()
+        database.apply(insert={"edge": [(3, 4)]})
+        assert (database.version, len(database.facts("edge"))) == (3, 3)
+    with connect(path) as database:
+        assert verify(database).is_clean
+
+
 @pytest.mark.parametrize("is_grouped", [False, True])
 def test_an_interrupt_at_any_line(path: Path, is_grouped: bool) -> None:
     """File and memory are at one version afterwards, and the next transaction goes through."""
