@@ -60,6 +60,7 @@ test-cluster: setup
 
 fuzz: setup
 	DELTALOG_FUZZ=1 $(BIN)/pytest tests/properties -n 2 --durations=5
+	DELTALOG_FUZZ=1 $(BIN)/pytest tests/spark
 	DELTALOG_FUZZ=1 $(BIN)/pytest tests/pipeline/test_kills.py
 
 mutants: setup
