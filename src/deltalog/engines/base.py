@@ -64,6 +64,9 @@ class Copied:
     def __bool__(self) -> bool:
         return self.size > 0
 
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.read())
+
 
 @dataclass(frozen=True)
 class Station:

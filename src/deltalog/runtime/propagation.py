@@ -542,7 +542,7 @@ class Propagation:
     def _bind(self, base: ChangeSet) -> None:
         for side, changed in ((names.plus, base.inserted), (names.minus, base.deleted)):
             for name in changed.held:
-                self.engine.insert(side(name), changed[name])
+                self.engine.insert(side(name), changed.held[name])
         for name in base.inserted.held | base.deleted.held:
             self._wave.bind(self._sources[name])
 
@@ -856,7 +856,7 @@ _NOTHING_DONE = Statistics()
 
 
 def _write(engine: Engine, change: ChangeSet) -> None:
-    for name, rows in change.deleted.items():
+    for name, rows in change.deleted.held.items():
         engine.delete(name, rows)
-    for name, rows in change.inserted.items():
+    for name, rows in change.inserted.held.items():
         engine.insert(name, rows)

@@ -143,6 +143,8 @@ class Storage:
     # --- writing
 
     def insert(self, relation: str, rows: Iterable[Row]) -> int:
+        if isinstance(rows, CopiedFrame):
+            return self.load_frame(relation, rows.data)
         store, listed = self._opened(relation, rows)
         self.look_ahead(relation, listed)
         return sum(store.add(row) for row in listed)
