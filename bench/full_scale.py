@@ -293,6 +293,9 @@ class Bench:
             peer, ours = Spread.of(theirs), Spread.of(self.taken[kind][: len(theirs)])
             if peer is not None and ours is not None:
                 cost.beside_peer = Beside(peer, ours)
+            if len(theirs) < cost.count:
+                what = f"{cost.count - len(theirs)} of {cost.count} of kind {kind} by the peer"
+                self.found.missing[what] = f"stopped after {self.seconds_max:g} s for a phase"
 
     def _verify(self, database: deltalog.Database, views: Mapping[str, set[Any]]) -> None:
         """Count and compare. A large state is not given to the reference engine: it would not end.
