@@ -28,6 +28,7 @@ import numpy as np
 from bench.measure import BenchError, Transaction
 from bench.workloads import (
     CLOSURE,
+    GROUP_BY,
     INVENTORY,
     NEGATION,
     PERMISSIONS,
@@ -44,6 +45,7 @@ PROGRAMS: Mapping[str, str] = {
     POINTS_TO: "points_to",
     NEGATION: "negation",
     INVENTORY: "inventory",
+    GROUP_BY: "group_by",
     PERMISSIONS: "permissions",
 }
 """Names of the dataflows, by the rules they compute."""

@@ -60,8 +60,8 @@ B/fact: growth of resident memory while loading, by facts stored, if there are e
 limit: closure by hand, which knows nothing else, in this run. ÷ limit, × faster: by medians/means.
 """
 MEASURED = f"""\
-{DIFFERENTIAL}, one worker, measured in this run: same transactions, same views. × faster is over
-those that both made one by one; each has as many seconds for a kind of change."""
+{DIFFERENTIAL}, one worker, measured in this run, without a call from Python: the
+same transactions, the same views. × faster: over those that both made one by one."""
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@
 //! counts 1, one that is denied -1, and what stays above 0 holds.
 
 use differential_dataflow::hashable::Hashable;
-use differential_dataflow::operators::ThresholdTotal;
 use differential_dataflow::operators::iterate::Variable;
+use differential_dataflow::operators::{CountTotal, ThresholdTotal};
 use differential_dataflow::{ExchangeData, VecCollection};
 use timely::dataflow::Scope;
 use timely::order::Product;
@@ -25,6 +25,7 @@ pub fn by_name(name: &str) -> Option<Build> {
         "points_to" => points_to,
         "negation" => negation,
         "inventory" => inventory,
+        "group_by" => group_by,
         "permissions" => permissions,
         _ => return None,
     })
@@ -156,6 +157,20 @@ fn inventory<'scope>(scope: Scope<'scope, Time>, bases: &mut Bases, views: &mut 
         .arrange_by_key();
     let low = quantity.join_core(enough, |i, q, enough| (u64::from(*q) < *enough).then_some(*i));
     views.watch("low", once(low));
+}
+
+/// by_region(R, count(), sum(A)) :- orders(O, C, A), customer(C, R).
+///
+/// An order is counted by its multiplicity, a pair of 1 and its amount: no group is ever walked.
+fn group_by<'scope>(scope: Scope<'scope, Time>, bases: &mut Bases, views: &mut Views) {
+    let orders = bases.relation::<(Pair, u32)>(scope, "orders").map(|((_o, c), a)| (c, a));
+    let customer = bases.relation::<Pair>(scope, "customer").arrange_by_key();
+    let by_region = orders
+        .join_core(customer, |_c, a, r| Some((*r, *a)))
+        .explode(|(r, a)| Some((r, (1_isize, a as isize))))
+        .count_total()
+        .map(|(r, (count, sum))| ((r, count as u32), sum as u32));
+    views.watch("by_region", by_region);
 }
 
 /// in_group(U, G) :- member(U, G).
