@@ -18,7 +18,7 @@ from typing import NamedTuple, cast
 
 from deltalog.analysis.columns import Relation, Relations, generated_relations, undeclared_view
 from deltalog.analysis.stratification import Stratification, stratification
-from deltalog.engines.base import Engine, RankedEngine, Station
+from deltalog.engines.base import Engine, GivenUpError, RankedEngine, Station
 from deltalog.language.ast import Atom, Negation, Row, Rule
 from deltalog.language.walk import atoms
 from deltalog.plan.lower import Overlays
@@ -41,7 +41,6 @@ from deltalog.rewrites.rederive_on_demand import (
 from deltalog.rewrites.states import Rename, renamed, rule_in_state, unchanged
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.fixpoint import (
-    GivenUpError,
     Installed,
     Stage,
     Statistics,
