@@ -1,7 +1,8 @@
-"""The embedded engine at full size: beside the limit, beside recorded peers, and against targets.
+"""The embedded engine at full size: beside the limit, beside a peer, and against targets.
 
 Every workload is measured in a process of its own (`bench/full_scale.py`), one after the other.
-The limit and DuckDB are measured in the same run; what peers did is recorded, and marked so.
+The limit, DuckDB and differential-dataflow are measured in the same run. Where the last cannot be
+built, or has no dataflow, what it or another peer did once is shown, and marked as recorded.
 """
 
 from __future__ import annotations
@@ -17,15 +18,23 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import limit
+from bench import differential, limit
 from bench.charts import Axis, dot_line, dot_plot
 from bench.contenders import Gap
 from bench.figures import NOTHING, compact, pair, ratio
 from bench.full_scale import PHASES, Measured
 from bench.measure import BenchError, Spread
-from bench.peers import DIFFERENTIAL, PG_IVM, RECORDED, Seen, seen
+from bench.peers import DIFFERENTIAL, RECORDED
 from bench.settings import Progress, Settings
-from bench.targets import Verdict, limit_milliseconds, milliseconds, verdicts
+from bench.targets import (
+    Comparison,
+    Verdict,
+    beside_peer,
+    limit_milliseconds,
+    milliseconds,
+    recorded_peer,
+    verdicts,
+)
 from bench.workloads import CHANGES
 
 ENGINE = "embedded"
@@ -41,16 +50,18 @@ SECONDS_MAX, SECONDS_MAX_QUICK = 90.0, 30.0
 KINDS = ("load", *(kind for kinds in PHASES.values() for kind in kinds))
 DRAWN = ("load", "insert", "delete", "update", "move")
 LINE_WIDTH = 64
-LIMIT, PEER = "limit", "peer, recorded"
-MARKS = {ENGINE: "●", LIMIT: "○", PEER: "△", "DuckDB recomputing": "□"}
+LIMIT, PEER, PEER_RECORDED = "limit", "peer", "peer, recorded"
+MARKS = {ENGINE: "●", LIMIT: "○", PEER: "▲", PEER_RECORDED: "△", "DuckDB recomputing": "□"}
 ROOT = Path(__file__).parent.parent
-FOOTNOTE = f"""\
+FOOTNOTE = """\
 Milliseconds, median/mean; load too. apply: db.apply(…), which answers the exact change. with rows:
 the same and reading every row of the change. n: transactions. changed: facts in the change, mean.
 B/fact: growth of resident memory while loading, by facts stored, if there are enough of them.
 limit: closure by hand, which knows nothing else, in this run. ÷ limit, × faster: by medians/means.
-Peers: {DIFFERENTIAL}, on w6_500k {PG_IVM}; {RECORDED}.
 """
+MEASURED = f"""\
+{DIFFERENTIAL}, one worker, measured in this run, without a call from Python: the
+same transactions, the same views. × faster: over those that both made one by one."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +74,7 @@ class Embedded:
 
     def show(self, console: Console) -> None:
         console.print(self._table())
-        console.print(FOOTNOTE, style="dim")
+        console.print(FOOTNOTE + self._peers_in_words(), style="dim")
         self._show_duckdb(console)
         self._show_verdicts(console)
         self._show_dots(console)
@@ -79,7 +90,7 @@ class Embedded:
             table.add_column(heading, justify="right")
         for heading in ("apply", "with rows"):
             table.add_column(heading, justify="right", style="cyan")
-        for heading in ("limit", "÷ limit", "peer,\nrecorded", "× faster"):
+        for heading in ("limit", "÷ limit", "peer", "× faster"):
             table.add_column(heading, justify="right")
         table.add_column("target", no_wrap=True)
         for name, measured in self.found.items():
@@ -91,7 +102,7 @@ class Embedded:
     def _row(self, name: str, measured: Measured, kind: str, is_first: bool) -> list[str]:
         ours, by_hand = milliseconds(measured, kind), limit_milliseconds(measured, kind)
         cost = measured.costs.get(kind)
-        peer = _peer_spread(measured, kind)
+        both = beside_peer(measured, kind)
         head = ["", kind, "", ""]
         if is_first:
             held = measured.bytes_per_fact
@@ -106,10 +117,19 @@ class Embedded:
             pair(cost.with_rows) if cost is not None else "",
             (pair(by_hand) if kind != "load" else _once(by_hand)) if by_hand is not None else "",
             _ratios(ours, by_hand),
-            (pair(peer) if kind != "load" else _once(peer)) if peer is not None else "",
-            _ratios(peer, ours),
+            _peer(both, kind) if both is not None else "",
+            _ratios(both.peer, both.ours) if both is not None else "",
             " ".join(map(_said, self._verdicts_of(name, kind))),
         ]
+
+    def _peers_in_words(self) -> str:
+        measured = [each for each in self.found.values() if each.peer_load_seconds is not None]
+        recorded = filter(None, map(recorded_peer, self.found.values()))
+        systems = sorted({peer.system for peer in recorded})
+        said = [f"peer: {MEASURED}"] if measured else []
+        if systems:
+            said.append(f"peer, r: {' and '.join(systems)}; {RECORDED}.")
+        return "\n".join([*said, ""])
 
     def _verdicts_of(self, name: str, kind: str) -> list[Verdict]:
         return [each for each in self.verdicts if (each.workload, each.kind) == (name, kind)]
@@ -149,10 +169,12 @@ class Embedded:
         rows = []
         for name, measured in self.found.items():
             for kind in (kind for kind in _kinds(measured) if kind in DRAWN):
+                both = beside_peer(measured, kind)
+                label = PEER_RECORDED if both is not None and both.is_recorded else PEER
                 spreads = {
                     ENGINE: milliseconds(measured, kind),
                     LIMIT: limit_milliseconds(measured, kind),
-                    PEER: _peer_spread(measured, kind),
+                    label: both.peer if both is not None else None,
                     "DuckDB recomputing": measured.duckdb if kind == "insert" else None,
                 }
                 values = {label: each.median for label, each in spreads.items() if each is not None}
@@ -176,7 +198,7 @@ class Embedded:
     def charts(self) -> dict[str, str]:
         drawn = dot_plot(
             f"Engine {ENGINE}: milliseconds",
-            f"medians at full size; limit and DuckDB in the same run; peer {RECORDED}",
+            f"medians at full size; the same run, unless recorded; peer: {DIFFERENTIAL}",
             self._rows(),
             list(MARKS),
             smallest=1e-3,
@@ -187,7 +209,7 @@ class Embedded:
         peers = {
             name: {"system": peer.system, "milliseconds": dict(peer.milliseconds)}
             for name, measured in self.found.items()
-            if (peer := _peer(measured)) is not None
+            if (peer := recorded_peer(measured)) is not None
         }
         return {
             "measured": [_measured_json(measured) for measured in self.found.values()],
@@ -204,18 +226,9 @@ def _kinds(measured: Measured) -> list[str]:
     return [kind for kind in KINDS if milliseconds(measured, kind) is not None]
 
 
-def _peer(measured: Measured) -> Seen | None:
-    """The peer to compare with; recorded at full size, so with that only."""
-    if measured.scale != 1:
-        return None
-    return seen(measured.workload, DIFFERENTIAL) or seen(measured.workload, PG_IVM)
-
-
-def _peer_spread(measured: Measured, kind: str) -> Spread | None:
-    peer = _peer(measured)
-    if peer is None or kind not in peer.milliseconds:
-        return None
-    return Spread(0, *peer.milliseconds[kind])
+def _peer(both: Comparison, kind: str) -> str:
+    shown = pair(both.peer) if kind != "load" else _once(both.peer)
+    return f"{shown} r" if both.is_recorded else shown
 
 
 def _once(spread: Spread | None) -> str:
@@ -237,7 +250,9 @@ def _said(verdict: Verdict) -> str:
     return f"[{colour}]{mark}[/] {verdict.words}"
 
 
-def _measure(name: str, settings: Settings, progress: Progress, done: int, total: int) -> Measured:
+def _measure(
+    name: str, settings: Settings, peer: Path | None, progress: Progress, done: int, total: int
+) -> Measured:
     """Run the process of one workload, and follow what it says."""
     scale = settings.scale if settings.scale is not None else 1.0
     changes = settings.changes or (CHANGES_QUICK if settings.is_quick else CHANGES)
@@ -245,6 +260,9 @@ def _measure(name: str, settings: Settings, progress: Progress, done: int, total
     command += ["--scale", str(scale), "--changes", str(changes)]
     command += ["--seconds", str(settings.seconds_max)]
     seconds_max = SECONDS_MAX_QUICK if settings.is_quick else SECONDS_MAX
+    if peer is not None:
+        command += ["--peer", str(peer)]
+        seconds_max += differential.RUN_SECONDS_MAX
     found = Measured(name, scale, ENGINE)
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8") as errors,
@@ -284,12 +302,18 @@ def embedded(settings: Settings, progress: Progress) -> Embedded:
     names = [name for name in names if name not in left_out]
     progress.say("embedded", "compiling the limit, once per machine", 0, len(names))
     limit.get_ready()
+    peer = None
+    if settings.runs_peers:
+        try:
+            peer = differential.build(lambda said: progress.say("embedded", said, 0, len(names)))
+        except differential.UnavailableError as error:
+            gaps.append(Gap(f"{DIFFERENTIAL} in this run", str(error)))
     found: dict[str, Measured] = {}
     for number, name in enumerate(names, start=1):
-        measured = _measure(name, settings, progress, number, len(names))
+        measured = _measure(name, settings, peer, progress, number, len(names))
         gaps += [Gap(f"{name}, {what}", why) for what, why in measured.missing.items()]
         found[name] = measured
     for name, measured in found.items():
-        if _peer(measured) is None and measured.scale == 1:
-            gaps.append(Gap(name, "no peer recorded to compare with"))
+        if measured.scale == 1 and beside_peer(measured, "load") is None:
+            gaps.append(Gap(name, "no peer to compare with, neither in this run nor recorded"))
     return Embedded(found, tuple(gaps), tuple(verdicts(found)))

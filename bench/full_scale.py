@@ -8,7 +8,8 @@ if the process is stopped. A process of its own, so that its memory is only that
 Timed is `db.apply(insert=…, delete=…)` as one calls it, and, apart from that, reading every row of
 the change it answers. Each kind of change has some seconds; when they are used up the next kind
 begins. On closures the *limit* then makes the same transactions. In the end base relations and
-views must be what recomputation says, or there is no figure at all.
+views must be what recomputation says, or there is no figure at all. If there is a *peer* to run
+(`bench/differential.py`), it then makes the same transactions, and must come to the same views.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import deltalog
-from bench import duckdb_view, limit
+from bench import differential, duckdb_view, limit
+from bench.differential import Contents
 from bench.measure import BenchError, Spread, Transaction
 from bench.memory import resident_bytes
 from bench.workloads import CLOSURE, GROUP_BY, Batch, Fact, Workload, workload
@@ -44,6 +47,14 @@ WEIGHED_FACTS_MIN = 50_000
 
 
 @dataclass
+class Beside:
+    """A peer and the engine: milliseconds for the same transactions, as far as both have come."""
+
+    peer: Spread
+    ours: Spread
+
+
+@dataclass
 class Cost:
     """What transactions of one kind cost: milliseconds, and how many facts they changed."""
 
@@ -52,6 +63,7 @@ class Cost:
     apply: Spread
     with_rows: Spread
     limit: Spread | None = None
+    beside_peer: Beside | None = None
 
 
 @dataclass
@@ -67,6 +79,7 @@ class Measured:
     load_seconds: float | None = None
     load_bytes: int | None = None
     limit_load_seconds: float | None = None
+    peer_load_seconds: float | None = None
     costs: dict[str, Cost] = field(default_factory=dict)
     duckdb: Spread | None = None
     verified: str | None = None
@@ -91,7 +104,9 @@ class Measured:
 
 def _cost(kept: dict[str, Any]) -> Cost:
     spreads = {name: _spread(kept.pop(name)) for name in ("apply", "with_rows", "limit")}
-    return Cost(**kept, **spreads)  # type: ignore[arg-type]
+    both = kept.pop("beside_peer")
+    beside = Beside(Spread(**both["peer"]), Spread(**both["ours"])) if both is not None else None
+    return Cost(**kept, **spreads, beside_peer=beside)  # type: ignore[arg-type]
 
 
 def _spread(kept: Mapping[str, Any] | None) -> Spread | None:
@@ -106,7 +121,10 @@ class Bench:
     found: Measured
     seconds_max: float
     say: Callable[[Measured], None]
+    peer: Path | None = None
     held: dict[str, set[Fact]] = field(default_factory=dict)
+    phases: list[list[Transaction]] = field(default_factory=list)  # what was really made
+    taken: dict[str, list[float]] = field(default_factory=dict)  # milliseconds, by kind
     grown: int = 0  # facts that came less those that went, since loading
 
     @property
@@ -134,7 +152,13 @@ class Bench:
             self._stage("recomputing by DuckDB")
             self._compare_with_duckdb(database)
         self._stage("verifying")
-        self._verify(database)
+        views = {name: database.facts(name) for name in database.relations if name not in self.held}
+        self._verify(database, views)
+        if self.peer is not None:
+            contents = {name: Contents.of(rows) for name, rows in views.items()}
+            del database, views
+            self._stage("differential-dataflow")
+            self._run_peer(self.peer, contents)
         self._stage("done")
 
     def _stage(self, stage: str) -> None:
@@ -188,6 +212,7 @@ class Bench:
         for kind, taken in figures.items():
             applied_all, read_all, counts = zip(*taken, strict=True)
             mean = sum(counts) / len(counts)
+            self.taken[kind] = list(applied_all)
             apply, with_rows = Spread.of(applied_all), Spread.of(read_all)
             assert apply is not None
             assert with_rows is not None
@@ -195,6 +220,7 @@ class Bench:
             if len(taken) < offered and used > self.seconds_max:
                 why = f"stopped after {self.seconds_max:g} s for a kind of change"
                 self.found.missing[f"{offered - len(taken)} of {offered} of kind {kind}"] = why
+        self.phases.append(steps)
         if closure is not None:
             self._limit_phase(closure, steps)
 
@@ -248,7 +274,30 @@ class Bench:
             raise BenchError(f"{self.made.name}: DuckDB computes another view")
         self.found.verified = "DuckDB"
 
-    def _verify(self, database: deltalog.Database) -> None:
+    def _run_peer(self, executable: Path, contents: Mapping[str, Contents]) -> None:
+        try:
+            done = differential.run(executable, self.made, self.phases, self.seconds_max)
+        except differential.UnavailableError as error:
+            self.found.missing["differential-dataflow in this run"] = str(error)
+            return
+        for name, expected in contents.items():
+            if done.views.get(name) != expected:
+                raise BenchError(
+                    f"{self.made.name}: differential-dataflow computes another view {name}: "
+                    f"{done.views.get(name)}, not {expected}"
+                )
+        (load,) = done.milliseconds["load"]
+        self.found.peer_load_seconds = load / 1_000
+        for kind, cost in self.found.costs.items():
+            theirs = done.milliseconds.get(kind, [])
+            peer, ours = Spread.of(theirs), Spread.of(self.taken[kind][: len(theirs)])
+            if peer is not None and ours is not None:
+                cost.beside_peer = Beside(peer, ours)
+            if len(theirs) < cost.count:
+                what = f"{cost.count - len(theirs)} of {cost.count} of kind {kind} by the peer"
+                self.found.missing[what] = f"stopped after {self.seconds_max:g} s for a phase"
+
+    def _verify(self, database: deltalog.Database, views: Mapping[str, set[Any]]) -> None:
         """Count and compare. A large state is not given to the reference engine: it would not end.
 
         Closures are compared with those computed by hand, so by other code than the engine's.
@@ -258,7 +307,6 @@ class Bench:
             total += len(facts)
             if database.facts(name) != facts:
                 raise BenchError(f"{self.made.name}: the base relation {name} is not as it should")
-        views = {name: database.facts(name) for name in database.relations if name not in self.held}
         total += sum(map(len, views.values()))
         self.found.facts = total - self.grown
         self.say(self.found)
@@ -301,6 +349,7 @@ def full_scale(
     seconds_max: float,
     engine: str,
     say: Callable[[Measured], None],
+    peer: Path | None = None,
 ) -> Measured:
     """Measure one workload here, in this process."""
     found = Measured(name, scale, engine)
@@ -313,7 +362,7 @@ def full_scale(
     say(found)
     made = workload(name, scale, changes)
     found.base_facts = made.size
-    Bench(made, found, seconds_max, say).run()
+    Bench(made, found, seconds_max, say, peer).run()
     return found
 
 
@@ -325,6 +374,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--changes", type=int, default=200, help="transactions of each kind")
     add("--seconds", type=float, default=6.0, help="for the transactions of each kind")
     add("--engine", default="embedded")
+    add("--peer", type=Path, metavar="FILE", help="differential-dataflow, as it was built")
     given = parser.parse_args(arguments)
     try:
         full_scale(
@@ -334,6 +384,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             given.seconds,
             given.engine,
             lambda found: print(json.dumps(found.as_json()), flush=True),
+            given.peer,
         )
     except BenchError as error:
         print(f"failed: {error}", file=sys.stderr)

@@ -1,9 +1,10 @@
-"""What others did on these workloads: recorded, not measured here.
+"""What others did on these workloads: recorded, not measured in a run.
 
-Seen once, on 15 November 2026, on a shared and noisy machine with two cores like the one at hand,
-each system fed by an adapter of its own and its results compared for equality first. So figures are
-orders of magnitude; what stands beside them in a table was measured on another day, and is marked
-so. To run the systems themselves is not the business of this benchmark.
+Only differential-dataflow is run by this benchmark itself (`bench/differential.py`); its figures
+here stand in where that is not possible. All were seen once, on 15 November 2026, on a shared and
+noisy machine with two cores like the one at hand, each system fed by an adapter of its own and its
+results compared for equality first. So figures are orders of magnitude; what stands beside them in
+a table was measured on another day, and is marked so.
 
     differential-dataflow    the Rust library, one worker, release build
     pg_ivm                   PostgreSQL with incrementally maintained views

@@ -1,8 +1,8 @@
 """What the embedded engine should reach at full size, and whether it does.
 
 A target belongs to a row of the table: a workload and a kind of change. It compares with something
-measured in the same run (the limit, DuckDB, another size), with a fixed bound, or with a recorded
-figure of a peer; the last is said in its words.
+measured in the same run (a peer, the limit, DuckDB, another size), with a fixed bound, or, where
+the peer was not run, with its recorded figure; that is said in words.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from bench.full_scale import Measured
 from bench.measure import Spread
-from bench.peers import DIFFERENTIAL, seen
+from bench.peers import DIFFERENTIAL, PG_IVM, Seen, seen
 
 LIMIT_RATIO_MAX = 4.0
 PEER_RATIO_MIN = 5.0
@@ -75,6 +75,45 @@ def limit_milliseconds(measured: Measured, kind: str) -> Spread | None:
     return cost.limit if cost is not None else None
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """A peer and the engine; if measured in one run, then over the same transactions."""
+
+    peer: Spread
+    ours: Spread
+    is_recorded: bool
+
+    @property
+    def by_median(self) -> float:
+        return self.peer.median / self.ours.median
+
+    @property
+    def by_mean(self) -> float:
+        return self.peer.mean / self.ours.mean
+
+
+def recorded_peer(measured: Measured) -> Seen | None:
+    """Figures to fall back on: there are some for full size, and of no use if it was run here."""
+    if measured.peer_load_seconds is not None or measured.scale != 1:
+        return None
+    return seen(measured.workload, DIFFERENTIAL) or seen(measured.workload, PG_IVM)
+
+
+def beside_peer(measured: Measured, kind: str) -> Comparison | None:
+    """The peer measured in the same run, else recorded; never both for one workload."""
+    ours, recorded = milliseconds(measured, kind), recorded_peer(measured)
+    if ours is None:
+        return None
+    if recorded is not None:
+        figures = recorded.milliseconds.get(kind)
+        return Comparison(Spread(0, *figures), ours, True) if figures is not None else None
+    if kind == "load":
+        peer = _once(measured.peer_load_seconds)
+        return Comparison(peer, ours, False) if peer is not None else None
+    both = measured.costs[kind].beside_peer
+    return Comparison(both.peer, both.ours, False) if both is not None else None
+
+
 def _once(seconds: float | None) -> Spread | None:
     return Spread(1, seconds * 1_000, seconds * 1_000) if seconds is not None else None
 
@@ -105,29 +144,21 @@ def _near_the_limit(found: Found) -> Iterable[Verdict]:
 def _faster_than_peers(found: Found) -> Iterable[Verdict]:
     """Closures by their medians; the others by medians and means."""
     words = f"{PEER_RATIO_MIN:g}× faster"
-    for name, kind, ours in _medians(found, CLOSURES, ("load", "insert", "delete")):
-        peer = seen(name, DIFFERENTIAL)
-        if peer is not None:
-            ratio = peer.milliseconds[kind][0] / ours.median
-            yield Verdict(name, kind, words, ratio, PEER_RATIO_MIN, False, True)
-    for name, kind, ours in _medians(found, OTHERS, ("insert", "delete")):
-        peer = seen(name, DIFFERENTIAL)
-        if peer is not None:
-            median, mean = peer.milliseconds[kind]
-            for which, ratio in (("median", median / ours.median), ("mean", mean / ours.mean)):
-                said = f"{words}, {which}"
-                yield Verdict(name, kind, said, ratio, PEER_RATIO_MIN, False, True)
+    for name, kind, both in _beside_peers(found, CLOSURES, ("load", "insert", "delete")):
+        ratio = both.by_median
+        yield Verdict(name, kind, words, ratio, PEER_RATIO_MIN, False, both.is_recorded)
+    for name, kind, both in _beside_peers(found, OTHERS, ("insert", "delete")):
+        for which, ratio in (("median", both.by_median), ("mean", both.by_mean)):
+            said = f"{words}, {which}"
+            yield Verdict(name, kind, said, ratio, PEER_RATIO_MIN, False, both.is_recorded)
 
 
 def _inventory(found: Found) -> Iterable[Verdict]:
-    for name, kind, ours in _medians(found, INVENTORIES, ("update",)):
-        peer = seen(name, DIFFERENTIAL)
-        if peer is not None:
-            ratio = peer.milliseconds[kind][0] / ours.median
-            yield Verdict(name, kind, "not slower", ratio, 1.0, False, True)
-    both = list(_medians(found, (SMALLEST_INVENTORY, LARGEST_INVENTORY), ("update",)))
-    if len(both) == 2:
-        (_, kind, small), (_, _, large) = both
+    for name, kind, both in _beside_peers(found, INVENTORIES, ("update",)):
+        yield Verdict(name, kind, "not slower", both.by_median, 1.0, False, both.is_recorded)
+    sizes = list(_medians(found, (SMALLEST_INVENTORY, LARGEST_INVENTORY), ("update",)))
+    if len(sizes) == 2:
+        (_, kind, small), (_, _, large) = sizes
         words = f"≤{SIZES_RATIO_MAX:g}× {SMALLEST_INVENTORY}"
         ratio = large.median / small.median
         yield Verdict(LARGEST_INVENTORY, kind, words, ratio, SIZES_RATIO_MAX, True)
@@ -142,6 +173,15 @@ def _grouped(found: Found) -> Iterable[Verdict]:
             ratio = duckdb.median / ours.median
             words = f"{DUCKDB_RATIO_MIN:.0f}× DuckDB"
             yield Verdict(name, kind, words, ratio, DUCKDB_RATIO_MIN, False)
+
+
+def _beside_peers(
+    found: Found, names: Sequence[str], kinds: Sequence[str]
+) -> Iterable[tuple[str, str, Comparison]]:
+    for name, kind, _ in _medians(found, names, kinds):
+        both = beside_peer(found[name], kind)
+        if both is not None:
+            yield name, kind, both
 
 
 def _medians(

@@ -12,6 +12,7 @@ import importlib
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -20,7 +21,7 @@ from documents import ROOT
 
 import deltalog
 
-MODULES = ("charts", "crossover", "figures", "many_rules", "peers", "workloads")
+MODULES = ("charts", "crossover", "differential", "figures", "many_rules", "peers", "workloads")
 DIGESTS = {
     "w1_scc": "d7cc734eed6961e8",
     "w1_dag": "a93831caec37ea78",
@@ -83,7 +84,7 @@ def test_every_part_says_what_it_found(tmp_path: Path) -> None:
 def test_the_embedded_engine_is_measured_beside_the_limit(tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
     parts = ("--parts", "embedded,crossover", "--engines", "embedded", "--seconds", "0.2")
-    tiny = ("--workloads", "w1_dag,w5_10", "--scale", "0.01", "--changes", "2")
+    tiny = ("--workloads", "w1_dag,w5_10", "--scale", "0.01", "--changes", "2", "--recorded-peers")
     done = bench(*parts, *tiny, "--results", tmp_path, "--json", figures)
     assert done.returncode == 0, done.stderr
     assert "Views are what recomputation says: w1_dag (by hand), w5_10 (reference)" in done.stdout
@@ -203,6 +204,104 @@ def test_targets_are_judged_by_what_was_measured() -> None:
         ("w6", "<0.1 ms"): False,
         ("w6", "100× DuckDB"): True,
     }
+
+
+def test_a_peer_of_the_same_run_replaces_what_is_recorded() -> None:
+    from bench.full_scale import Beside, Cost, Measured
+    from bench.measure import Spread
+    from bench.targets import beside_peer, verdicts
+
+    ours, peer = Spread(10, 1.0, 1.0), Spread(4, 6.0, 30.0)
+    cost = Cost(10, 1.0, ours, ours, beside_peer=Beside(peer, Spread(4, 2.0, 3.0)))
+    measured = Measured("w2", 1.0, "embedded", costs={"insert": cost})
+    recorded = {v.words: v for v in verdicts({"w2": measured})}
+    assert recorded["5× faster, median"].ratio == 7.49
+    assert all(verdict.is_recorded for verdict in recorded.values())
+    measured.peer_load_seconds = 0.5
+    found = {v.words: (v.ratio, v.is_recorded) for v in verdicts({"w2": measured})}
+    assert found == {"5× faster, median": (3.0, False), "5× faster, mean": (10.0, False)}
+    small = Measured("w2", 0.1, "embedded", costs={"insert": cost}, peer_load_seconds=0.5)
+    assert beside_peer(small, "insert") is not None  # recorded figures are for full size only
+
+
+FAKE_PEER = """\
+#!{python}
+import sys
+sys.path[:0] = {path}
+from bench.differential import Contents
+
+edges = set()
+for line in open(sys.argv[2]):
+    match line.split():
+        case ["relations" | "phase", *_]:
+            pass
+        case [sign, "0", x, y]:
+            (edges.add if sign == "+" else edges.remove)((int(x), int(y)))
+        case [kind]:
+            print("time", kind, 2000)
+paths = set(edges)
+while more := {{(x, z) for x, y in paths for a, z in edges if a == y}} - paths:
+    paths |= more
+found = Contents.of(paths)
+print("view path", found.count, found.checksum + {error})
+"""
+
+
+def fake_executable(path: Path, text: str) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def test_a_peer_makes_the_same_transactions_and_must_agree(tmp_path: Path) -> None:
+    from bench.full_scale import Measured, full_scale
+    from bench.measure import BenchError
+
+    def measured(text: str) -> Measured:
+        peer = fake_executable(tmp_path / "peer", text)
+        return full_scale("w1_chain", 0.02, 3, 5.0, "reference", lambda _: None, peer)
+
+    fake = partial(FAKE_PEER.format, python=sys.executable, path=[str(ROOT), str(ROOT / "src")])
+    found = measured(fake(error=0))
+    assert found.peer_load_seconds == 0.002
+    beside = {kind: cost.beside_peer for kind, cost in found.costs.items()}
+    assert {kind: both.peer.count for kind, both in beside.items() if both is not None} == {
+        "insert": 3,
+        "delete": 3,
+        "reinsert": 3,
+        "batch": 1,
+    }
+    assert Measured.of_json(json.dumps(found.as_json())) == found
+    with pytest.raises(BenchError, match="another view path"):
+        measured(fake(error=1))
+    with pytest.raises(BenchError, match="which means nothing"):
+        measured("#!/bin/sh\necho nonsense")
+    found = measured("#!/bin/sh\nkill -9 $$")
+    assert found.peer_load_seconds is None
+    assert found.missing == {"differential-dataflow in this run": "it was ended by signal 9"}
+
+
+def test_a_peer_that_cannot_be_built_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bench import differential
+
+    said: list[str] = []
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    with pytest.raises(differential.UnavailableError, match="there is no cargo"):
+        differential.build(said.append)
+    fake_executable(tmp_path / "bin" / "cargo", "#!/bin/sh\necho 'error: no crates' >&2; exit 101")
+    with pytest.raises(differential.UnavailableError, match="cannot build it: error: no crates"):
+        differential.build(said.append)
+    fake_executable(tmp_path / "bin" / "cargo", "#!/bin/sh\necho Compiling >&2")
+    executable = differential.build(said.append)
+    assert (
+        executable == tmp_path / "cache" / "deltalog" / "differential" / "release" / "differential"
+    )
+    assert said == ["error: no crates", "Compiling"]
 
 
 def test_programs_of_many_rules_are_as_large_as_they_say() -> None:

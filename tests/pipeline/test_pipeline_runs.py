@@ -197,3 +197,55 @@ def test_the_example_as_a_command(spark: SparkSession, tmp_path: Path) -> None:
     assert "version 4" in shown.stdout
     assert "rows in quarantine: 2" in shown.stdout
     assert "price_changes: 4 batches, the last `4-a-bad-batch.csv`" in shown.stdout
+
+
+def test_a_database_and_a_table_going_on(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are compared with what is known, again and again, until somebody interrupts."""
+    url = f"jdbc:derby:memory:{tmp_path.name};create=true"
+
+    def put(*edges: tuple[int, int]) -> None:
+        data = spark.createDataFrame(edges, "src long, dst long")
+        data.write.mode("overwrite").jdbc(url, "edges")
+
+    def price(text: str) -> None:
+        data = spark.createDataFrame([(1, text)], "node long, euros string")
+        data.createOrReplaceTempView("prices")
+
+    path = project(
+        tmp_path,
+        f"""
+[sources.edge]
+kind = "snapshot"
+format = "jdbc"
+options = {{ url = "{url}", dbtable = "edges" }}
+columns = {{ SRC = "src", DST = "dst" }}
+[sources.price]
+kind = "snapshot"
+format = "table"
+table = "prices"
+""",
+    )
+    put((1, 2), (2, 3))
+    price("1.5")
+    happenings = iter([lambda: put((1, 2), (3, 1)), lambda: price("2.25"), None])
+
+    def sleep(seconds: float) -> None:
+        assert seconds == 7
+        happens = next(happenings)
+        if happens is None:
+            raise KeyboardInterrupt
+        happens()
+
+    monkeypatch.setattr("deltalog.cli.pipeline.sleep", sleep)
+    command = ["pipeline", "run", str(path), "--continuous", "--seconds", "7", "--json"]
+    done = CliRunner().invoke(app, command)
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [record["counts"] for record in records] == [
+        {"edge": [2, 0], "path": [3, 0], "price": [1, 0]},
+        {"edge": [1, 1], "path": [2, 2]},
+        {"price": [1, 1]},
+    ], done.output
+    assert done.exit_code == 130
+    assert facts(spark, tmp_path, "path") == {(1, 2), (3, 1), (3, 2)}

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import deltalog
+from deltalog.engines.spark.storage import CopiedFrame
 from deltalog.pipeline.table_database import TableDatabase
 
 PROGRAM = """
@@ -123,3 +124,47 @@ def test_what_is_refused_changes_nothing(spark: SparkSession, tmp_path: Path) ->
     with pytest.raises(deltalog.DataError) as caught:
         deltalog.connect(spark=spark, program="base n(x: str).", state=state)
     assert caught.value.codes == ("E1002",)
+
+
+def test_a_large_batch_stays_on_the_cluster(spark: SparkSession, tmp_path: Path) -> None:
+    """Its net effect is found there, and is what the same rows in a transaction do."""
+    state = tmp_path / "state"
+    program = PROGRAM.partition("view light")[0]
+    edges = [(n, n + 1) for n in range(12)]
+    weights = [(n, 10 * n) for n in range(12)]
+    delete = {"edge": [(2, 3), (5, 6), (5, 6), *((n, n) for n in range(9))]}
+    insert = {"edge": [(3, 4), (5, 6), (11, 0), *((n, 20) for n in range(8))]}
+    put = {"weight": [(n, 7 if n else 0) for n in range(-1, 9)]}
+    spark.conf.set("spark.deltalog.driver_rows_max", "6")
+    try:
+        with deltalog.connect(spark=spark, program=program, state=state) as database:
+            database.load({"edge": edges, "weight": weights})
+            delta = database.apply(
+                insert={"edge": spark.createDataFrame(insert["edge"], "src long, dst long")},
+                delete={"edge": spark.createDataFrame(delete["edge"], "src long, dst long")},
+                put={"weight": spark.createDataFrame(put["weight"], "node long, grams long")},
+            )
+            assert isinstance(delta.changes.inserted.held["edge"], CopiedFrame)
+            twin = deltalog.connect(program=program, facts={"edge": edges, "weight": weights})
+            with twin.transaction() as transaction:
+                transaction.delete("edge", delete["edge"])
+                transaction.insert("edge", insert["edge"])
+                for row in put["weight"]:
+                    transaction.set("weight", row)
+            assert delta.changes == transaction.delta
+            assert delta.counts["edge"] == (9, 1)
+            assert database.audit() == ()
+
+            taken = spark.createDataFrame([(n, 1) for n in range(8)], "node long, grams long")
+            with pytest.raises(deltalog.DataError) as caught:
+                database.apply(insert={"weight": taken})
+            assert caught.value.codes == ("E0705",)
+            twice = taken.unionAll(spark.createDataFrame([(3, 4)], "node long, grams long"))
+            with pytest.raises(deltalog.DataError) as caught:
+                database.apply(put={"weight": twice})
+            assert caught.value.codes == ("E0209",)
+            assert database.version == 2
+    finally:
+        spark.conf.unset("spark.deltalog.driver_rows_max")
+    for name in ("edge", "load"):
+        assert replay(spark, state, name) == on_disk(spark, state, name) == twin.facts(name)

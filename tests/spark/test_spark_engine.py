@@ -304,6 +304,25 @@ def test_a_deletion_sees_whole_pivots(spark: SparkSession) -> None:
     assert database.audit() == ()
 
 
+@pytest.mark.parametrize("rows", ["20", "2"])
+def test_a_deletion_that_takes_many_jobs_is_given_up(
+    rows: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or that begins from more than the driver should hold: all is computed anew."""
+    monkeypatch.setattr("deltalog.engines.spark.engine.JOBS_MIN", 0)
+    spark.conf.set("spark.deltalog.driver_rows_max", rows)
+    frame = spark.createDataFrame(RING, "src bigint, dst bigint")
+    database = deltalog.connect(spark=spark, program=CLOSURE, facts={"edge": frame})
+    delta = database.apply(delete={"edge": [(3, 4)]})
+    assert len(delta.deleted["path"]) == 36
+    assert [node.choice.strategy for node in database.propagation.ran] == ["recompute"]
+    assert database.audit() == ()
+    patient = deltalog.connect(
+        spark=spark, program=CLOSURE, facts={"edge": frame}, strategy="differencing"
+    )
+    assert len(patient.apply(delete={"edge": [(3, 4)]}).deleted["path"]) == 36
+
+
 def test_ints_without_a_value_go_through_partitions(spark: SparkSession) -> None:
     program = """
         base edge(src: int?, dst: int?).

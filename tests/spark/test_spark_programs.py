@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from effort import IS_FUZZ
 from pyspark.sql import SparkSession
 
 from casefiles import find, identify, read_case
@@ -26,14 +27,15 @@ SIZES = {"mixed": "4", "cluster": "0"}
 EVERY_WAY = ("aggregates", "shapes", "types", "1996_closure")
 """Cases that between them have every step and aggregate: under every strategy, and wholly on the
 cluster, which takes its time."""
-LONG = ("large_sums",)
-"""So many transactions that one strategy must do."""
+LONG = ("large_sums", "aggregates")
+"""One strategy must do, or one place: `make fuzz` has the other, too."""
 
 
 def treatments(path: Path) -> list[tuple[str, str]]:
+    is_short = path.stem not in LONG or IS_FUZZ
     if path.stem in EVERY_WAY:
-        return [*(("mixed", upkeep) for upkeep in UPKEEP), ("cluster", "auto")]
-    return [("mixed", "auto")] + [("mixed", "virtual")] * (path.stem not in LONG)
+        return [*(("mixed", upkeep) for upkeep in UPKEEP), *[("cluster", "auto")] * is_short]
+    return [("mixed", "auto"), *[("mixed", "virtual")] * is_short]
 
 
 TREATMENTS = [(path, *treatment) for path in find("programs") for treatment in treatments(path)]

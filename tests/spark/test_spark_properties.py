@@ -14,7 +14,7 @@ from test_propagation import check
 def test_strategy(strategy: str, materialize: bool, spark: SparkSession) -> None:
     spark.conf.set("spark.deltalog.driver_rows_max", "2")
 
-    @effort(quick=3, fuzz=40)
+    @effort(quick=2, fuzz=40)
     @given(scenarios(Features(view_declarations=not materialize)))
     def run(scenario: Scenario) -> None:
         check(scenario, strategy, materialize, "spark")

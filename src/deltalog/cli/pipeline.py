@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 EXAMPLE = "deltalog pipeline run project.toml"
 ROWS_SHOWN = 20
 REASONS_SHOWN = 5
+CHANGES_LISTED_MAX = 100_000
+"""A larger change stays on the cluster, and is counted."""
 SECONDS_BETWEEN = 2.0
 app = typer.Typer(no_args_is_help=True, help="Keep views of a data lake true, on Apache Spark.")
 
@@ -67,7 +69,7 @@ def run(
                 sys.stdout.flush()
             if not continuous:
                 break
-            time.sleep(seconds)
+            sleep(seconds)
     if not number:
         note(f"nothing is new; the state is at version {pipeline.database.version}")
 
@@ -107,7 +109,7 @@ def _show(step: Step, as_json: bool, limit: int | None, is_later: bool) -> None:
         write_result(Text(f"{'batch' if step.is_refused else 'row'} refused: {reason}  {row}"))
     if len(step.refused) > REASONS_SHOWN:
         write_result(f"… {counted(len(step.refused) - REASONS_SHOWN, 'more row')} in quarantine")
-    if step.delta.changes:
+    if step.delta.changes and len(step.delta.changes) <= CHANGES_LISTED_MAX:
         for line in change_rows(step.delta.changes, limit):
             write_result(line)
     elif step.delta.counts:

@@ -40,6 +40,10 @@ class Ended(NamedTuple):
     is_given_up: bool = False
 
 
+class GivenUpError(Exception):
+    """The engine found that computing a component anew is less work than deleting from it."""
+
+
 class Sequence(Protocol):
     """Parts that an engine runs to their fixpoint by itself, without coming back every round."""
 
@@ -63,6 +67,9 @@ class Copied:
 
     def __bool__(self) -> bool:
         return self.size > 0
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.read())
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,20 @@ from deltalog.diagnostics.report import DataError
 from deltalog.engines.spark.columns import frame, name_of, rows_in
 from deltalog.language.ast import Row
 from deltalog.pipeline.checking import REASON, ROW, checked, fitting, taken
-from deltalog.runtime.transaction import checked_rows, with_unique_keys
+from deltalog.runtime.transaction import checked_rows
 
 Given: TypeAlias = DataFrame | Iterable[Sequence[Any]]
 SHOWN_MAX = 3
 
 
-def given_rows(relation: Relation, given: Given) -> list[Row]:
-    """The facts on the driver; a `DataError` says what does not fit."""
+def given_rows(relation: Relation, given: Given, most: int) -> list[Row] | None:
+    """The facts on the driver, or None if they are too many; a `DataError` says what is wrong."""
     if not _is_frame(given):
         return checked_rows(relation, given)  # type: ignore[arg-type]
-    table = checked(fitting(relation, given, relation.name), relation).toArrow()  # type: ignore[arg-type]
+    found = checked(fitting(relation, given, relation.name), relation)  # type: ignore[arg-type]
+    table = found.limit(most + 1).toArrow()
+    if table.num_rows > most:
+        return None
     reasons = [reason for reason in table.column(REASON).to_pylist() if reason is not None]
     if reasons:
         raise refusal(relation.name, "DataFrame", reasons)
@@ -35,15 +38,13 @@ def given_rows(relation: Relation, given: Given) -> list[Row]:
 def given_frame(spark: SparkSession, relation: Relation, given: Given) -> DataFrame:
     """The facts as a frame of the engine, without ranks; a `DataError` says what does not fit."""
     if not _is_frame(given):
-        rows = with_unique_keys(relation, checked_rows(relation, given))  # type: ignore[arg-type]
+        rows = checked_rows(relation, given)  # type: ignore[arg-type]
         return frame(spark, rows, tuple(map(str, relation.types)))
     found = checked(fitting(relation, given, relation.name), relation)  # type: ignore[arg-type]
     bad = found.where(f"{REASON} IS NOT NULL").limit(SHOWN_MAX + 1).select(REASON, ROW).collect()
     if bad:
         raise refusal(relation.name, "DataFrame", [row[REASON] for row in bad])
-    good = taken(found, relation)
-    check_keys(relation, good)
-    return good
+    return taken(found, relation)
 
 
 def check_keys(relation: Relation, data: DataFrame) -> None:

@@ -15,25 +15,22 @@ order of their names, and streams. What happens to rows that cannot be taken is 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from deltalog.analysis.columns import Relation
 from deltalog.diagnostics.report import DataError
-from deltalog.engines.spark.columns import name_of, rows_in
+from deltalog.engines.spark.columns import name_of
 from deltalog.engines.spark.frames import without
 from deltalog.engines.spark.session import session
-from deltalog.language.ast import Row
-from deltalog.language.values import plain
-from deltalog.pipeline.checking import OP, REASON, ROW, taken
+from deltalog.pipeline.checking import REASON, ROW, taken
 from deltalog.pipeline.commits import Batch
 from deltalog.pipeline.connect import connect
 from deltalog.pipeline.deltas import Delta
@@ -41,6 +38,7 @@ from deltalog.pipeline.given import check_keys, refusal
 from deltalog.pipeline.keeper import Refused
 from deltalog.pipeline.project import Project, Source
 from deltalog.pipeline.sinks import Sinks
+from deltalog.pipeline.sorting import sort
 from deltalog.pipeline.sources import (
     LOADED,
     Offer,
@@ -55,14 +53,6 @@ from deltalog.pipeline.table_database import TableDatabase
 from deltalog.runtime.fixpoint import Watch
 from deltalog.runtime.transaction import base_relation
 
-OPS: Mapping[str, str] = {
-    "+": "insert",
-    "-": "delete",
-    "insert": "insert",
-    "delete": "delete",
-    "set": "set",
-}
-
 
 @dataclass(frozen=True)
 class Step:
@@ -73,16 +63,6 @@ class Step:
     refused: Refused = ()
     is_refused: bool = False  # the batch as a whole
     sinks: tuple[str, ...] = ()
-
-
-@dataclass
-class _Taken:
-    """The rows of a batch, by what is to be done with them."""
-
-    delete: dict[str, list[Row]] = field(default_factory=dict)
-    insert: dict[str, list[Row]] = field(default_factory=dict)
-    set: dict[str, list[Row]] = field(default_factory=dict)
-    bad: list[tuple[str, str, str]] = field(default_factory=list)
 
 
 class Pipeline:
@@ -188,10 +168,11 @@ class Pipeline:
             return
         good = taken(found, relation).distinct()
         names = [name_of(i) for i in range(relation.arity)]
+        columns = [column.name for column in relation.columns]
         held = self.database.frame(relation.name).toDF(*names)
         delta = self.database.apply(
-            insert={relation.name: _rows(without(good, held, relation.arity), relation)},
-            delete={relation.name: _rows(without(held, good, relation.arity), relation)},
+            insert={relation.name: without(good, held, relation.arity).toDF(*columns)},
+            delete={relation.name: without(held, good, relation.arity).toDF(*columns)},
             batches=named,
             refused=bad,
         )
@@ -243,60 +224,18 @@ class Pipeline:
 
     def _applied(self, offers: tuple[Offer, ...]) -> Step:
         """One commit for what some sources offer together."""
-        rows = _Taken()
-        for offer in offers:
-            self._sort(offer, rows)
-        rows.bad += self._taken_keys(rows)
+        found = sort(self.database, [(self._relation(each.source), each.data) for each in offers])
         batches = tuple(offer.batch for offer in offers)
-        if rows.bad and self.project.bad_rows == "fail":
+        if found.bad and self.project.bad_rows == "fail":
             source, name = batches[0]
-            raise refusal(source, name, [reason for _, reason, _ in rows.bad])
-        if rows.bad and self.project.bad_rows == "refuse":
-            delta = self.database.apply(batches=batches, refused=rows.bad)
-            return Step(batches, delta, tuple(rows.bad), True)
+            raise refusal(source, name, [reason for _, reason, _ in found.bad])
+        if found.bad and self.project.bad_rows == "refuse":
+            delta = self.database.apply(batches=batches, refused=found.bad)
+            return Step(batches, delta, tuple(found.bad), True)
         delta = self.database.apply(
-            rows.insert, rows.delete, rows.set, batches=batches, refused=rows.bad
+            found.insert, found.delete, found.put, batches=batches, refused=found.bad
         )
-        return Step(batches, delta, tuple(rows.bad))
-
-    def _sort(self, offer: Offer, rows: _Taken) -> None:
-        """The rows of an offer, by their op; those without one are bad."""
-        relation = self._relation(offer.source)
-        table = offer.data.toArrow()
-        values = _values(table, relation)
-        beside = (table.column(name).to_pylist() for name in (OP, REASON, ROW))
-        for row, op, reason, text in zip(values, *beside, strict=True):
-            kind = OPS.get(str(op))
-            if reason is None and kind is None:
-                reason = f"`{op}` is no op; it is one of {' '.join(OPS)}"
-            if reason is None and kind == "set" and not relation.key:
-                reason = f"`{relation.name}` has no key, so `set` cannot replace anything"
-            if reason is not None:
-                rows.bad.append((relation.name, reason, text))
-            else:
-                getattr(rows, str(kind)).setdefault(relation.name, []).append(row)
-
-    def _taken_keys(self, rows: _Taken) -> Iterator[tuple[str, str, str]]:
-        """Rows whose key another fact has; they are taken out of what is inserted."""
-        for name, inserted in rows.insert.items():
-            relation = self.database.relations[name]
-            if not relation.key:
-                continue
-            gone = set(rows.delete.get(name, ()))
-            holders = self.database.key_holders(name, inserted)
-            good: list[Row] = []
-            for row in inserted:
-                key = tuple(row[position] for position in relation.key)
-                holder = holders.get(key)
-                if holder is None or holder in gone or holder == row:
-                    holders[key] = row
-                    gone.discard(row)
-                    good.append(row)
-                    continue
-                shown = ", ".join(plain(value) for value in holder)
-                reason = f"the key of this row has the fact {name}({shown})"
-                yield name, reason, f"({', '.join(plain(value) for value in row)})"
-            rows.insert[name] = good
+        return Step(batches, delta, tuple(found.bad))
 
     # --- ending
 
@@ -318,12 +257,3 @@ class Pipeline:
 def _bad(found: DataFrame, relation: Relation) -> list[tuple[str, str, str]]:
     rows = found.where(F.col(REASON).isNotNull()).select(REASON, ROW).collect()
     return [(relation.name, row[REASON], row[ROW]) for row in rows]
-
-
-def _rows(data: DataFrame, relation: Relation) -> list[Row]:
-    return _values(data.toArrow(), relation)
-
-
-def _values(table: Any, relation: Relation) -> list[Row]:
-    columns = [table.column(name_of(i)) for i in range(relation.arity)]
-    return rows_in(columns, [str(type_) for type_ in relation.types], table.num_rows)

@@ -33,8 +33,9 @@ from deltalog.engines.spark.storage import CopiedFrame
 from deltalog.language.ast import Row
 from deltalog.pipeline.commits import Batch, Commits
 from deltalog.pipeline.deltas import Counts, Delta, Frames
-from deltalog.pipeline.given import Given, given_frame, given_rows
+from deltalog.pipeline.given import Given, check_keys, given_frame, given_rows
 from deltalog.pipeline.keeper import Check, Keeper, Refused, Work, stored_frame
+from deltalog.pipeline.net import net
 from deltalog.pipeline.tables import Table, Tables
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.database import Database
@@ -61,6 +62,11 @@ class _Kept(Database):
             return super()._fill(facts)
         self._keeper.load_into(self.engine)  # type: ignore[arg-type]
         return Statistics()
+
+    def commit_net(self, change: ChangeSet) -> ChangeSet:
+        """Commit a change that is known to be net."""
+        with self._lock:
+            return self._propagate(change, is_committed=True)
 
     def _keep(self, outcome: Propagated, change: ChangeSet) -> None:
         self._keeper.keep(outcome, change, self.engine)  # type: ignore[arg-type]
@@ -194,6 +200,8 @@ class TableDatabase:
             name: given_frame(self.spark, base_relation(self.relations, name), each)
             for name, each in facts.items()
         }
+        for name, each in frames.items():
+            check_keys(self.relations[name], each)
         return self.load_frames(frames, batches=batches)
 
     def load_frames(
@@ -238,18 +246,40 @@ class TableDatabase:
                 self._bulk({}, is_alone=False)
                 self._keeper.batches, self._keeper.refused = named, refused
             before = self.version
-            transaction = self._database.transaction()
-            for name, given in (delete or {}).items():
-                transaction.delete(name, given_rows(base_relation(self.relations, name), given))
-            for name, given in (insert or {}).items():
-                transaction.insert(name, given_rows(base_relation(self.relations, name), given))
-            for name, given in (put or {}).items():
-                for row in given_rows(base_relation(self.relations, name), given):
-                    transaction.set(name, row)
-            change = transaction.commit()
+            change = self._change(delete or {}, insert or {}, put or {})
             if self.version == before and (named or refused):
                 self._keeper.commit({}, self.engine, before)
             return self._delta(change, self.version, len(refused))
+
+    def _change(
+        self, delete: Mapping[str, Given], insert: Mapping[str, Given], put: Mapping[str, Given]
+    ) -> ChangeSet:
+        """A transaction, if the driver should hold its rows; else the same on the cluster."""
+        sides = (delete, insert, put)
+        for name in put:
+            if not base_relation(self.relations, name).key:
+                raise DataError([catalogue.NO_KEY.at(None, name=name)])
+        rows = [{name: self._few(name, given) for name, given in side.items()} for side in sides]
+        if any(each is None for side in rows for each in side.values()):
+            frames = [
+                {name: given_frame(self.spark, self.relations[name], side[name]) for name in side}
+                for side in sides
+            ]
+            return self._database.commit_net(net(self.engine, self.relations, *frames))
+        transaction = self._database.transaction()
+        for name, each in rows[0].items():
+            transaction.delete(name, each or ())
+        for name, each in rows[1].items():
+            transaction.insert(name, each or ())
+        for name, each in rows[2].items():
+            for row in each or ():
+                transaction.set(name, row)
+        return transaction.commit()
+
+    def _few(self, name: str, given: Given) -> list[Row] | None:
+        """Facts that were given, unless they are more than the driver should hold."""
+        known = base_relation(self.relations, name)
+        return given_rows(known, given, self.engine.settings.driver_rows_max)
 
     def _rows(self, name: str, data: DataFrame) -> list[Row]:
         table = data.toArrow()

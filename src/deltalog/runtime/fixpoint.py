@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Literal as OneOf
 from typing import TypeAlias
 
-from deltalog.engines.base import Ended, Engine, Part, Sequence
+from deltalog.engines.base import Ended, Engine, GivenUpError, Part, Sequence
 from deltalog.language.ast import Rule
 from deltalog.language.walk import atoms
 from deltalog.plan.lower import Overlays, lower_all
@@ -64,10 +64,6 @@ class Installed:
 
 
 Stage: TypeAlias = tuple[Rule, ...] | RankedComponent
-
-
-class GivenUpError(Exception):
-    """The engine found that computing everything anew is less work."""
 
 
 def install(

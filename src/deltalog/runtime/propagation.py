@@ -19,7 +19,7 @@ from typing import NamedTuple, cast
 
 from deltalog.analysis.columns import Relation, Relations, generated_relations, undeclared_view
 from deltalog.analysis.stratification import Stratification, stratification
-from deltalog.engines.base import Copied, Engine, RankedEngine, Station
+from deltalog.engines.base import Copied, Engine, GivenUpError, RankedEngine, Station
 from deltalog.language.ast import Atom, Negation, Row, Rule
 from deltalog.language.walk import atoms
 from deltalog.plan.lower import Overlays
@@ -42,7 +42,6 @@ from deltalog.rewrites.rederive_on_demand import (
 from deltalog.rewrites.states import Rename, renamed, rule_in_state, unchanged
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.fixpoint import (
-    GivenUpError,
     Installed,
     Stage,
     Statistics,
@@ -549,7 +548,7 @@ class Propagation:
     def _bind(self, base: ChangeSet) -> None:
         for side, changed in ((names.plus, base.inserted), (names.minus, base.deleted)):
             for name in changed.held:
-                self.engine.insert(side(name), changed[name])
+                self.engine.insert(side(name), changed.held[name])
         for name in base.inserted.held | base.deleted.held:
             self._wave.bind(self._sources[name])
 
@@ -859,7 +858,7 @@ _NOTHING_DONE = Statistics()
 
 
 def _write(engine: Engine, change: ChangeSet) -> None:
-    for name, rows in change.deleted.items():
+    for name, rows in change.deleted.held.items():
         engine.delete(name, rows)
-    for name, rows in change.inserted.items():
+    for name, rows in change.inserted.held.items():
         engine.insert(name, rows)

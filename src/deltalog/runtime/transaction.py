@@ -156,7 +156,7 @@ class Transaction:
         for row in rows:
             other = self._holder(relation, row)
             if other not in (row, None):
-                raise DataError([_key_taken(relation, other)])
+                raise DataError([key_taken(relation, other)])
 
     def delete(self, relation: str, rows: Iterable[Sequence[Any]]) -> None:
         """Remove facts from a base relation."""
@@ -264,7 +264,7 @@ def with_unique_keys(relation: Relation, rows: list[Row]) -> list[Row]:
     for row in rows if relation.key else ():
         other = taken.setdefault(_key(relation, row), row)
         if other != row:
-            raise DataError([_key_taken(relation, other)])
+            raise DataError([key_taken(relation, other)])
     return rows
 
 
@@ -277,14 +277,14 @@ def check_taken_keys(change: ChangeSet, relations: Relations, find: FindKey) -> 
             key = dict(zip(relation.key, _key(relation, row), strict=True))
             for other in find(name, key):
                 if other not in change.deleted[name]:
-                    raise DataError([_key_taken(relation, other)])
+                    raise DataError([key_taken(relation, other)])
 
 
 def _key(relation: Relation, row: Row) -> Row:
     return tuple(row[position] for position in relation.key)
 
 
-def _key_taken(relation: Relation, row: Row) -> Diagnostic:
+def key_taken(relation: Relation, row: Row) -> Diagnostic:
     key = ", ".join(print_value(row[position]) for position in relation.key)
     shown = f"{relation.name}({', '.join(print_value(value) for value in row)})"
     return catalogue.KEY_TAKEN.at(

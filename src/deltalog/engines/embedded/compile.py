@@ -31,7 +31,7 @@ KERNELS: tuple[Any, ...] = (
     wave.enter,
     wave.leave,
     wave.end_wave,
-    pipeline.run_sequence,
+    pipeline.run_alone,
     pipeline.run_round,
     pipeline.rewind,
     pipeline.rewind_part,
@@ -116,7 +116,7 @@ def _is_compiled() -> bool:
 
 def _folder() -> Path:
     """Where numba keeps the kernels."""
-    return Path(pipeline.run_sequence.stats.cache_path)
+    return Path(pipeline.run_alone.stats.cache_path)
 
 
 def _digest() -> str:

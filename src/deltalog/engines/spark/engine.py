@@ -28,7 +28,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from deltalog.engines.base import Part
+from deltalog.engines.base import GivenUpError, Part
 from deltalog.engines.interpreter import DeletionPart, RulesPart
 from deltalog.engines.spark.alone import (
     MakeEngine,
@@ -52,6 +52,9 @@ from deltalog.language.ast import Row
 from deltalog.plan.nodes import Absent, Match, Overlay, Pipeline, RankedDeletion, RulePlan, Window
 from deltalog.plan.pivots import Pivot, Reference, pivot
 
+JOBS_MIN, FACTS_PER_JOB = 10, 150_000
+"""What a deletion may cost before it is given up, in jobs that fetch what it asks for: while one of
+them runs, tasks derive so many facts."""
 COPIED_SHARE = 4
 """How many rows an engine of this process may be given for each that is read from end to end."""
 
@@ -81,6 +84,13 @@ class SparkPart(RulesPart):
         self.is_large = False
 
 
+@dataclass
+class SparkDeletion(DeletionPart):
+    """If it `is_impatient` it may be given up."""
+
+    is_impatient: bool = False
+
+
 class SparkEngine(Storage):
     """`local` makes the engine that tasks run, and the driver where much is derived from little."""
 
@@ -108,9 +118,9 @@ class SparkEngine(Storage):
         self._follow(follows(plans))
         return SparkPart(plans, pivot=pivot(plans))
 
-    def prepare_deletion(self, plan: RankedDeletion) -> DeletionPart:
+    def prepare_deletion(self, plan: RankedDeletion) -> SparkDeletion:
         self._follow(follows_deletion(plan))
-        return DeletionPart(plan)
+        return SparkDeletion(plan)
 
     def _follow(self, found: Iterable[tuple[str, Follow]]) -> None:
         for name, follow in found:
@@ -123,9 +133,11 @@ class SparkEngine(Storage):
         for part in parts:
             if isinstance(part, SparkPart):
                 part.is_soft = is_soft
+            elif isinstance(part, SparkDeletion):
+                part.is_impatient = is_impatient
 
     def run_round(self, part: Part) -> dict[str, int]:
-        if isinstance(part, DeletionPart):
+        if isinstance(part, SparkDeletion):
             return self._delete(part)
         assert isinstance(part, SparkPart)
         for way in (self._driver_fixpoint, self._partition_round):
@@ -272,8 +284,12 @@ class SparkEngine(Storage):
         told = self.settings.partitions
         return told or int(self.spark.conf.get("spark.sql.shuffle.partitions") or "2")
 
-    def _delete(self, part: DeletionPart) -> dict[str, int]:
-        """Ranked deletion on the driver; it starts again whenever it learns more."""
+    def _delete(self, part: SparkDeletion) -> dict[str, int]:
+        """Ranked deletion on the driver; it starts again whenever it learns more.
+
+        If it may be, it is given up when computing everything anew would have taken less time, and
+        at once if it begins from more than the driver should hold.
+        """
 
         def deletion() -> dict[str, int]:
             part.rewind()
@@ -297,7 +313,12 @@ class SparkEngine(Storage):
                 rows = [r for side in sides for piece in self.relations[side].locals for r in piece]
                 self.look_around(name, rows)
 
-        return self.asked(deletion, look_around)
+        if not part.is_impatient:
+            return self.asked(deletion, look_around)
+        if any(self.relations[name].has_frames() for name in part.plan.suspects):
+            raise GivenUpError
+        facts = sum(map(self.size, part.plan.predicates))
+        return self.asked(deletion, look_around, JOBS_MIN + facts // FACTS_PER_JOB)
 
     def _driver_round(self, part: SparkPart) -> Round:
         result = Round()

@@ -17,7 +17,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from deltalog.engines.base import Copied
+from deltalog.engines.base import Copied, GivenUpError
 from deltalog.engines.spark.columns import RANK, names_of, rows_in
 from deltalog.engines.spark.follows import Follow
 from deltalog.engines.spark.frames import contents, without
@@ -143,6 +143,8 @@ class Storage:
     # --- writing
 
     def insert(self, relation: str, rows: Iterable[Row]) -> int:
+        if isinstance(rows, CopiedFrame):
+            return self.load_frame(relation, rows.data)
         store, listed = self._opened(relation, rows)
         self.look_ahead(relation, listed)
         return sum(store.add(row) for row in listed)
@@ -258,17 +260,23 @@ class Storage:
                 self.expect(target, target_columns, keys)
 
     def asked(
-        self, question: Callable[[], Answer], look_around: Callable[[], None] | None = None
+        self,
+        question: Callable[[], Answer],
+        look_around: Callable[[], None] | None = None,
+        jobs_max: int = PROBES_MAX,
     ) -> Answer:
         """The answer once everything it needs is on the driver.
 
-        If somebody looks around before each job, neighbours are welcome.
+        If somebody looks around before each job, neighbours are welcome. Given up after `jobs_max`.
         """
-        for _ in range(PROBES_MAX):
+        for number in range(PROBES_MAX):
             self.needs.clear()
             answer = question()
             if not self.needs:
                 return answer
+            if number == jobs_max:
+                self.needs.clear()
+                raise GivenUpError
             if look_around is not None:
                 look_around()
             self.fetch(is_widened=look_around is not None)

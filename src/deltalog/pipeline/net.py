@@ -1,0 +1,91 @@
+"""The net effect of a large batch, computed where its rows are.
+
+A small batch is a transaction like any other: its rows come to the driver. A large one stays on the
+cluster: what is really new and really gone is found by joins with the stored relation, and is
+bound as frames. With S stored, D deleted, I inserted and P put (which replaces what has its key):
+
+    come     (I ∪ P) - S
+    gone     ((D ∪ those of S with a key of P) ∩ S) - (I ∪ P)
+
+which is what the three in this order would have done one by one, if no key is given twice. That is
+checked first: a key has at most one fact, here as everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
+from pyspark.sql import DataFrame
+
+from deltalog.analysis.columns import Relation
+from deltalog.diagnostics.report import DataError
+from deltalog.engines.spark.columns import name_of, names_of, rows_in
+from deltalog.engines.spark.engine import SparkEngine
+from deltalog.engines.spark.frames import contents, same, without
+from deltalog.engines.spark.storage import CopiedFrame
+from deltalog.language.ast import Row
+from deltalog.pipeline.given import check_keys
+from deltalog.runtime.changes import Changed, ChangeSet
+from deltalog.runtime.transaction import key_taken
+
+Frames = Mapping[str, DataFrame]
+
+
+def net(
+    engine: SparkEngine,
+    relations: Mapping[str, Relation],
+    delete: Frames,
+    insert: Frames,
+    put: Frames,
+) -> ChangeSet:
+    """What deleting, inserting and putting these frames really changes, in frames."""
+    inserted: dict[str, Changed] = {}
+    deleted: dict[str, Changed] = {}
+    for name in sorted({*delete, *insert, *put}):
+        relation, arity = relations[name], relations[name].arity
+        stored = contents(engine.spark, engine.relations[name])
+        given = [side[name] for side in (insert, put) if name in side]
+        taken = [delete[name]] if name in delete else []
+        if name in put:
+            taken.append(within(stored, put[name], relation.key))
+        wanted = reduce(DataFrame.unionAll, given).distinct() if given else stored.limit(0)
+        check_keys(relation, wanted)
+        everything = tuple(range(arity))
+        come = _kept(engine, relation, without(wanted, stored, arity))
+        go = [within(stored, data, everything) for data in taken]
+        gone = reduce(DataFrame.unionAll, go).distinct() if go else stored.limit(0)
+        gone = without(gone, wanted, arity) if given else gone
+        went = _kept(engine, relation, gone)
+        if come:
+            check_free_keys(relation, come.data, without(stored, went.data, arity))
+            inserted[name] = come
+        if went:
+            deleted[name] = went
+    return ChangeSet.exact(inserted, deleted)
+
+
+def within(data: DataFrame, others: DataFrame, columns: Sequence[int]) -> DataFrame:
+    """The rows that have the values of some other row in these columns."""
+    renamed = others.selectExpr(*(f"{name_of(i)} AS g{i}" for i in columns))
+    return data.join(renamed, same((name_of(i), f"g{i}") for i in columns), "left_semi")
+
+
+def check_free_keys(relation: Relation, come: DataFrame, stays: DataFrame) -> None:
+    """Nothing comes beside a fact that has its key and stays."""
+    if relation.key:
+        found = _rows(relation, within(stays, come, relation.key).limit(1))
+        if found:
+            raise DataError([key_taken(relation, found[0])])
+
+
+def _kept(engine: SparkEngine, relation: Relation, data: DataFrame) -> CopiedFrame:
+    """One side of a change, computed now."""
+    kept, count = engine.cut(data, "net")
+    return CopiedFrame(count, lambda: _rows(relation, kept), kept)
+
+
+def _rows(relation: Relation, data: DataFrame) -> list[Row]:
+    types = tuple(type_ or "int" for type_ in relation.types)
+    table = data.select(*names_of(types)).toArrow()
+    return rows_in(table.columns, types, table.num_rows)

@@ -1,0 +1,176 @@
+"""The rows of a batch, by what is to be done with them; and those that cannot be taken.
+
+    c0  c1  op__  reason__           insert  edge  (1, 2)
+    1   2   +     null        →      delete  edge  (3, 4)
+    3   4   -     null               bad     edge  "`?` is no op …"
+    5   6   ?     null
+
+A row is bad if it does not fit its relation (`checking.py`), has no op that is known, or is
+inserted although another fact, which stays, has its key. A small batch is sorted on the driver, a
+large one stays on the cluster: there the same is said by columns and joins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any, Generic, TypeVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from deltalog.analysis.columns import Relation
+from deltalog.engines.spark.columns import name_of, rows_in
+from deltalog.engines.spark.frames import contents, same, without
+from deltalog.language.ast import Row
+from deltalog.language.values import plain
+from deltalog.pipeline.checking import OP, REASON, ROW
+from deltalog.pipeline.net import within
+from deltalog.pipeline.table_database import TableDatabase
+
+OPS: Mapping[str, str] = {
+    "+": "insert",
+    "-": "delete",
+    "insert": "insert",
+    "delete": "delete",
+    "set": "put",
+}
+KIND = "kind__"
+Offered = tuple[Relation, DataFrame]
+Bad = tuple[str, str, str]
+Facts = TypeVar("Facts", list[Row], DataFrame)
+
+
+@dataclass
+class Sorted(Generic[Facts]):
+    """What to delete, insert and put per relation; of what is bad the relation, reason and row."""
+
+    delete: dict[str, Facts] = field(default_factory=dict)
+    insert: dict[str, Facts] = field(default_factory=dict)
+    put: dict[str, Facts] = field(default_factory=dict)
+    bad: list[Bad] = field(default_factory=list)
+
+
+def sort(database: TableDatabase, offered: Sequence[Offered]) -> Sorted[Any]:
+    """The rows of some offers that belong together."""
+    most = database.engine.settings.driver_rows_max
+    tables = [data.limit(most + 1).toArrow() for _, data in offered]
+    if any(table.num_rows > most for table in tables):
+        return _sorted_frames(database, offered)
+    named = [(relation, table) for (relation, _), table in zip(offered, tables, strict=True)]
+    return _sorted_rows(database, named)
+
+
+# --- on the driver --------------------------------------------------------------------------------
+
+
+def _sorted_rows(
+    database: TableDatabase, tables: Iterable[tuple[Relation, Any]]
+) -> Sorted[list[Row]]:
+    found: Sorted[list[Row]] = Sorted()
+    for relation, table in tables:
+        columns = [table.column(name_of(i)) for i in range(relation.arity)]
+        rows = rows_in(columns, [str(type_) for type_ in relation.types], table.num_rows)
+        beside = (table.column(name).to_pylist() for name in (OP, REASON, ROW))
+        for row, op, reason, text in zip(rows, *beside, strict=True):
+            kind = OPS.get(str(op))
+            if reason is None and kind is None:
+                reason = _no_op(str(op))
+            if reason is None and kind == "put" and not relation.key:
+                reason = _no_key(relation)
+            if reason is not None:
+                found.bad.append((relation.name, reason, text))
+            else:
+                getattr(found, str(kind)).setdefault(relation.name, []).append(row)
+    found.bad += _taken_keys(database, found)
+    return found
+
+
+def _taken_keys(database: TableDatabase, found: Sorted[list[Row]]) -> Iterator[Bad]:
+    """Rows whose key another fact has; they are taken out of what is inserted."""
+    for name, inserted in found.insert.items():
+        relation = database.relations[name]
+        if not relation.key:
+            continue
+        gone = set(found.delete.get(name, ()))
+        holders = database.key_holders(name, inserted)
+        good: list[Row] = []
+        for row in inserted:
+            key = tuple(row[position] for position in relation.key)
+            holder = holders.get(key)
+            if holder is None or holder in gone or holder == row:
+                holders[key] = row
+                gone.discard(row)
+                good.append(row)
+                continue
+            shown = ", ".join(plain(value) for value in holder)
+            reason = f"the key of this row has the fact {name}({shown})"
+            yield name, reason, f"({', '.join(plain(value) for value in row)})"
+        found.insert[name] = good
+
+
+def _no_op(op: str) -> str:
+    return f"`{op}` is no op; it is one of {' '.join(_WRITTEN)}"
+
+
+def _no_key(relation: Relation) -> str:
+    return f"`{relation.name}` has no key, so `set` cannot replace anything"
+
+
+_WRITTEN = tuple(OPS)
+
+# --- on the cluster -------------------------------------------------------------------------------
+
+
+def _sorted_frames(database: TableDatabase, offered: Iterable[Offered]) -> Sorted[DataFrame]:
+    """Bad rows come to the driver, where they go to the quarantine from; the others do not."""
+    parts: dict[tuple[str, str], list[DataFrame]] = {}
+    found: Sorted[DataFrame] = Sorted()
+    kinds = F.create_map(*(F.lit(word) for pair in OPS.items() for word in pair))
+    for relation, data in offered:
+        op = F.coalesce(F.col(OP).cast("string"), F.lit("None"))
+        before, after = _no_op("\0").split("\0")
+        reason = F.coalesce(
+            F.col(REASON),
+            F.when(kinds[op].isNull(), F.concat(F.lit(before), op, F.lit(after))),
+            F.when((kinds[op] == "put") & F.lit(not relation.key), F.lit(_no_key(relation))),
+        )
+        told = data.withColumn(KIND, kinds[op]).withColumn(REASON, reason).cache()
+        bad = told.where(F.col(REASON).isNotNull()).select(REASON, ROW).collect()
+        found.bad += [(relation.name, row[REASON], row[ROW]) for row in bad]
+        for kind in ("delete", "insert", "put"):
+            good = told.where(F.col(REASON).isNull() & (F.col(KIND) == kind))
+            columns = [name_of(i) for i in range(relation.arity)]
+            parts.setdefault((kind, relation.name), []).append(good.select(*columns))
+    frames = {each: reduce(DataFrame.unionAll, data).distinct() for each, data in parts.items()}
+    for (kind, name), data in frames.items():
+        if data.isEmpty():
+            continue
+        if kind == "insert" and database.relations[name].key:
+            data = _free(database, found, name, data, frames["delete", name])
+        columns = [column.name for column in database.relations[name].columns]
+        getattr(found, kind)[name] = data.toDF(*columns)
+    return found
+
+
+def _free(
+    database: TableDatabase,
+    found: Sorted[DataFrame],
+    name: str,
+    inserted: DataFrame,
+    deleted: DataFrame,
+) -> DataFrame:
+    """What is inserted without those whose key another fact has, which are bad."""
+    relation = database.relations[name]
+    stored = contents(database.spark, database.engine.relations[name])
+    stays = within(stored, inserted, relation.key)
+    stays = without(without(stays, deleted, relation.arity), inserted, relation.arity)
+    held = stays.selectExpr(*(f"{name_of(i)} AS h{i}" for i in range(relation.arity)))
+    on_key = same((name_of(i), f"h{i}") for i in relation.key)
+    for row in inserted.join(held, on_key).collect():
+        given, holder = row[: relation.arity], row[relation.arity :]
+        shown = ", ".join(plain(value) for value in holder)
+        text = f"({', '.join(plain(value) for value in given)})"
+        found.bad.append((name, f"the key of this row has the fact {name}({shown})", text))
+    return inserted.join(held, on_key, "left_anti")
