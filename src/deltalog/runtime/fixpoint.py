@@ -11,6 +11,7 @@ reads everything in every round; slower and obviously right, so it is the yardst
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -34,17 +35,22 @@ class Statistics:
     """What an evaluation did: rounds run, and facts generated per predicate."""
 
     rounds: int = 0
-    generated: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def generated(self) -> Counter[str]:
+        """Facts per predicate; 0 for one of which there are none."""
+        return Counter(self.counts)
 
     def count(self, generated: Mapping[str, int]) -> None:
         """Add what was generated."""
-        known = self.generated
+        known = self.counts
         for name, number in generated.items():
             known[name] = known.get(name, 0) + number
 
     @property
     def total(self) -> int:
-        return sum(self.generated.values())
+        return sum(self.counts.values())
 
 
 @dataclass(frozen=True)
