@@ -8,7 +8,7 @@ from deltalog.engines.spark.session import local_session
 
 QUICK = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
-    "-XX:ReservedCodeCacheSize=240m",
+    "-XX:ReservedCodeCacheSize=240m -Dderby.stream.error.file=/dev/null",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
