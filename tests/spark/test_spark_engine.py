@@ -350,9 +350,9 @@ def test_the_benchmark_is_of_right_answers(
     from bench.spark import SparkFound
 
     for module in (spark_closure, spark_star):
-        monkeypatch.setattr(module, "WARM_UPS", 1)
-    monkeypatch.setattr(spark_closure, "COMMUNITY", 8)
-    monkeypatch.setattr(spark_closure, "BY_HAND_SHARES", (0.1, 0.2))
+        monkeypatch.setattr(module, "WARM_UPS", 0)
+    monkeypatch.setattr(spark_closure, "COMMUNITY", 5)
+    monkeypatch.setattr(spark_closure, "SHARES", (1.0,))
     monkeypatch.setattr(spark_star, "CUSTOMERS", 50)
     monkeypatch.setattr(spark_star, "PRODUCTS", 5)
     star, closed = spark_star.StarFound(4_000), spark_closure.ClosureFound()
