@@ -166,9 +166,6 @@ class Engine(Protocol):
     def lookup(self, relation: str, key: Mapping[int, object]) -> Iterator[Row]:
         """The rows with these values in these columns."""
 
-    def expect(self, relation: str, columns: tuple[int, ...], keys: Collection[Row]) -> None:
-        """These keys will be looked up: what must be fetched can be fetched together."""
-
     def history(self, relations: Collection[str]) -> Iterator[tuple[str, Row]]:
         """The rows of several relations together, in the order in which they were added."""
 
@@ -219,6 +216,16 @@ class RankedEngine(Engine, Protocol):
 
     def load(self, relation: str, ranked: Collection[Row]) -> int:
         """Append rows that begin with their rank, lowest first; answers how many were new."""
+
+
+class Fetching(Protocol):
+    """An engine that fetches rows from elsewhere; what it knows before, it fetches together."""
+
+    def expect(self, relation: str, columns: tuple[int, ...], keys: Collection[Row]) -> None:
+        """These keys will be looked up."""
+
+    def look_ahead(self, relation: str, rows: Collection[Row]) -> None:
+        """These rows may come to a relation: rules will look up what follows from them."""
 
 
 NULL_WORD = -(2**63)

@@ -15,21 +15,22 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from deltalog.analysis.columns import Relation
 from deltalog.checks.program import CheckedProgram, check_program
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.engines.base import Engine
+from deltalog.engines.base import Engine, Fetching
 from deltalog.engines.reference.engine import ReferenceEngine
 from deltalog.language.ast import Atom, Program, Query, Row, Variable
 from deltalog.language.parser import parse, parse_query
+from deltalog.rewrites import names
 from deltalog.rewrites.desugar import fact_rows
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.evaluation import Difference, create, evaluate, rebuild, recomputed
@@ -211,8 +212,16 @@ class Database:
             self.engine.lookup,
             commit,
             self._lock,
-            self.engine.expect,
+            self._expect if hasattr(self.engine, "look_ahead") else None,
         )
+
+    def _expect(self, relation: str, columns: tuple[int, ...], keys: Collection[Row]) -> None:
+        """What a transaction will ask for; whole rows may be news, so rules will ask, too."""
+        engine = cast("Fetching", self.engine)
+        engine.expect(relation, columns, keys)
+        if len(columns) == self.relations[relation].arity:
+            for side in (names.plus, names.minus):
+                engine.look_ahead(side(relation), keys)
 
     def _propagate(self, base: ChangeSet, is_committed: bool) -> ChangeSet:
         """The change of everything; applied only if it is complete and `is_committed`."""

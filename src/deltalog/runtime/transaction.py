@@ -129,7 +129,7 @@ class Transaction:
         find: FindKey,
         commit: Commit,
         lock: AbstractContextManager[object] = nullcontext(),  # noqa: B008 - it holds nothing
-        expect: Expect = lambda relation, columns, keys: None,
+        expect: Expect | None = None,
     ) -> None:
         self._lock = lock
         self._relations = relations
@@ -152,7 +152,8 @@ class Transaction:
 
     def _check_keys(self, relation: Relation, rows: list[Row]) -> None:
         """No other fact may have the key of one of the rows."""
-        self._expect(relation.name, relation.key, [_key(relation, row) for row in rows])
+        if self._expect is not None:
+            self._expect(relation.name, relation.key, [_key(relation, row) for row in rows])
         for row in rows:
             other = self._holder(relation, row)
             if other not in (row, None):
@@ -215,7 +216,7 @@ class Transaction:
         """The effect on the state before: what will really be new and really be gone."""
         inserted: dict[str, Changed] = {}
         deleted: dict[str, Changed] = {}
-        if len(self._state) > 1:  # what is far away is fetched together
+        if self._expect is not None:
             for relation, rows in self._state.items():
                 self._expect(relation, tuple(range(self._relations[relation].arity)), rows)
         for relation, rows in self._state.items():

@@ -278,9 +278,6 @@ class EmbeddedEngine:
         values: Row = tuple(key[column] for column in columns)  # type: ignore[misc]
         return iter(store.matching(columns, values, 0, store.end))
 
-    def expect(self, relation: str, columns: tuple[int, ...], keys: Collection[Row]) -> None:
-        """Everything is here."""
-
     def history(self, relations: Collection[str]) -> Iterator[tuple[str, Row]]:
         stamped = [
             (rank, name, row) for name in relations for rank, row in self.relations[name].stamped()

@@ -70,9 +70,6 @@ class ReferenceEngine:
         values: Row = tuple(key[column] for column in columns)  # type: ignore[misc]
         return iter(store.matching(columns, values, 0, store.end))
 
-    def expect(self, relation: str, columns: tuple[int, ...], keys: Collection[Row]) -> None:
-        """Everything is here."""
-
     def history(self, relations: Collection[str]) -> Iterator[tuple[str, Row]]:
         stamped = [
             (self.relations[name].rank(row), name, row)
