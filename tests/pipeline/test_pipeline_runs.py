@@ -162,6 +162,43 @@ def test_files_with_ops_and_bad_rows(spark: SparkSession, tmp_path: Path) -> Non
     assert run(spark, path) == []
 
 
+def test_a_large_file_with_bad_rows(spark: SparkSession, tmp_path: Path) -> None:
+    """Sorted on the cluster: the same rows are bad, and those that have one key twice."""
+    incoming = tmp_path / "incoming"
+    incoming.mkdir()
+    text = '[sources.price]\nkind = "changes"\nformat = "csv"\npath = "incoming"\n'
+    path = project(tmp_path, 'bad_rows = "quarantine"\n' + text)
+    (incoming / "1.csv").write_text("op,node,euros\n+,1,1.5\n+,2,2.5\n")
+    spark.conf.set("spark.deltalog.driver_rows_max", "2")
+    try:
+        run(spark, path)
+        lines = [
+            "-,1,1.5",
+            "+,1,1.75",
+            "+,2,9",
+            "+,3,x",
+            "?,4,4",
+            "+,5,5",
+            "+,5,6",
+            "+,6,6",
+            "+,6,6",
+        ]
+        (incoming / "2.csv").write_text("\n".join(["op,node,euros", *lines, "set,7,7", "set,8"]))
+        (step,) = run(spark, path)
+    finally:
+        spark.conf.unset("spark.deltalog.driver_rows_max")
+    prices = {1: "1.75", 2: "2.5", 6: "6", 7: "7"}
+    assert facts(spark, tmp_path, "price") == {(n, step_price(p)) for n, p in prices.items()}
+    assert step.delta.counts == {"price": (3, 1)}
+    bad = sorted((reason, row) for _, reason, row in step.refused)
+    assert len(bad) == 6
+    assert ("the key of this row has the fact price(2, 2.5)", "(2, 9)") in bad
+    twice = "another row of this batch has its key, and other values"
+    assert [row for reason, row in bad if reason == twice] == ["(5, 5)", "(5, 6)"]
+    for words in ("`euros`, which is decimal", "`?` is no op", "cannot be read"):
+        assert any(words in reason for reason, _ in bad), (words, bad)
+
+
 def step_price(text: str) -> object:
     from decimal import Decimal
 

@@ -70,8 +70,7 @@ def _sorted_rows(
 ) -> Sorted[list[Row]]:
     found: Sorted[list[Row]] = Sorted()
     for relation, table in tables:
-        columns = [table.column(name_of(i)) for i in range(relation.arity)]
-        rows = rows_in(columns, [str(type_) for type_ in relation.types], table.num_rows)
+        rows = rows_of(relation, table)
         beside = (table.column(name).to_pylist() for name in (OP, REASON, ROW))
         for row, op, reason, text in zip(rows, *beside, strict=True):
             kind = OPS.get(str(op))
@@ -104,10 +103,22 @@ def _taken_keys(database: TableDatabase, found: Sorted[list[Row]]) -> Iterator[B
                 gone.discard(row)
                 good.append(row)
                 continue
-            shown = ", ".join(plain(value) for value in holder)
-            reason = f"the key of this row has the fact {name}({shown})"
-            yield name, reason, f"({', '.join(plain(value) for value in row)})"
+            yield name, _key_of(relation, holder), _shown(row)
         found.insert[name] = good
+
+
+def rows_of(relation: Relation, table: Any) -> list[Row]:
+    """The facts of an Arrow table with columns `c0`, `c1`, …, and perhaps others."""
+    columns = [table.column(name_of(i)) for i in range(relation.arity)]
+    return rows_in(columns, [str(type_) for type_ in relation.types], table.num_rows)
+
+
+def _key_of(relation: Relation, holder: Row) -> str:
+    return f"the key of this row has the fact {relation.name}{_shown(holder)}"
+
+
+def _shown(row: Row) -> str:
+    return f"({', '.join(plain(value) for value in row)})"
 
 
 def _no_op(op: str) -> str:
@@ -136,7 +147,7 @@ def _sorted_frames(database: TableDatabase, offered: Iterable[Offered]) -> Sorte
             F.when(kinds[op].isNull(), F.concat(F.lit(before), op, F.lit(after))),
             F.when((kinds[op] == "put") & F.lit(not relation.key), F.lit(_no_key(relation))),
         )
-        told = data.withColumn(KIND, kinds[op]).withColumn(REASON, reason).cache()
+        told = data.withColumn(KIND, kinds[op]).withColumn(REASON, reason).localCheckpoint()
         bad = told.where(F.col(REASON).isNotNull()).select(REASON, ROW).collect()
         found.bad += [(relation.name, row[REASON], row[ROW]) for row in bad]
         for kind in ("delete", "insert", "put"):
@@ -147,30 +158,46 @@ def _sorted_frames(database: TableDatabase, offered: Iterable[Offered]) -> Sorte
     for (kind, name), data in frames.items():
         if data.isEmpty():
             continue
-        if kind == "insert" and database.relations[name].key:
-            data = _free(database, found, name, data, frames["delete", name])
-        columns = [column.name for column in database.relations[name].columns]
-        getattr(found, kind)[name] = data.toDF(*columns)
+        relation = database.relations[name]
+        if kind != "delete" and relation.key:
+            data = _once(found, relation, data)
+        if kind == "insert" and relation.key:
+            data = _free(database, found, relation, data, frames["delete", name])
+        getattr(found, kind)[name] = data.toDF(*(column.name for column in relation.columns))
     return found
+
+
+def _once(found: Sorted[DataFrame], relation: Relation, data: DataFrame) -> DataFrame:
+    """The rows without those that have the key of another one: which came first, nobody knows."""
+    keys = [name_of(i) for i in relation.key]
+    twice = data.groupBy(*keys).count().where("count > 1").drop("count").localCheckpoint()
+    twice = twice.toDF(*(f"h{i}" for i in relation.key))
+    on_key = same((name_of(i), f"h{i}") for i in relation.key)
+    for row in _rows(relation, data.join(twice, on_key, "left_semi")):
+        reason = "another row of this batch has its key, and other values"
+        found.bad.append((relation.name, reason, _shown(row)))
+    return data.join(twice, on_key, "left_anti")
 
 
 def _free(
     database: TableDatabase,
     found: Sorted[DataFrame],
-    name: str,
+    relation: Relation,
     inserted: DataFrame,
     deleted: DataFrame,
 ) -> DataFrame:
     """What is inserted without those whose key another fact has, which are bad."""
-    relation = database.relations[name]
-    stored = contents(database.spark, database.engine.relations[name])
+    stored = contents(database.spark, database.engine.relations[relation.name])
     stays = within(stored, inserted, relation.key)
     stays = without(without(stays, deleted, relation.arity), inserted, relation.arity)
-    held = stays.selectExpr(*(f"{name_of(i)} AS h{i}" for i in range(relation.arity)))
-    on_key = same((name_of(i), f"h{i}") for i in relation.key)
-    for row in inserted.join(held, on_key).collect():
-        given, holder = row[: relation.arity], row[relation.arity :]
-        shown = ", ".join(plain(value) for value in holder)
-        text = f"({', '.join(plain(value) for value in given)})"
-        found.bad.append((name, f"the key of this row has the fact {name}({shown})", text))
-    return inserted.join(held, on_key, "left_anti")
+    stays = stays.localCheckpoint()
+    holders = {tuple(row[i] for i in relation.key): row for row in _rows(relation, stays)}
+    for row in _rows(relation, within(inserted, stays, relation.key)):
+        holder = holders[tuple(row[i] for i in relation.key)]
+        found.bad.append((relation.name, _key_of(relation, holder), _shown(row)))
+    held = stays.selectExpr(*(f"{name_of(i)} AS h{i}" for i in relation.key))
+    return inserted.join(held, same((name_of(i), f"h{i}") for i in relation.key), "left_anti")
+
+
+def _rows(relation: Relation, data: DataFrame) -> list[Row]:
+    return rows_of(relation, data.toArrow())
