@@ -133,14 +133,20 @@ def test_a_large_batch_stays_on_the_cluster(spark: SparkSession, tmp_path: Path)
     edges = [(n, n + 1) for n in range(12)]
     weights = [(n, 10 * n) for n in range(12)]
     delete = {"edge": [(2, 3), (5, 6), (5, 6), *((n, n) for n in range(9))]}
-    insert = {"edge": [(3, 4), (5, 6), (11, 0), *((n, 20) for n in range(8))]}
+    insert = {
+        "edge": [(3, 4), (5, 6), (11, 0), *((n, 20) for n in range(8))],
+        "weight": [(-1, 3), (0, 0), (-2, 4)],  # of which the first is replaced at once
+    }
     put = {"weight": [(n, 7 if n else 0) for n in range(-1, 9)]}
     spark.conf.set("spark.deltalog.driver_rows_max", "6")
     try:
         with deltalog.connect(spark=spark, program=program, state=state) as database:
             database.load({"edge": edges, "weight": weights})
             delta = database.apply(
-                insert={"edge": spark.createDataFrame(insert["edge"], "src long, dst long")},
+                insert={
+                    "edge": spark.createDataFrame(insert["edge"], "src long, dst long"),
+                    "weight": insert["weight"],
+                },
                 delete={"edge": spark.createDataFrame(delete["edge"], "src long, dst long")},
                 put={"weight": spark.createDataFrame(put["weight"], "node long, grams long")},
             )
@@ -148,7 +154,8 @@ def test_a_large_batch_stays_on_the_cluster(spark: SparkSession, tmp_path: Path)
             twin = deltalog.connect(program=program, facts={"edge": edges, "weight": weights})
             with twin.transaction() as transaction:
                 transaction.delete("edge", delete["edge"])
-                transaction.insert("edge", insert["edge"])
+                for name, rows_in in insert.items():
+                    transaction.insert(name, rows_in)
                 for row in put["weight"]:
                     transaction.set("weight", row)
             assert delta.changes == transaction.delta

@@ -4,11 +4,12 @@ A small batch is a transaction like any other: its rows come to the driver. A la
 cluster: what is really new and really gone is found by joins with the stored relation, and is
 bound as frames. With S stored, D deleted, I inserted and P put (which replaces what has its key):
 
-    come     (I ∪ P) - S
-    gone     ((D ∪ those of S with a key of P) ∩ S) - (I ∪ P)
+    wanted   those of I without a key of P, and P
+    come     wanted - S
+    gone     ((D ∪ those of S with a key of P) ∩ S) - wanted
 
-which is what the three in this order would have done one by one, if no key is given twice. That is
-checked first: a key has at most one fact, here as everywhere.
+which is what the three in this order would have done one by one, if neither I nor P gives a key
+twice. That is checked first: a key has at most one fact, here as everywhere.
 """
 
 from __future__ import annotations
@@ -45,10 +46,11 @@ def net(
     for name in sorted({*delete, *insert, *put}):
         relation, arity = relations[name], relations[name].arity
         stored = contents(engine.spark, engine.relations[name])
-        given = [side[name] for side in (insert, put) if name in side]
+        given = [insert[name]] if name in insert else []
         taken = [delete[name]] if name in delete else []
         if name in put:
             taken.append(within(stored, put[name], relation.key))
+            given = [*(apart(data, put[name], relation.key) for data in given), put[name]]
         wanted = reduce(DataFrame.unionAll, given).distinct() if given else stored.limit(0)
         check_keys(relation, wanted)
         everything = tuple(range(arity))
@@ -69,6 +71,12 @@ def within(data: DataFrame, others: DataFrame, columns: Sequence[int]) -> DataFr
     """The rows that have the values of some other row in these columns."""
     renamed = others.selectExpr(*(f"{name_of(i)} AS g{i}" for i in columns))
     return data.join(renamed, same((name_of(i), f"g{i}") for i in columns), "left_semi")
+
+
+def apart(data: DataFrame, others: DataFrame, columns: Sequence[int]) -> DataFrame:
+    """The rows that have the values of no other row in these columns."""
+    renamed = others.selectExpr(*(f"{name_of(i)} AS g{i}" for i in columns))
+    return data.join(renamed, same((name_of(i), f"g{i}") for i in columns), "left_anti")
 
 
 def check_free_keys(relation: Relation, come: DataFrame, stays: DataFrame) -> None:

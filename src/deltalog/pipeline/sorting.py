@@ -22,11 +22,11 @@ from pyspark.sql import functions as F
 
 from deltalog.analysis.columns import Relation
 from deltalog.engines.spark.columns import name_of, rows_in
-from deltalog.engines.spark.frames import contents, same, without
+from deltalog.engines.spark.frames import contents, without
 from deltalog.language.ast import Row
 from deltalog.language.values import plain
 from deltalog.pipeline.checking import OP, REASON, ROW
-from deltalog.pipeline.net import within
+from deltalog.pipeline.net import apart, within
 from deltalog.pipeline.table_database import TableDatabase
 
 OPS: Mapping[str, str] = {
@@ -170,13 +170,11 @@ def _sorted_frames(database: TableDatabase, offered: Iterable[Offered]) -> Sorte
 def _once(found: Sorted[DataFrame], relation: Relation, data: DataFrame) -> DataFrame:
     """The rows without those that have the key of another one: which came first, nobody knows."""
     keys = [name_of(i) for i in relation.key]
-    twice = data.groupBy(*keys).count().where("count > 1").drop("count").localCheckpoint()
-    twice = twice.toDF(*(f"h{i}" for i in relation.key))
-    on_key = same((name_of(i), f"h{i}") for i in relation.key)
-    for row in _rows(relation, data.join(twice, on_key, "left_semi")):
+    twice = data.groupBy(*keys).count().where("count > 1").localCheckpoint()
+    for row in _rows(relation, within(data, twice, relation.key)):
         reason = "another row of this batch has its key, and other values"
         found.bad.append((relation.name, reason, _shown(row)))
-    return data.join(twice, on_key, "left_anti")
+    return apart(data, twice, relation.key)
 
 
 def _free(
@@ -195,8 +193,7 @@ def _free(
     for row in _rows(relation, within(inserted, stays, relation.key)):
         holder = holders[tuple(row[i] for i in relation.key)]
         found.bad.append((relation.name, _key_of(relation, holder), _shown(row)))
-    held = stays.selectExpr(*(f"{name_of(i)} AS h{i}" for i in relation.key))
-    return inserted.join(held, same((name_of(i), f"h{i}") for i in relation.key), "left_anti")
+    return apart(inserted, stays, relation.key)
 
 
 def _rows(relation: Relation, data: DataFrame) -> list[Row]:
