@@ -14,16 +14,16 @@ twice. That is checked first: a key has at most one fact, here as everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import reduce
 
 from pyspark.sql import DataFrame
 
 from deltalog.analysis.columns import Relation
 from deltalog.diagnostics.report import DataError
-from deltalog.engines.spark.columns import name_of, names_of, rows_in
+from deltalog.engines.spark.columns import names_of, rows_in
 from deltalog.engines.spark.engine import SparkEngine
-from deltalog.engines.spark.frames import contents, same, without
+from deltalog.engines.spark.frames import apart, contents, within, without
 from deltalog.engines.spark.storage import CopiedFrame
 from deltalog.language.ast import Row
 from deltalog.pipeline.given import check_keys
@@ -65,18 +65,6 @@ def net(
         if went:
             deleted[name] = went
     return ChangeSet.exact(inserted, deleted)
-
-
-def within(data: DataFrame, others: DataFrame, columns: Sequence[int]) -> DataFrame:
-    """The rows that have the values of some other row in these columns."""
-    renamed = others.selectExpr(*(f"{name_of(i)} AS g{i}" for i in columns))
-    return data.join(renamed, same((name_of(i), f"g{i}") for i in columns), "left_semi")
-
-
-def apart(data: DataFrame, others: DataFrame, columns: Sequence[int]) -> DataFrame:
-    """The rows that have the values of no other row in these columns."""
-    renamed = others.selectExpr(*(f"{name_of(i)} AS g{i}" for i in columns))
-    return data.join(renamed, same((name_of(i), f"g{i}") for i in columns), "left_anti")
 
 
 def check_free_keys(relation: Relation, come: DataFrame, stays: DataFrame) -> None:

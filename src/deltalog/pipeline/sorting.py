@@ -22,11 +22,10 @@ from pyspark.sql import functions as F
 
 from deltalog.analysis.columns import Relation
 from deltalog.engines.spark.columns import name_of, rows_in
-from deltalog.engines.spark.frames import contents, without
+from deltalog.engines.spark.frames import apart, contents, within, without
 from deltalog.language.ast import Row
 from deltalog.language.values import plain
 from deltalog.pipeline.checking import OP, REASON, ROW
-from deltalog.pipeline.net import apart, within
 from deltalog.pipeline.table_database import TableDatabase
 
 OPS: Mapping[str, str] = {

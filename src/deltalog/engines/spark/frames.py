@@ -84,8 +84,23 @@ def _unmasked(spark: SparkSession, piece: Frame, types: Sequence[str]) -> DataFr
 
 def without(data: DataFrame, gone: DataFrame, arity: int) -> DataFrame:
     """The rows of one frame that are not in another; both have columns `c0`, `c1`, …"""
-    renamed = gone.selectExpr(*(f"{name_of(i)} AS g{i}" for i in range(arity)))
-    return data.join(renamed, same((name_of(i), f"g{i}") for i in range(arity)), "left_anti")
+    return apart(data, gone, range(arity))
+
+
+def apart(data: DataFrame, others: DataFrame, columns: Sequence[int]) -> DataFrame:
+    """The rows that have the values of no row of another frame in these columns."""
+    return data.join(*_others(others, columns), "left_anti")
+
+
+def within(data: DataFrame, others: DataFrame, columns: Sequence[int]) -> DataFrame:
+    """The rows that have the values of some row of another frame in these columns."""
+    return data.join(*_others(others, columns), "left_semi")
+
+
+def _others(others: DataFrame, columns: Sequence[int]) -> tuple[DataFrame, Column]:
+    """Another frame under names of its own, and that both have the same values."""
+    renamed = others.selectExpr(*(f"{name_of(i)} AS g{i}" for i in columns))
+    return renamed, same((name_of(i), f"g{i}") for i in columns)
 
 
 def same(pairs: Iterable[tuple[str, str]]) -> Column:
