@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltalog.engines.base import Ended, Passed, Station
+from deltalog.engines.base import Changed, Ended, Station
 
 if TYPE_CHECKING:
     from deltalog.engines.base import Engine
@@ -19,24 +19,31 @@ class SteppedWave:
         self._stations: dict[int, Station] = {}
         self._flows: dict[int, tuple[int, ...]] = {}
         self._ran: list[int] = []
+        self._is_over = False
 
     def place(self, number: int, station: Station) -> None:
         self._stations[number] = station
 
-    def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Passed:
+    def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Ended:
         due = self._due.find(1)
         if due >= 0:
             self._due[due] = 0
-        return Passed(Ended(due < 0, False, 0, rounds, {}, ()), due)
+        return Ended(due < 0, False, 0, rounds, {}, asked=due)
 
     def flows(self, number: int) -> tuple[int, ...]:
         return self._flows[number]
 
-    def bind(self, number: int) -> None:
+    def bind(self, number: int, come: Changed, gone: Changed) -> None:
         self.enter(number)
+        for side, rows in zip(self._stations[number].outlasting, (come, gone), strict=True):
+            if rows:
+                self._engine.insert(side, rows)
         self.leave(number)
 
     def enter(self, number: int) -> None:
+        if self._is_over:
+            self._is_over = False
+            self._ran.clear()
         station = self._stations[number]
         self._flows[number] = tuple(self._engine.size(name) for name in station.flows)
         self._ran.append(number)
@@ -51,7 +58,21 @@ class SteppedWave:
     def ran(self) -> tuple[int, ...]:
         return tuple(self._ran)
 
+    def changes(self) -> tuple[dict[str, Changed], dict[str, Changed]]:
+        inserted: dict[str, Changed] = {}
+        deleted: dict[str, Changed] = {}
+        for number in self._ran:
+            for view, come, gone in self._stations[number].shown:
+                if rows := self._engine.copied(come):
+                    inserted[view] = rows
+                if rows := self._engine.copied(gone):
+                    deleted[view] = rows
+        return inserted, deleted
+
     def end(self, is_applied: bool) -> None:
+        if self._is_over:  # nothing has begun since
+            return
+        self._is_over = True
         for number in self._ran:
             station = self._stations[number]
             if is_applied:
@@ -59,5 +80,4 @@ class SteppedWave:
                 if station.moves:
                     self._engine.move(station.moves)
             self._engine.clear_all(station.outlasting)
-        self._ran.clear()
         self._due = bytearray(len(self._due))

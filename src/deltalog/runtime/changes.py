@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from deltalog.engines.base import Copied
+from deltalog.engines.base import Changed, Copied
 from deltalog.language.ast import Row
 from deltalog.language.values import sort_key
 
 Facts = Mapping[str, frozenset[Row]]
-Changed = frozenset[Row] | Copied
 
 
 class ChangeSet:
@@ -128,8 +127,7 @@ class _Sparse(Mapping[str, frozenset[Row]]):
     @property
     def size(self) -> int:
         """How many facts there are, without reading them."""
-        held = self.held.values()
-        return sum(rows.size if isinstance(rows, Copied) else len(rows) for rows in held)
+        return sum(map(len, self.held.values()))
 
     def __getitem__(self, name: str) -> frozenset[Row]:
         rows = self.held.get(name, _NOTHING)

@@ -21,9 +21,10 @@ from deltalog.analysis.columns import Relation, Relations
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.diagnostics.similar import did_you_mean
+from deltalog.engines.base import Changed
 from deltalog.language.ast import Column, Row, Value
 from deltalog.language.values import VALUE_ERRORS, canonical, is_canonical, print_value
-from deltalog.runtime.changes import NO_CHANGE, Changed, ChangeSet
+from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 
 Present = Callable[[str, Collection[Row]], Iterable[bool]]
 FindKey = Callable[[str, Mapping[int, Any]], Iterable[Row]]

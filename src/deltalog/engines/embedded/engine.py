@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from deltalog.engines.base import Copied, Ended, Part, Passed, Station
+from deltalog.engines.base import NO_ROWS, Changed, Ended, Part, Station
 from deltalog.engines.embedded import kernel, pipeline, wave
 from deltalog.engines.embedded.codec import Codec
 from deltalog.engines.embedded.compile import ensure_compiled
@@ -119,19 +119,50 @@ class EmbeddedSequence:
         pipeline.rewind(self.address)
 
 
+ROOM = 512
+"""Words of rows that fit into the outbox of a wave; larger changes are copied one by one."""
+
+
 class EmbeddedWave:
     """The way of a change through a network; see `wave.py` for what the kernels read."""
 
     def __init__(self, engine: EmbeddedEngine, stations: int) -> None:
         self.engine = engine
         self.stations = stations
-        self.code = array("q", [stations, 0, *([0] * (3 * stations))])
+        self.code = array("q", bytes(8 * (wave.WAVE_HEADER + 3 * stations)))
+        self.code[wave.STATIONS] = stations
         self.address = self.code.buffer_info()[0]
         self.codes: dict[int, array[int]] = {}
         self.sequences: dict[int, EmbeddedSequence] = {}
+        self.sources: dict[int, EmbeddedRelation] = {}
+        self.shown: dict[int, list[tuple[str, EmbeddedRelation]]] = {}
+        self.inbox = array("q")
+        self.taken = 0
+        self._make_boxes()
+
+    def _make_boxes(self) -> None:
+        """Boxes that have an entry for everything that can be told."""
+        shown = wave.OUTBOX_HEADER + wave.SHOWN_ENTRY * sum(map(len, self.shown.values()))
+        self.outbox = array("q", bytes(8 * (shown + ROOM)))
+        self.outbox[wave.ROWS_AT], self.outbox[wave.ROOM] = shown, shown + ROOM
+        made = sum(len(sequence.heads) for sequence in self.sequences.values())
+        self.made = array("q", bytes(8 * (wave.MADE_HEADER + wave.MADE_ENTRY * made)))
+        self.code[wave.OUTBOX] = self.outbox.buffer_info()[0]
+        self.code[wave.MADE_BOX] = self.made.buffer_info()[0]
 
     def place(self, number: int, station: Station) -> None:
-        address = {name: relation.address for name, relation in self.engine.relations.items()}
+        relations, sequence = self.engine.relations, station.sequence
+        address = {name: relation.address for name, relation in relations.items()}
+        heads: list[int] = []
+        begun = (0, 0)
+        if isinstance(sequence, EmbeddedSequence):
+            self.sequences[number] = sequence
+            begun = (sequence.address, station.many)
+            heads = [address[name] for name, _ in sequence.heads]
+        sides = [(view, side) for view, *both in station.shown for side in both]
+        self.shown[number] = [(view, relations[side]) for view, side in sides]
+        if sequence is None and station.outlasting:
+            self.sources[number] = relations[station.outlasting[0]]
         lists = (
             [word for name in station.flows for word in (address[name], 0)],
             [address[name] for name in station.forgotten],
@@ -139,35 +170,77 @@ class EmbeddedWave:
             [address[name] for name in station.replaced],
             [w for move in station.moves for w in (*(address[name] for name in move), 0)],
             [address[name] for name in station.outlasting],
+            [address[side] for _, side in sides],
+            heads,
         )
         words, at = [], wave.STATION_HEADER
-        for listed, width in zip(lists, (2, 1, 2, 1, 4, 1), strict=True):
+        for listed, width in zip(lists, (2, 1, 2, 1, 4, 1, 2, 1), strict=True):
             words += [len(listed) // width, 8 * at]
             at += len(listed)
-        begun = (0, 0)
-        if isinstance(station.sequence, EmbeddedSequence):
-            self.sequences[number] = station.sequence
-            begun = (station.sequence.address, station.many)
         self.codes[number] = array("q", [*begun, *words, *(w for each in lists for w in each)])
         self.code[self._where(number)] = self.codes[number].buffer_info()[0]
+        self._make_boxes()
 
     def _where(self, number: int) -> int:
         return wave.WAVE_HEADER + self.stations + number
 
-    def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Passed:
-        engine = self.engine
+    def bind(self, number: int, come: Changed, gone: Changed) -> None:
+        encoded = self.sources[number].encoded
+        self.inbox.extend((number, len(come), len(gone)))
+        if come:
+            self.inbox.extend(encoded(come))
+        if gone:
+            self.inbox.extend(encoded(gone))
+        self.taken += 1
+
+    def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Ended:
+        engine, inbox = self.engine, self.inbox
         engine.publish_texts()
-        before = self.code[wave.RAN]
-        status, number = wave.run_wave(
-            engine.machine_address, self.address, rounds, rounds_max, facts, facts_max, until
+        status = wave.run_wave(
+            engine.machine_address,
+            self.address,
+            inbox.buffer_info()[0],
+            self.taken,
+            rounds,
+            rounds_max,
+            facts,
+            facts_max,
+            until,
         )
+        if self.taken:
+            self._forget_inbox()
         generated: dict[str, int] = {}
-        if engine.machine[kernel.FACTS] > facts:
-            for ran in self._log(max(before - 1, 0)):  # the last may have gone on after a pause
-                if ran in self.sequences:
-                    self.sequences[ran].count(generated)
+        if entries := self.made[wave.ENTRIES]:
+            self._count(entries, generated)
+        machine = engine.machine
+        if status == pipeline.DONE:
+            return Ended(True, False, machine[kernel.ROUNDS], machine[kernel.FRUITFUL], generated)
+        number = self.code[wave.ASKED_AT]
         ended = engine.ended(status, generated, self.sequences.get(number))
-        return Passed(ended, number if status in (wave.ASKED, pipeline.GIVEN_UP) else -1)
+        is_asked = status in (wave.ASKED, pipeline.GIVEN_UP)
+        return ended._replace(asked=number) if is_asked else ended
+
+    def _forget_inbox(self) -> None:
+        del self.inbox[:]
+        self.taken = 0
+
+    def _count(self, entries: int, generated: dict[str, int]) -> None:
+        made = iter(self.made[wave.MADE_HEADER : wave.MADE_HEADER + wave.MADE_ENTRY * entries])
+        for number, head, rows in zip(made, made, made, strict=True):
+            name = self.sequences[number].heads[head][0]
+            generated[name] = generated.get(name, 0) + rows
+
+    def changes(self) -> tuple[dict[str, Changed], dict[str, Changed]]:
+        both: tuple[dict[str, Changed], dict[str, Changed]] = {}, {}
+        entries = self.outbox[wave.ENTRIES]
+        if entries:
+            end = wave.OUTBOX_HEADER + wave.SHOWN_ENTRY * entries
+            told = iter(self.outbox[wave.OUTBOX_HEADER : end])
+            for number, which, rows, at in zip(told, told, told, told, strict=True):
+                view, relation = self.shown[number][which]
+                words = self.outbox[at : at + rows * relation.arity] if at else None
+                both[which % 2][view] = relation.kept(rows, words)
+        return both
 
     def _log(self, start: int) -> array[int]:
         log = wave.WAVE_HEADER + 2 * self.stations
@@ -177,9 +250,6 @@ class EmbeddedWave:
         code = self.codes[number]
         start = code[wave.FLOWS_AT] // 8
         return tuple(code[start + 1 : start + 2 * code[wave.FLOWS] : 2])
-
-    def bind(self, number: int) -> None:
-        wave.bind(self.address, number)
 
     def enter(self, number: int) -> None:
         wave.enter(self.address, number)
@@ -191,6 +261,8 @@ class EmbeddedWave:
         return tuple(self._log(0))
 
     def end(self, is_applied: bool) -> None:
+        if self.taken:
+            self._forget_inbox()
         wave.end_wave(self.engine.machine_address, self.address, int(is_applied))
 
 
@@ -247,15 +319,10 @@ class EmbeddedEngine:
     def rows(self, relation: str) -> Iterator[Row]:
         return iter(self.relations[relation])
 
-    def copied(self, relation: str) -> Copied | frozenset[Row]:
+    def copied(self, relation: str) -> Changed:
         store = self.relations[relation]
         count = store.line[kernel.LIVE]
-        if not count:
-            return _NO_ROWS
-        if store.is_interned or not store.arity:  # its numbers may be given to other values
-            return frozenset(store)
-        words = store.copied()
-        return Copied(count, lambda: store.decoded(words, count))
+        return store.kept(count) if count else NO_ROWS
 
     def present(self, relation: str, rows: Collection[Row]) -> list[bool]:
         return self.relations[relation].present(rows)
@@ -394,9 +461,6 @@ class EmbeddedEngine:
         for line in lines.values():
             line[kernel.MADE] = 0
         return {h: new for h, line in lines.items() if (new := line[kernel.END] - before[h])}
-
-
-_NO_ROWS: frozenset[Row] = frozenset()
 
 
 def _discard(relations: list[EmbeddedRelation]) -> None:
