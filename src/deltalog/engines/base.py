@@ -27,7 +27,8 @@ class Part(Protocol):
 class Ended(NamedTuple):
     """How far a sequence or a wave got: to its end, to a limit, or (neither) to a pause.
 
-    `fruitful` are the rounds that derived something, those before the run included. A deletion was
+    `fruitful` are the rounds that derived something, those before the run included. How many of the
+    `facts` each predicate got is told when somebody asks for what was `generated`. A deletion was
     given up when it turned out to be more work than computing everything anew. `asked` is the
     station of a wave that the caller has to run, or -1; if the engine has given it up, what it made
     there is still there.
@@ -37,7 +38,8 @@ class Ended(NamedTuple):
     is_stopped: bool
     rounds: int
     fruitful: int
-    generated: Mapping[str, int]
+    facts: int = 0
+    generated: Callable[[], Mapping[str, int]] = dict
     growing: tuple[str, ...] = ()
     is_given_up: bool = False
     asked: int = -1
@@ -77,6 +79,8 @@ class Copied:
 
 Changed = frozenset[Row] | Copied
 NO_ROWS: frozenset[Row] = frozenset()
+Sides = tuple[dict[str, Changed], dict[str, Changed]]
+"""What comes and what goes, by relation; relations that do not change are left out."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +90,8 @@ class Station:
     `flows` are the changes it reads; when so `many` rows are in them the caller is asked. What is
     `made` is read by the stations numbered beside it; what is `forgotten` goes when it has run. In
     the end, what is `replaced` is emptied, `moves` are made (see `Engine.move`), and all that was
-    `outlasting` the run is emptied: of a source, what comes and what goes. `shown` are views with
-    what comes and what goes.
+    `outlasting` the run is emptied. `shown` are its views, or the source, with what comes and what
+    goes.
     """
 
     sequence: Sequence | None = None
@@ -102,7 +106,14 @@ class Station:
 
 
 class Wave(Protocol):
-    """One change at a time on its way through the stations of a network, in their order."""
+    """One change at a time on its way through the stations of a network, in their order.
+
+    If it `is_narrowing`, rows that are bound to a source may be there, or gone, already: they are
+    left out. Otherwise none may be so.
+    """
+
+    @property
+    def is_narrowing(self) -> bool: ...
 
     def place(self, number: int, station: Station) -> None: ...
 
@@ -124,8 +135,11 @@ class Wave(Protocol):
     def ran(self) -> tuple[int, ...]:
         """The stations that the last change came to, in that order."""
 
-    def changes(self) -> tuple[dict[str, Changed], dict[str, Changed]]:
-        """What has come to views, and gone from them, once all has been run and before the end."""
+    def changes(self) -> Callable[[], Sides] | None:
+        """What comes to sources and views, and goes; None if nothing does.
+
+        Asked when all has been run and before the end; it can be read at any time after that.
+        """
 
     def end(self, is_applied: bool) -> None:
         """All that ran is brought to its end; stored relations change only if it is applied."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from deltalog.engines.base import Changed, Ended, Station
+from deltalog.engines.base import Changed, Ended, Sides, Station
 
 if TYPE_CHECKING:
     from deltalog.engines.base import Engine
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 class SteppedWave:
     """Knows which station is due next, and brings those that ran to their end."""
 
+    is_narrowing = False
+
     def __init__(self, engine: Engine, stations: int) -> None:
         self._engine = engine
         self._due = bytearray(stations)
@@ -20,6 +23,7 @@ class SteppedWave:
         self._flows: dict[int, tuple[int, ...]] = {}
         self._ran: list[int] = []
         self._is_over = False
+        self._bound: Sides = {}, {}
 
     def place(self, number: int, station: Station) -> None:
         self._stations[number] = station
@@ -28,22 +32,25 @@ class SteppedWave:
         due = self._due.find(1)
         if due >= 0:
             self._due[due] = 0
-        return Ended(due < 0, False, 0, rounds, {}, asked=due)
+        return Ended(due < 0, False, 0, rounds, asked=due)
 
     def flows(self, number: int) -> tuple[int, ...]:
         return self._flows[number]
 
     def bind(self, number: int, come: Changed, gone: Changed) -> None:
         self.enter(number)
-        for side, rows in zip(self._stations[number].outlasting, (come, gone), strict=True):
+        ((name, *sides),) = self._stations[number].shown
+        for side, rows, bound in zip(sides, (come, gone), self._bound, strict=True):
             if rows:
                 self._engine.insert(side, rows)
+                bound[name] = rows
         self.leave(number)
 
     def enter(self, number: int) -> None:
         if self._is_over:
             self._is_over = False
             self._ran.clear()
+            self._bound = {}, {}
         station = self._stations[number]
         self._flows[number] = tuple(self._engine.size(name) for name in station.flows)
         self._ran.append(number)
@@ -58,16 +65,15 @@ class SteppedWave:
     def ran(self) -> tuple[int, ...]:
         return tuple(self._ran)
 
-    def changes(self) -> tuple[dict[str, Changed], dict[str, Changed]]:
-        inserted: dict[str, Changed] = {}
-        deleted: dict[str, Changed] = {}
+    def changes(self) -> Callable[[], Sides] | None:
+        found = come, gone = self._bound
         for number in self._ran:
-            for view, come, gone in self._stations[number].shown:
-                if rows := self._engine.copied(come):
-                    inserted[view] = rows
-                if rows := self._engine.copied(gone):
-                    deleted[view] = rows
-        return inserted, deleted
+            for name, *sides in self._stations[number].shown:
+                if name not in come and name not in gone:
+                    for side, known in zip(sides, found, strict=True):
+                        if rows := self._engine.copied(side):
+                            known[name] = rows
+        return (lambda: found) if come or gone else None
 
     def end(self, is_applied: bool) -> None:
         if self._is_over:  # nothing has begun since

@@ -40,7 +40,7 @@ from deltalog.rewrites.rederive_on_demand import (
     rederive_on_demand,
 )
 from deltalog.rewrites.states import Rename, renamed, rule_in_state, unchanged
-from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.fixpoint import (
     Installed,
     Stage,
@@ -460,7 +460,8 @@ class Propagation:
             readers = self._readers.get(name, ())
             made = tuple((side, reader) for side in sides for reader in readers)
             moves = () if self.is_in_place else ((name, sides[1], sides[0]),)
-            self._wave.place(number, Station(made=made, moves=moves, outlasting=sides))
+            shown = ((name, *sides),)
+            self._wave.place(number, Station(made=made, moves=moves, outlasting=sides, shown=shown))
         return numbers
 
     def _node(self, choice: Choice) -> Node:
@@ -532,6 +533,11 @@ class Propagation:
             if stored in self._readable:
                 known[name] = self._readable[stored]
         return known
+
+    @property
+    def is_narrowing(self) -> bool:
+        """Whether a change may hold what is so already: it is left out."""
+        return self._wave.is_narrowing and not self.is_in_place
 
     def run(self, base: ChangeSet, limits: Limits, watch: Watch | None = None) -> Statistics:
         """Bind the changes of base relations and derive those of views."""
@@ -665,12 +671,12 @@ class Propagation:
         lost = sum(self.engine.size(name) for name in node.losses)
         return lost >= LOST_MIN and lost >= LOST_SHARE * held
 
-    def changes(self, base: ChangeSet) -> ChangeSet:
+    def changes(self) -> ChangeSet:
         """What the last run found, with the change it began from."""
-        inserted, deleted = self._wave.changes()
-        return ChangeSet.exact(base.inserted.held | inserted, base.deleted.held | deleted)
+        read = self._wave.changes()
+        return NO_CHANGE if read is None else ChangeSet.told(read)
 
-    def written(self, base: ChangeSet, change: ChangeSet) -> Iterator[Written]:
+    def written(self, change: ChangeSet) -> Iterator[Written]:
         """What `end` will do to stored relations, if it is applied now.
 
         Every row that is added gets the next rank, in the order of `Engine.move`. `change` is what
@@ -692,8 +698,8 @@ class Propagation:
                         yield stored, (), ranks, rows, node.is_net
             elif not self.is_in_place:  # a base relation, its rows as they were bound
                 name = self._source_names[number]
-                come = base.inserted[name]
-                left = engine.ranks(name, base.deleted[name]) if name in base.deleted.held else ()
+                come = change.inserted[name]
+                left = engine.ranks(name, change.deleted[name]) if name in change.deleted else ()
                 yield name, left, range(clock, clock + len(come)), come, True
                 clock += len(come)
 
@@ -802,7 +808,7 @@ class Propagated:
 
         `change` is what `changes` answered.
         """
-        found = self._propagation.written(self._base, change)
+        found = self._propagation.written(change)
         return chain(found, self._written_in_place()) if self._propagation.is_in_place else found
 
     def _written_in_place(self) -> Iterator[Written]:
@@ -816,7 +822,7 @@ class Propagated:
 
     def changes(self) -> ChangeSet:
         """The exact change of base relations and views."""
-        return self._propagation.changes(self._base)
+        return self._propagation.changes()
 
     def moving(self) -> Iterator[Moving]:
         """What `apply` will do to stored views, for whoever keeps a copy of them."""

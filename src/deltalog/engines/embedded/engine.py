@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import weakref
 from array import array
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from deltalog.engines.base import NO_ROWS, Changed, Ended, Part, Station
+from deltalog.engines.base import NO_ROWS, Changed, Ended, Part, Sides, Station
 from deltalog.engines.embedded import kernel, pipeline, wave
-from deltalog.engines.embedded.codec import Codec
+from deltalog.engines.embedded.codec import Codec, packed
 from deltalog.engines.embedded.compile import ensure_compiled
 from deltalog.engines.embedded.program import Translation, UntranslatableError
 from deltalog.engines.embedded.relation import EmbeddedRelation
@@ -100,16 +101,10 @@ class EmbeddedSequence:
         status = pipeline.run_alone(
             engine.machine_address, self.address, rounds, rounds_max, facts, facts_max, until
         )
-        generated: dict[str, int] = {}
-        self.count(generated)
-        return engine.ended(status, generated, self)
-
-    def count(self, generated: dict[str, int]) -> None:
-        """Add what was made since this was last asked."""
-        for name, line in self.heads:
-            if made := line[kernel.MADE]:
-                generated[name] = generated.get(name, 0) + made
-                line[kernel.MADE] = 0
+        made = {name: line[kernel.MADE] for name, line in self.heads if line[kernel.MADE]}
+        for _, line in self.heads:
+            line[kernel.MADE] = 0
+        return engine.ended(status, engine.machine[kernel.FACTS] - facts, lambda: made, self)
 
     @property
     def growing(self) -> tuple[str, ...]:
@@ -119,12 +114,18 @@ class EmbeddedSequence:
         pipeline.rewind(self.address)
 
 
+def _entries(words: array[int], width: int) -> Iterator[tuple[int, ...]]:
+    return zip(*[iter(words)] * width, strict=True)
+
+
 ROOM = 512
 """Words of rows that fit into the outbox of a wave; larger changes are copied one by one."""
 
 
 class EmbeddedWave:
-    """The way of a change through a network; see `wave.py` for what the kernels read."""
+    """The way of a change through a network; see `wave.py` for what the kernels read and write."""
+
+    is_narrowing = True
 
     def __init__(self, engine: EmbeddedEngine, stations: int) -> None:
         self.engine = engine
@@ -134,10 +135,10 @@ class EmbeddedWave:
         self.address = self.code.buffer_info()[0]
         self.codes: dict[int, array[int]] = {}
         self.sequences: dict[int, EmbeddedSequence] = {}
-        self.sources: dict[int, EmbeddedRelation] = {}
         self.shown: dict[int, list[tuple[str, EmbeddedRelation]]] = {}
-        self.inbox = array("q")
-        self.taken = 0
+        self.is_interned = False
+        self.inbox: list[int | None] = []
+        self.bound: dict[int, tuple[Changed, Changed]] = {}
         self._make_boxes()
 
     def _make_boxes(self) -> None:
@@ -161,8 +162,7 @@ class EmbeddedWave:
             heads = [address[name] for name, _ in sequence.heads]
         sides = [(view, side) for view, *both in station.shown for side in both]
         self.shown[number] = [(view, relations[side]) for view, side in sides]
-        if sequence is None and station.outlasting:
-            self.sources[number] = relations[station.outlasting[0]]
+        self.is_interned |= any(relations[side].is_interned for _, side in sides)
         lists = (
             [word for name in station.flows for word in (address[name], 0)],
             [address[name] for name in station.forgotten],
@@ -185,62 +185,77 @@ class EmbeddedWave:
         return wave.WAVE_HEADER + self.stations + number
 
     def bind(self, number: int, come: Changed, gone: Changed) -> None:
-        encoded = self.sources[number].encoded
-        self.inbox.extend((number, len(come), len(gone)))
+        types, words = self.shown[number][0][1].types, self.engine.codec.words
+        self.inbox += number, len(come), len(gone)
         if come:
-            self.inbox.extend(encoded(come))
+            self.inbox += words(come, types)
         if gone:
-            self.inbox.extend(encoded(gone))
-        self.taken += 1
+            self.inbox += words(gone, types)
+        self.bound[number] = come, gone
 
     def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Ended:
-        engine, inbox = self.engine, self.inbox
+        engine, machine = self.engine, self.engine.machine
         engine.publish_texts()
+        inbox, count = packed(self.inbox), len(self.bound) if self.inbox else 0
+        self.inbox = []
         status = wave.run_wave(
             engine.machine_address,
             self.address,
             inbox.buffer_info()[0],
-            self.taken,
+            count,
             rounds,
             rounds_max,
             facts,
             facts_max,
             until,
         )
-        if self.taken:
-            self._forget_inbox()
-        generated: dict[str, int] = {}
-        if entries := self.made[wave.ENTRIES]:
-            self._count(entries, generated)
-        machine = engine.machine
+        new = machine[kernel.FACTS] - facts
+        generated = self._made() if new else dict
         if status == pipeline.DONE:
-            return Ended(True, False, machine[kernel.ROUNDS], machine[kernel.FRUITFUL], generated)
+            rounds, fruitful = machine[kernel.ROUNDS], machine[kernel.FRUITFUL]
+            return Ended(True, False, rounds, fruitful, new, generated)
         number = self.code[wave.ASKED_AT]
-        ended = engine.ended(status, generated, self.sequences.get(number))
+        ended = engine.ended(status, new, generated, self.sequences.get(number))
         is_asked = status in (wave.ASKED, pipeline.GIVEN_UP)
         return ended._replace(asked=number) if is_asked else ended
 
-    def _forget_inbox(self) -> None:
-        del self.inbox[:]
-        self.taken = 0
+    def _made(self) -> Callable[[], Mapping[str, int]]:
+        end = wave.MADE_HEADER + wave.MADE_ENTRY * self.made[wave.ENTRIES]
+        told = self.made[wave.MADE_HEADER : end]
 
-    def _count(self, entries: int, generated: dict[str, int]) -> None:
-        made = iter(self.made[wave.MADE_HEADER : wave.MADE_HEADER + wave.MADE_ENTRY * entries])
-        for number, head, rows in zip(made, made, made, strict=True):
-            name = self.sequences[number].heads[head][0]
-            generated[name] = generated.get(name, 0) + rows
+        def generated() -> Mapping[str, int]:
+            made: Counter[str] = Counter()
+            for number, head, rows in _entries(told, wave.MADE_ENTRY):
+                made[self.sequences[number].heads[head][0]] += rows
+            return made
 
-    def changes(self) -> tuple[dict[str, Changed], dict[str, Changed]]:
-        both: tuple[dict[str, Changed], dict[str, Changed]] = {}, {}
-        entries = self.outbox[wave.ENTRIES]
-        if entries:
-            end = wave.OUTBOX_HEADER + wave.SHOWN_ENTRY * entries
-            told = iter(self.outbox[wave.OUTBOX_HEADER : end])
-            for number, which, rows, at in zip(told, told, told, told, strict=True):
-                view, relation = self.shown[number][which]
-                words = self.outbox[at : at + rows * relation.arity] if at else None
-                both[which % 2][view] = relation.kept(rows, words)
-        return both
+        return generated
+
+    def changes(self) -> Callable[[], Sides] | None:
+        outbox = self.outbox
+        entries = outbox[wave.ENTRIES]
+        if not entries:
+            return None
+        bound = self.bound
+        if self.is_interned or not outbox[wave.IS_ALL]:  # what is not copied yet will be gone soon
+            found = self._read(outbox, bound)
+            return lambda: found
+        copied = outbox[: outbox[wave.USED]]
+        return lambda: self._read(copied, bound)
+
+    def _read(self, outbox: array[int], bound: Mapping[int, tuple[Changed, Changed]]) -> Sides:
+        """The changes in an outbox."""
+        sides: Sides = {}, {}
+        end = wave.OUTBOX_HEADER + wave.SHOWN_ENTRY * outbox[wave.ENTRIES]
+        for number, which, rows, at in _entries(outbox[wave.OUTBOX_HEADER : end], wave.SHOWN_ENTRY):
+            name, relation = self.shown[number][which]
+            given = bound[number][which] if number in bound else NO_ROWS
+            if len(given) == rows:  # nothing of it was so already
+                sides[which % 2][name] = given
+            else:
+                words = outbox[at : at + rows * relation.arity] if at else relation.copied()
+                sides[which % 2][name] = relation.kept(rows, words)
+        return sides
 
     def _log(self, start: int) -> array[int]:
         log = wave.WAVE_HEADER + 2 * self.stations
@@ -261,8 +276,7 @@ class EmbeddedWave:
         return tuple(self._log(0))
 
     def end(self, is_applied: bool) -> None:
-        if self.taken:
-            self._forget_inbox()
+        self.inbox, self.bound = [], {}
         wave.end_wave(self.engine.machine_address, self.address, int(is_applied))
 
 
@@ -322,7 +336,7 @@ class EmbeddedEngine:
     def copied(self, relation: str) -> Changed:
         store = self.relations[relation]
         count = store.line[kernel.LIVE]
-        return store.kept(count) if count else NO_ROWS
+        return store.kept(count, store.copied()) if count else NO_ROWS
 
     def present(self, relation: str, rows: Collection[Row]) -> list[bool]:
         return self.relations[relation].present(rows)
@@ -383,7 +397,13 @@ class EmbeddedEngine:
                             kernel.mark_words(relation.address, column, marks.buffer_info()[0])
                 numbering.sweep(marks)
 
-    def ended(self, status: int, generated: dict[str, int], last: EmbeddedSequence | None) -> Ended:
+    def ended(
+        self,
+        status: int,
+        facts: int,
+        generated: Callable[[], Mapping[str, int]],
+        last: EmbeddedSequence | None,
+    ) -> Ended:
         """How a run went that came to `last`."""
         is_stopped = status == pipeline.STOPPED
         return Ended(
@@ -391,6 +411,7 @@ class EmbeddedEngine:
             is_stopped,
             self.machine[kernel.ROUNDS],
             self.machine[kernel.FRUITFUL],
+            facts,
             generated,
             last.growing if is_stopped and last is not None else (),
             status == pipeline.GIVEN_UP,

@@ -67,9 +67,8 @@ class EmbeddedRelation:
         kernel.copy_rows(self.address, 0, self.line[kernel.END], words.buffer_info()[0], 0)
         return words
 
-    def kept(self, count: int, words: array[int] | None = None) -> Changed:
-        """Its rows, whatever becomes of it; `words` are theirs, if they have been copied."""
-        words = self.copied() if words is None else words
+    def kept(self, count: int, words: array[int]) -> Changed:
+        """Rows that have been copied, to be read when somebody wants them."""
         if self.is_interned or not self.arity:  # its numbers may be given to other values
             return frozenset(self.decoded(words, count))
         return Copied(count, lambda: self.decoded(words, count))

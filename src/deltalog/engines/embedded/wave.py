@@ -5,9 +5,9 @@
     station:  [sequence, many, then how many and where: flows, forgotten, made, replaced, moves,
               outlasting, shown, heads]; flows as (relation, rows), made as (relation, reader),
               moves as (stored, gone, come, cursor), shown as (come, gone), the others as relations
-    inbox:    what comes to sources and goes, each as [station, rows that come, rows that go, rows…]
-    outbox:   [entries, where rows begin, room, then per entry: station, which of its shown
-              relations, rows, where (0: there was no room)…, rows…]
+    inbox:    what shall come to sources and go, each as [station, come, gone, rows…]
+    outbox:   [entries, where rows begin, room, used, is all there, then per entry: station, which
+              of its shown relations, rows, where (0: there was no room)…, rows…]
     made:     [entries, then per entry: station, which of its heads, rows…]
 
 A station is due when a change that it reads is not empty. Stations run in their order, each reads
@@ -20,7 +20,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from deltalog.engines.embedded.kernel import ARITY, END, LIVE, clear, copy_rows, insert_rows, move
+from deltalog.engines.embedded.kernel import (
+    ARITY,
+    END,
+    LIVE,
+    VISIBLE,
+    add,
+    clear,
+    copy_rows,
+    find,
+    move,
+)
 from deltalog.engines.embedded.kernel import MADE as MADE_BY
 from deltalog.engines.embedded.memory import compiled, load64, store64
 from deltalog.engines.embedded.pipeline import (
@@ -44,8 +54,8 @@ MOVES, MOVES_AT, OUTLASTING, OUTLASTING_AT = range(10, 14)
 SHOWN, SHOWN_AT, HEADS, HEADS_AT = range(14, 18)
 STATION_HEADER = 18
 # Boxes, and their entries.
-ENTRIES, ROWS_AT, ROOM = range(3)
-OUTBOX_HEADER, SHOWN_ENTRY = 3, 4
+ENTRIES, ROWS_AT, ROOM, USED, IS_ALL = range(5)
+OUTBOX_HEADER, SHOWN_ENTRY = 5, 4
 MADE_HEADER, MADE_ENTRY = 1, 3
 
 
@@ -88,19 +98,31 @@ def leave(wave, station):
 
 @compiled
 def take(machine, wave, inbox, count):
-    """Fill the changes of sources: who reads them is due."""
+    """Fill the changes of sources with what is not so yet: who reads them is due."""
     for _ in range(count):
         number, come, gone = load64(inbox, 0), load64(inbox, 1), load64(inbox, 2)
         station = load64(wave, WAVE_HEADER + load64(wave, STATIONS) + number)
-        sides = station + load64(station, OUTLASTING_AT)
-        width = 8 * load64(load64(sides, 0), ARITY)
+        sides = station + load64(station, SHOWN_AT)
+        stored = np.int64(0)
+        if load64(station, MOVES) > 0:  # otherwise it has changed already
+            stored = load64(station + load64(station, MOVES_AT), 0)
         inbox += 24
         enter(wave, number)
-        insert_rows(machine, load64(sides, 0), inbox, come)
-        inbox += width * come
-        insert_rows(machine, load64(sides, 1), inbox, gone)
-        inbox += width * gone
+        inbox = insert_news(machine, stored, load64(sides, 0), inbox, come, False)
+        inbox = insert_news(machine, stored, load64(sides, 1), inbox, gone, True)
         leave(wave, station)
+
+
+@compiled
+def insert_news(machine, stored, side, words, count, is_there):
+    """Add those rows to a side of which it is not so yet; answers where the next ones stand."""
+    width = 8 * load64(side, ARITY)
+    for _ in range(count):
+        if stored == 0 or (find(stored, words) >= 0) == is_there:
+            add(machine, side, words)
+        words += width
+    store64(side, VISIBLE, load64(side, END))
+    return words
 
 
 @compiled
@@ -174,11 +196,12 @@ def tell_made(wave):
 
 @compiled
 def tell_shown(wave):
-    """Write down what has come to the views of the stations that ran, and gone from them."""
+    """Write down what comes to the stations that ran, and goes."""
     count = load64(wave, STATIONS)
     log = wave + 8 * (WAVE_HEADER + 2 * count)
     box = load64(wave, OUTBOX)
     at, room, told = load64(box, ROWS_AT), load64(box, ROOM), np.int64(0)
+    store64(box, IS_ALL, 1)
     for i in range(load64(wave, RAN)):
         number = load64(log, i)
         station = load64(wave, WAVE_HEADER + count + number)
@@ -197,7 +220,10 @@ def tell_shown(wave):
                 if at + size <= room:
                     copy_rows(relation, ZERO, load64(relation, END), box + 8 * at, ZERO)
                     at += size
+                else:
+                    store64(box, IS_ALL, 0)
     store64(box, ENTRIES, told)
+    store64(box, USED, at)
 
 
 @compiled
