@@ -30,7 +30,7 @@ Mode = OneOf["semi_naive", "naive"]
 Watch = Callable[[int, int], None]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Statistics:
     """What an evaluation did: rounds run, and facts generated per predicate.
 
@@ -39,6 +39,14 @@ class Statistics:
 
     rounds: int = 0
     told: list[Callable[[], Mapping[str, int]]] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"Statistics(rounds={self.rounds}, generated={dict(self.generated)})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Statistics):
+            return NotImplemented
+        return self.rounds == other.rounds and self.generated == other.generated
 
     @property
     def generated(self) -> Counter[str]:
