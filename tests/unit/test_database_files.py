@@ -24,7 +24,7 @@ import pytest
 
 import deltalog
 from deltalog.runtime.database import ENGINES
-from deltalog.store import copies, file_database, readers, schema, storage
+from deltalog.store import copies, file_database, readers, schema, storage, writer
 from deltalog.store.recover import recover
 from deltalog.store.verify import verify
 
@@ -201,6 +201,18 @@ def test_what_another_tool_writes_meanwhile_is_noticed(path: Path, is_grouped: b
         with pytest.raises(deltalog.DataError, match="another program") as caught:
             connect(path, None, read_only=is_read_only)
         assert caught.value.codes == ("E0903",)
+
+
+def test_own_commits_are_no_reason_to_look_closer(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite counts them one by one, and so do we."""
+    with connect(path, durability="normal") as database:
+        database.apply(insert={"edge": [(1, 2)]})
+        monkeypatch.setattr(database._writer.others, "check_writes", lambda: 1 // 0)
+        for number in range(2, 2_000):
+            database.apply(insert={"edge": [(number, -number)]})
+        monkeypatch.undo()
 
 
 def test_a_reader_does_not_follow_what_another_tool_wrote(path: Path) -> None:
@@ -458,13 +470,15 @@ def test_an_interrupt_behind_a_transaction_of_a_group(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There is nothing to undo any more."""
-
-    def interrupted() -> None:
-        raise KeyboardInterrupt
-
     with connect(path) as database, database.group():
         database.apply(insert={"edge": [(1, 2)]})
-        monkeypatch.setattr(database._others, "committed", interrupted)
+        kept = database._keep
+
+        def interrupted(*arguments: Any) -> None:
+            kept(*arguments)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(database, "_keep", interrupted)
         with pytest.raises(KeyboardInterrupt):
             database.apply(insert={"edge": [(2, 3)]})
         monkeypatch.undo()
@@ -541,7 +555,7 @@ def test_a_failure_in_a_group_undoes_only_its_transaction(
         with database.group():
             database.apply(insert={"edge": [(1, 2)]})
             for _ in range(2):
-                monkeypatch.setattr(file_database, "entry", lambda *_: 1 // 0)
+                monkeypatch.setattr(writer, "entry", lambda *_: 1 // 0)
                 with pytest.raises(ZeroDivisionError):
                     database.apply(insert={"edge": [(2, 3)]})
                 monkeypatch.undo()
