@@ -11,14 +11,13 @@ oldest row; the newest row is never dropped, since it tells the version of the f
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import chain, repeat
 from time import time_ns
-from types import MappingProxyType
 from typing import Any
 
 import apsw
@@ -75,8 +74,9 @@ class Log:
     def append(
         self, version: int, kind: str, change: ChangeSet, before: Columns, after: Columns
     ) -> None:
-        """Write a commit; `before` and `after` are the columns of then."""
-        self._connection.executemany(APPEND, entry(version, kind, change, before, after))
+        """Write a commit; facts that go have the columns of before, those that come of after."""
+        sides = _sides(change, before, after)
+        self._connection.executemany(APPEND, entries(version, kind, sides))
 
     def append_program(self, version: int, text: str, relations: str) -> None:
         self._connection.execute(
@@ -216,34 +216,18 @@ def _add(rows: list[Row], into: set[Row], other: set[Row]) -> None:
     other.difference_update(rows)
 
 
-def entry(
-    version: int,
-    kind: str,
-    change: ChangeSet,
-    before: Columns,
-    after: Columns,
-    known: Mapping[str, Cells] = MappingProxyType({}),
-) -> Iterable[Sequence[Any]]:
-    """The rows of a commit: one, unless it is large.
+def _sides(change: ChangeSet, before: Columns, after: Columns) -> dict[str, Cells]:
+    """A change as it is written."""
+    gone = {"-" + name: to_cells(rows, before[name]) for name, rows in change.deleted.items()}
+    come = {"+" + name: to_cells(rows, after[name]) for name, rows in change.inserted.items()}
+    return gone | come
 
-    Facts that go have the columns of before, those that come of after; what some relations gain
-    may be `known` as cells already.
-    """
-    sides: dict[str, Cells] = {}
-    size = 0
-    for name in change.deleted.held:
-        cells = sides["-" + name] = to_cells(change.deleted[name], before[name])
-        size += len(cells)
-    for name in change.inserted.held:
-        cells = known[name] if name in known else to_cells(change.inserted[name], after[name])
-        sides["+" + name] = cells
-        size += len(cells)
-    number = version << PARTS
-    if size <= ROWS_EACH:
-        return ((number, now(), kind, orjson.dumps(sides).decode()),)
+
+def entries(version: int, kind: str, sides: dict[str, Cells]) -> Iterable[tuple[Any, ...]]:
+    """The rows of a commit, of which a large one has several."""
     times = chain([now()], repeat(None))
     return (
-        (number + part, time, kind, orjson.dumps(piece).decode())
+        ((version << PARTS) + part, time, kind, orjson.dumps(piece).decode())
         for part, (time, piece) in enumerate(zip(times, _parts(sides), strict=False))
     )
 

@@ -13,13 +13,14 @@ from contextlib import contextmanager, suppress
 from time import monotonic
 
 import apsw
+from orjson import dumps
 
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.propagation import Propagated
-from deltalog.store.cells import Cells, converted, ranked
-from deltalog.store.log import APPEND, TRANSACTION, Columns, entry
+from deltalog.store.cells import Cells, converted, ranked, to_cells
+from deltalog.store.log import APPEND, ROWS_EACH, TRANSACTION, Columns, entries, now
 from deltalog.store.others import Others
-from deltalog.store.schema import Table
+from deltalog.store.schema import PARTS, Table
 from deltalog.store.sqlite import reported, sqlite_problem
 from deltalog.store.storage import Storage
 
@@ -45,6 +46,7 @@ class Writer:
         execute = self._cursor.execute
         opening, ending, _ = _GROUPED if is_grouped else _ALONE
         net: dict[str, Cells] = {}
+        inserted, deleted = change.inserted, change.deleted
         before = clock
         try:
             if connection.in_transaction and not is_grouped:
@@ -65,7 +67,7 @@ class Writer:
                     cells = converted(cells, table.converters)
                 first = ranks[0]
                 if type(ranks) is range:  # above all that are there, and one after the other
-                    execute(table.insert, (*cells[0], first))
+                    execute(table.insert, cells[0] + (first,))
                     if len(cells) > 1:
                         self._cursor.executemany(table.append, cells[1:])
                 else:
@@ -74,8 +76,20 @@ class Writer:
                     clock += len(cells)
                 if is_net:
                     net[relation] = cells
-            for row in entry(version, TRANSACTION, change, self.columns, self.columns, net):
+            sides: dict[str, Cells] = {}
+            size = 0
+            for name in deleted.held:
+                cells = sides["-" + name] = to_cells(deleted[name], self.columns[name])
+                size += len(cells)
+            for name in inserted.held:
+                cells = net[name] if name in net else to_cells(inserted[name], self.columns[name])
+                sides["+" + name] = cells
+                size += len(cells)
+            if size <= ROWS_EACH:
+                row = (version << PARTS, now(), TRANSACTION, dumps(sides).decode())
                 execute(APPEND, row)
+            else:
+                self._cursor.executemany(APPEND, entries(version, TRANSACTION, sides))
             execute(ending)
             if not is_grouped:
                 others.commits += 1
