@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from itertools import chain, repeat
 from time import time_ns
+from types import MappingProxyType
 from typing import Any
 
 import apsw
@@ -75,8 +76,7 @@ class Log:
         self, version: int, kind: str, change: ChangeSet, before: Columns, after: Columns
     ) -> None:
         """Write a commit; facts that go have the columns of before, those that come of after."""
-        sides = _sides(change, before, after)
-        self._connection.executemany(APPEND, entries(version, kind, sides))
+        self._connection.executemany(APPEND, entries(version, kind, change, before, after))
 
     def append_program(self, version: int, text: str, relations: str) -> None:
         self._connection.execute(
@@ -216,19 +216,26 @@ def _add(rows: list[Row], into: set[Row], other: set[Row]) -> None:
     other.difference_update(rows)
 
 
-def _sides(change: ChangeSet, before: Columns, after: Columns) -> dict[str, Cells]:
-    """A change as it is written."""
-    gone = {"-" + name: to_cells(rows, before[name]) for name, rows in change.deleted.items()}
-    come = {"+" + name: to_cells(rows, after[name]) for name, rows in change.inserted.items()}
-    return gone | come
-
-
-def entries(version: int, kind: str, sides: dict[str, Cells]) -> Iterable[tuple[Any, ...]]:
-    """The rows of a commit, of which a large one has several."""
+def entries(
+    version: int,
+    kind: str,
+    change: ChangeSet,
+    before: Columns,
+    after: Columns,
+    known: Mapping[str, Cells] = MappingProxyType({}),
+) -> Iterable[tuple[Any, ...]]:
+    """The rows of a commit: one, unless it is large; some sides may be `known` already."""
+    sides: dict[str, Cells] = {}
+    for name in change.deleted.held:
+        sides["-" + name] = to_cells(change.deleted[name], before[name])
+    for name in change.inserted.held:
+        side = "+" + name
+        sides[side] = known.get(side) or to_cells(change.inserted[name], after[name])
     times = chain([now()], repeat(None))
+    pieces = (sides,) if sum(map(len, sides.values())) <= ROWS_EACH else _parts(sides)
     return (
         ((version << PARTS) + part, time, kind, orjson.dumps(piece).decode())
-        for part, (time, piece) in enumerate(zip(times, _parts(sides), strict=False))
+        for part, (time, piece) in enumerate(zip(times, pieces, strict=False))
     )
 
 

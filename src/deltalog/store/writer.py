@@ -17,7 +17,7 @@ from orjson import dumps
 
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.propagation import Propagated
-from deltalog.store.cells import Cells, converted, ranked, to_cells
+from deltalog.store.cells import Cells, converted, ranked
 from deltalog.store.log import APPEND, ROWS_EACH, TRANSACTION, Columns, entries, now
 from deltalog.store.others import Others
 from deltalog.store.schema import PARTS, Table
@@ -45,9 +45,9 @@ class Writer:
         connection, others, is_grouped = self._connection, self.others, self.is_grouped
         execute = self._cursor.execute
         opening, ending, _ = _GROUPED if is_grouped else _ALONE
-        net: dict[str, Cells] = {}
-        inserted, deleted = change.inserted, change.deleted
-        before = clock
+        come = change.inserted.held
+        sides: dict[str, Cells] = {}
+        before, size = clock, 0
         try:
             if connection.in_transaction and not is_grouped:
                 self.roll_back()  # what an interrupt has left open
@@ -56,40 +56,33 @@ class Writer:
                 others.look()
             for relation, gone, ranks, rows, is_net in outcome.written(change):
                 table = self.tables[relation]
-                if gone is None:
-                    execute(table.delete_all)
-                elif gone:
+                if gone:
                     self._cursor.executemany(table.delete, [(rank,) for rank in gone])
+                elif gone is None:
+                    execute(table.delete_all)
                 if not rows:
                     continue
-                cells: Cells = list(rows)
+                cells: Cells = rows if type(rows) is list else list(rows)
                 if table.converters:
                     cells = converted(cells, table.converters)
-                first = ranks[0]
+                first, count = ranks[0], len(cells)
                 if type(ranks) is range:  # above all that are there, and one after the other
                     execute(table.insert, cells[0] + (first,))
-                    if len(cells) > 1:
+                    if count > 1:
                         self._cursor.executemany(table.append, cells[1:])
                 else:
                     self._cursor.executemany(table.insert, ranked(cells, ranks))
                 if first >= before:
-                    clock += len(cells)
-                if is_net:
-                    net[relation] = cells
-            sides: dict[str, Cells] = {}
-            size = 0
-            for name in deleted.held:
-                cells = sides["-" + name] = to_cells(deleted[name], self.columns[name])
-                size += len(cells)
-            for name in inserted.held:
-                cells = net[name] if name in net else to_cells(inserted[name], self.columns[name])
-                sides["+" + name] = cells
-                size += len(cells)
-            if size <= ROWS_EACH:
-                row = (version << PARTS, now(), TRANSACTION, dumps(sides).decode())
-                execute(APPEND, row)
+                    clock += count
+                if is_net and relation in come:
+                    sides["+" + relation] = cells
+                    size += count
+            if len(sides) == len(come) and size <= ROWS_EACH and not change.deleted.held:
+                execute(APPEND, (version << PARTS, now(), TRANSACTION, dumps(sides).decode()))
             else:
-                self._cursor.executemany(APPEND, entries(version, TRANSACTION, sides))
+                columns = self.columns
+                log = entries(version, TRANSACTION, change, columns, columns, sides)
+                self._cursor.executemany(APPEND, log)
             execute(ending)
             if not is_grouped:
                 others.commits += 1
