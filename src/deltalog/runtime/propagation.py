@@ -383,6 +383,12 @@ class Node:
         return not self.is_maintained and not self.recomputed
 
     @cached_property
+    def plain(self) -> str:
+        """The one view that it brings up, with exactly what it shows; empty if it does more."""
+        stored = self.moves[0][0] if len(self.moves) == 1 else ""
+        return stored if self.is_net and stored in self.network.views else ""
+
+    @cached_property
     def forgotten(self) -> tuple[str, ...]:
         """What is of no use once the node has run."""
         return tuple(self.local - self.recomputed)
@@ -697,6 +703,12 @@ class Propagation:
         for number in self._ran:
             node = self._placed.get(number)
             if node is not None:
+                come = change.inserted.held.get(node.plain)
+                if isinstance(come, Copied) and node.plain not in change.deleted.held:
+                    rows = list(come.read())
+                    yield node.plain, (), range(clock, clock + len(rows)), rows, True
+                    clock += len(rows)
+                    continue
                 for stored, gone, ranks, rows in self._arriving(node, change, clock):
                     clock += len(rows)
                     if node.recomputed:
