@@ -144,6 +144,59 @@ def test_a_fact_of_two_ints_needs_less_than_a_hundred_bytes() -> None:
     assert per_row * line[kernel.CAPACITY] / line[kernel.LIVE] < 100
 
 
+MANY_KINDS = """
+base edge(a: int, b: int).
+base name(id: int, text: str).
+base is_on().
+two(X, Z) :- edge(X, Y), edge(Y, Z).
+known(T, Y) :- name(X, T), two(X, Y).
+shown() :- is_on(), two(1, _).
+"""
+
+
+def random_changes(draw: random.Random) -> dict[str, list[tuple[Any, ...]]]:
+    """Rows that may be there already, few or more than a wave has room to tell."""
+    rows = draw.choice([1, 2, 2, 300])
+    nodes = 400 if rows > 2 else 6
+    made: dict[str, list[tuple[Any, ...]]] = {
+        "edge": [(draw.randrange(nodes), draw.randrange(nodes)) for _ in range(rows)],
+        "name": [(draw.randrange(6), f"t{draw.randrange(10)}")],
+        "is_on": [()],
+    }
+    return {name: made[name] for name in draw.sample(sorted(made), draw.randint(1, 3))}
+
+
+@pytest.mark.parametrize("strategy", ["auto", "delta"])
+def test_a_delta_is_the_same_whenever_it_is_read(strategy: str) -> None:
+    """What was told in a box is overwritten, numbers of text are given to others: nobody sees."""
+    draw = random.Random(7)
+    late = deltalog.connect(program=MANY_KINDS, strategy=strategy)
+    early = deltalog.connect(program=MANY_KINDS, strategy=strategy, engine="reference")
+    deltas, expected, counts = [], [], []
+    for _ in range(40):
+        change = {"insert": random_changes(draw), "delete": random_changes(draw)}
+        deltas.append(late.apply(**change))
+        counts.append(late.statistics.total)
+        expected.append(early.apply(**change))
+        assert late.version == early.version
+        assert bool(deltas[-1]) == bool(expected[-1])
+    assert deltas == expected
+    assert all(count == 0 for count, delta in zip(counts, deltas, strict=True) if not delta)
+    assert sum(map(len, deltas)) > 5_000
+    assert not late.audit()
+
+
+def test_what_is_so_already_is_left_out() -> None:
+    database = deltalog.connect(program=CLOSURE, facts={"edge": [(1, 2), (5, 6)]})
+    delta = database.apply(insert={"edge": [(1, 2), (2, 3)]}, delete={"edge": [(5, 6), (7, 8)]})
+    assert delta.inserted == {"edge": {(2, 3)}, "path": {(2, 3), (1, 3)}}
+    assert delta.deleted == {"edge": {(5, 6)}, "path": {(5, 6)}}
+    assert database.version == 1
+    assert not database.apply(insert={"edge": [(2, 3)]}, delete={"edge": [(5, 6)]})
+    assert database.version == 1
+    assert not database.audit()
+
+
 @pytest.mark.parametrize("width", [62, 63, 64, 65, 100])
 def test_columns_that_have_no_bit_in_an_index(width: int) -> None:
     columns = ", ".join(f"c{i}: int" for i in range(width))

@@ -221,9 +221,7 @@ def read_facts(
 
 def _key_check(program: Program, relations: Relations) -> Transaction:
     """A transaction on nothing, never committed: it knows when a key is taken."""
-    check = Transaction(
-        relations, lambda _, rows: [False] * len(rows), lambda *_: (), lambda _: ChangeSet()
-    )
+    check = Transaction(relations, lambda *_: (), lambda base: base, lambda base: base)
     for fact in program.facts:
         relation = relations[fact.predicate]
         if relation.kind == "base" and relation.key:

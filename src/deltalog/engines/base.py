@@ -25,19 +25,24 @@ class Part(Protocol):
 
 
 class Ended(NamedTuple):
-    """How far a sequence got: to its end, to a limit, or (neither) to a pause.
+    """How far a sequence or a wave got: to its end, to a limit, or (neither) to a pause.
 
-    `fruitful` are the rounds that derived something, those before the run included. A deletion was
-    given up when it turned out to be more work than computing everything anew.
+    `fruitful` are the rounds that derived something, those before the run included. How many of the
+    `facts` each predicate got is told when somebody asks for what was `generated`. A deletion was
+    given up when it turned out to be more work than computing everything anew. `asked` is the
+    station of a wave that the caller has to run, or -1; if the engine has given it up, what it made
+    there is still there.
     """
 
     is_done: bool
     is_stopped: bool
     rounds: int
     fruitful: int
-    generated: Mapping[str, int]
-    growing: tuple[str, ...]
+    facts: int = 0
+    generated: Callable[[], Mapping[str, int]] = dict
+    growing: tuple[str, ...] = ()
     is_given_up: bool = False
+    asked: int = -1
 
 
 class GivenUpError(Exception):
@@ -65,11 +70,17 @@ class Copied:
         self.size = size
         self.read = read
 
-    def __bool__(self) -> bool:
-        return self.size > 0
+    def __len__(self) -> int:
+        return self.size
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.read())
+
+
+Changed = frozenset[Row] | Copied
+NO_ROWS: frozenset[Row] = frozenset()
+Sides = tuple[dict[str, Changed], dict[str, Changed]]
+"""What comes and what goes, by relation; relations that do not change are left out."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +90,8 @@ class Station:
     `flows` are the changes it reads; when so `many` rows are in them the caller is asked. What is
     `made` is read by the stations numbered beside it; what is `forgotten` goes when it has run. In
     the end, what is `replaced` is emptied, `moves` are made (see `Engine.move`), and all that was
-    `outlasting` the run is emptied.
+    `outlasting` the run is emptied. `shown` are its views, or the source, with what comes and what
+    goes.
     """
 
     sequence: Sequence | None = None
@@ -90,31 +102,29 @@ class Station:
     replaced: tuple[str, ...] = ()
     moves: tuple[tuple[str, str, str], ...] = ()
     outlasting: tuple[str, ...] = ()
-
-
-class Passed(NamedTuple):
-    """How far a wave got; `asked` is the station that the caller has to run, or -1.
-
-    If the engine has given that station up, what it made there is still there.
-    """
-
-    ended: Ended
-    asked: int
+    shown: tuple[tuple[str, str, str], ...] = ()
 
 
 class Wave(Protocol):
-    """One change at a time on its way through the stations of a network, in their order."""
+    """One change at a time on its way through the stations of a network, in their order.
+
+    If it `is_narrowing`, rows that are bound to a source may be there, or gone, already: they are
+    left out. Otherwise none may be so.
+    """
+
+    @property
+    def is_narrowing(self) -> bool: ...
 
     def place(self, number: int, station: Station) -> None: ...
 
-    def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Passed:
+    def bind(self, number: int, come: Changed, gone: Changed) -> None:
+        """Rows come to a source and go from it: who reads its changes is due."""
+
+    def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Ended:
         """Run what is due as far as the engine can do it by itself; else as `Sequence.run`."""
 
     def flows(self, number: int) -> tuple[int, ...]:
         """How many rows each flow brought when the station was last come to."""
-
-    def bind(self, number: int) -> None:
-        """The caller has filled what this station makes: who reads it is due."""
 
     def enter(self, number: int) -> None:
         """The caller runs this station."""
@@ -123,7 +133,13 @@ class Wave(Protocol):
         """The caller has run it: who reads what it made is due."""
 
     def ran(self) -> tuple[int, ...]:
-        """The stations that ran or were entered since the last end."""
+        """The stations that the last change came to, in that order."""
+
+    def changes(self) -> Callable[[], Sides] | None:
+        """What comes to sources and views, and goes; None if nothing does.
+
+        Asked when all has been run and before the end; it can be read at any time after that.
+        """
 
     def end(self, is_applied: bool) -> None:
         """All that ran is brought to its end; stored relations change only if it is applied."""
@@ -151,7 +167,7 @@ class Engine(Protocol):
 
     def rows(self, relation: str) -> Iterator[Row]: ...
 
-    def copied(self, relation: str) -> Copied | frozenset[Row]:
+    def copied(self, relation: str) -> Changed:
         """The rows as they are now, whatever happens to the relation afterwards."""
 
     def present(self, relation: str, rows: Collection[Row]) -> Collection[bool]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from deltalog.engines.base import Ended, Passed, Station
+from deltalog.engines.base import Changed, Ended, Sides, Station
 
 if TYPE_CHECKING:
     from deltalog.engines.base import Engine
@@ -13,30 +14,43 @@ if TYPE_CHECKING:
 class SteppedWave:
     """Knows which station is due next, and brings those that ran to their end."""
 
+    is_narrowing = False
+
     def __init__(self, engine: Engine, stations: int) -> None:
         self._engine = engine
         self._due = bytearray(stations)
         self._stations: dict[int, Station] = {}
         self._flows: dict[int, tuple[int, ...]] = {}
         self._ran: list[int] = []
+        self._is_over = False
+        self._bound: Sides = {}, {}
 
     def place(self, number: int, station: Station) -> None:
         self._stations[number] = station
 
-    def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Passed:
+    def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Ended:
         due = self._due.find(1)
         if due >= 0:
             self._due[due] = 0
-        return Passed(Ended(due < 0, False, 0, rounds, {}, ()), due)
+        return Ended(due < 0, False, 0, rounds, asked=due)
 
     def flows(self, number: int) -> tuple[int, ...]:
         return self._flows[number]
 
-    def bind(self, number: int) -> None:
+    def bind(self, number: int, come: Changed, gone: Changed) -> None:
         self.enter(number)
+        ((name, *sides),) = self._stations[number].shown
+        for side, rows, bound in zip(sides, (come, gone), self._bound, strict=True):
+            if rows:
+                self._engine.insert(side, rows)
+                bound[name] = rows
         self.leave(number)
 
     def enter(self, number: int) -> None:
+        if self._is_over:
+            self._is_over = False
+            self._ran.clear()
+            self._bound = {}, {}
         station = self._stations[number]
         self._flows[number] = tuple(self._engine.size(name) for name in station.flows)
         self._ran.append(number)
@@ -51,7 +65,20 @@ class SteppedWave:
     def ran(self) -> tuple[int, ...]:
         return tuple(self._ran)
 
+    def changes(self) -> Callable[[], Sides] | None:
+        found = come, gone = self._bound
+        for number in self._ran:
+            for name, *sides in self._stations[number].shown:
+                if name not in come and name not in gone:
+                    for side, known in zip(sides, found, strict=True):
+                        if rows := self._engine.copied(side):
+                            known[name] = rows
+        return (lambda: found) if come or gone else None
+
     def end(self, is_applied: bool) -> None:
+        if self._is_over:  # nothing has begun since
+            return
+        self._is_over = True
         for number in self._ran:
             station = self._stations[number]
             if is_applied:
@@ -59,5 +86,4 @@ class SteppedWave:
                 if station.moves:
                     self._engine.move(station.moves)
             self._engine.clear_all(station.outlasting)
-        self._ran.clear()
         self._due = bytearray(len(self._due))

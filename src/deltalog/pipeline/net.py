@@ -21,13 +21,14 @@ from pyspark.sql import DataFrame
 
 from deltalog.analysis.columns import Relation
 from deltalog.diagnostics.report import DataError
+from deltalog.engines.base import Changed
 from deltalog.engines.spark.columns import names_of, rows_in
 from deltalog.engines.spark.engine import SparkEngine
 from deltalog.engines.spark.frames import apart, contents, within, without
 from deltalog.engines.spark.storage import CopiedFrame
 from deltalog.language.ast import Row
 from deltalog.pipeline.given import check_keys
-from deltalog.runtime.changes import Changed, ChangeSet
+from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.transaction import key_taken
 
 Frames = Mapping[str, DataFrame]

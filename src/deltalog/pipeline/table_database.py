@@ -29,7 +29,6 @@ from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.spark.columns import frame, rows_in
 from deltalog.engines.spark.engine import SparkEngine
 from deltalog.engines.spark.frames import without
-from deltalog.engines.spark.storage import CopiedFrame
 from deltalog.language.ast import Row
 from deltalog.pipeline.commits import Batch, Commits
 from deltalog.pipeline.deltas import Counts, Delta, Frames
@@ -396,4 +395,4 @@ def _types(relation: Relation) -> tuple[str, ...]:
 
 
 def _size(held: Any) -> int:
-    return 0 if held is None else held.size if isinstance(held, CopiedFrame) else len(held)
+    return 0 if held is None else len(held)

@@ -10,14 +10,13 @@ delta-union as composition and swapping the two sides as inverse they form a sma
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
-from deltalog.engines.base import Copied
+from deltalog.engines.base import NO_ROWS, Changed, Copied, Sides
 from deltalog.language.ast import Row
 from deltalog.language.values import sort_key
 
 Facts = Mapping[str, frozenset[Row]]
-Changed = frozenset[Row] | Copied
 
 
 class ChangeSet:
@@ -28,6 +27,8 @@ class ChangeSet:
     >>> (a + b).inserted["edge"], (a + b).deleted["edge"]
     (frozenset({(1, 2)}), frozenset())
     """
+
+    __slots__ = ("_deleted", "_inserted", "_read")
 
     def __init__(
         self,
@@ -43,8 +44,9 @@ class ChangeSet:
                 kept_new[name] = come
             if go := minus - plus:
                 kept_gone[name] = go
-        self.inserted = _Sparse(kept_new)
-        self.deleted = _Sparse(kept_gone)
+        self._read: Callable[[], Sides] | None = None
+        self._inserted = _Sparse(kept_new)
+        self._deleted = _Sparse(kept_gone)
 
     @classmethod
     def exact(cls, inserted: dict[str, Changed], deleted: dict[str, Changed]) -> ChangeSet:
@@ -53,8 +55,37 @@ class ChangeSet:
         Rows are read when they are asked for.
         """
         made = cls.__new__(cls)
-        made.inserted, made.deleted = _Sparse(inserted), _Sparse(deleted)
+        made._read = None
+        made._inserted, made._deleted = _Sparse(inserted), _Sparse(deleted)
         return made
+
+    @classmethod
+    def told(cls, read: Callable[[], Sides]) -> ChangeSet:
+        """A change that is not nothing; `read` tells its sides, net, when they are asked for."""
+        made = cls.__new__(cls)
+        made._read = read
+        return made
+
+    def _sides(self) -> None:
+        read = self._read
+        if read is not None:
+            come, gone = read()
+            self._inserted, self._deleted = _Sparse(come), _Sparse(gone)
+            self._read = None
+
+    @property
+    def inserted(self) -> _Sparse:
+        """What is really new, by relation."""
+        if self._read is not None:
+            self._sides()
+        return self._inserted
+
+    @property
+    def deleted(self) -> _Sparse:
+        """What is really gone, by relation."""
+        if self._read is not None:
+            self._sides()
+        return self._deleted
 
     @property
     def relations(self) -> tuple[str, ...]:
@@ -62,7 +93,7 @@ class ChangeSet:
         return tuple(sorted(self.inserted.held.keys() | self.deleted.held.keys()))
 
     def __bool__(self) -> bool:
-        return bool(self.inserted.held) or bool(self.deleted.held)
+        return self._read is not None or bool(self._inserted.held) or bool(self._deleted.held)
 
     def __len__(self) -> int:
         """How many facts change."""
@@ -128,11 +159,10 @@ class _Sparse(Mapping[str, frozenset[Row]]):
     @property
     def size(self) -> int:
         """How many facts there are, without reading them."""
-        held = self.held.values()
-        return sum(rows.size if isinstance(rows, Copied) else len(rows) for rows in held)
+        return sum(map(len, self.held.values()))
 
     def __getitem__(self, name: str) -> frozenset[Row]:
-        rows = self.held.get(name, _NOTHING)
+        rows = self.held.get(name, NO_ROWS)
         if isinstance(rows, Copied):
             rows = self.held[name] = frozenset(rows.read())
         return rows
@@ -150,5 +180,4 @@ class _Sparse(Mapping[str, frozenset[Row]]):
         return repr({name: set(rows) for name, rows in self.items()})
 
 
-_NOTHING: frozenset[Row] = frozenset()
 NO_CHANGE = ChangeSet()

@@ -194,7 +194,7 @@ class Database:
 
     def transaction(self) -> Transaction:
         """A transaction for a `with` block; it commits at the end, or not at all."""
-        return self._transaction(lambda base: self._propagate(base, is_committed=True))
+        return self._transaction(lambda wanted: self._make(wanted, is_committed=True))
 
     def apply(self, insert: Facts | None = None, delete: Facts | None = None) -> ChangeSet:
         """Delete and insert facts in one transaction; answers the exact change of everything."""
@@ -202,18 +202,40 @@ class Database:
 
     def what_if(self, insert: Facts | None = None, delete: Facts | None = None) -> ChangeSet:
         """The exact change that a transaction would make, without making it."""
-        tried = self._transaction(lambda base: self._propagate(base, is_committed=False))
+        tried = self._transaction(lambda wanted: self._make(wanted, is_committed=False))
         return _filled(tried, insert, delete).commit()
 
     def _transaction(self, commit: Callable[[ChangeSet], ChangeSet]) -> Transaction:
         return Transaction(
             self.relations,
-            self.engine.present,
             self.engine.lookup,
+            self._net,
             commit,
             self._lock,
             self._expect if hasattr(self.engine, "look_ahead") else None,
         )
+
+    def _make(self, wanted: ChangeSet, is_committed: bool) -> ChangeSet:
+        """Make a change of which some may be so already."""
+        base = wanted if self.propagation.is_narrowing else self._net(wanted)
+        return self._propagate(base, is_committed)
+
+    def _net(self, wanted: ChangeSet) -> ChangeSet:
+        """What is wanted without what is so already."""
+        come, gone = wanted.inserted, wanted.deleted
+        if hasattr(self.engine, "look_ahead"):
+            for name in come.held | gone.held:
+                columns = tuple(range(self.relations[name].arity))
+                self._expect(name, columns, come[name] | gone[name])
+        return ChangeSet(
+            {name: self._present(name, rows, False) for name, rows in come.items()},
+            {name: self._present(name, rows, True) for name, rows in gone.items()},
+        )
+
+    def _present(self, relation: str, rows: frozenset[Row], is_there: bool) -> frozenset[Row]:
+        """Those of the rows that are there, or those that are not."""
+        known = zip(rows, self.engine.present(relation, rows), strict=True)
+        return frozenset([row for row, found in known if found == is_there])
 
     def _expect(self, relation: str, columns: tuple[int, ...], keys: Collection[Row]) -> None:
         """What a transaction will ask for; whole rows may be news, so rules will ask, too."""
@@ -232,7 +254,7 @@ class Database:
         with Propagated(*arguments) as outcome:
             self.statistics = outcome.statistics
             change = outcome.changes()
-            if is_committed:
+            if is_committed and change:
                 self._keep(outcome, change)
                 outcome.apply()
                 self.version += 1

@@ -32,25 +32,25 @@ Watch = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class Statistics:
-    """What an evaluation did: rounds run, and facts generated per predicate."""
+    """What an evaluation did: rounds run, and facts generated per predicate.
+
+    What was `told` about facts is read when somebody asks.
+    """
 
     rounds: int = 0
-    counts: dict[str, int] = field(default_factory=dict)
+    told: list[Callable[[], Mapping[str, int]]] = field(default_factory=list)
 
     @property
     def generated(self) -> Counter[str]:
         """Facts per predicate; 0 for one of which there are none."""
-        return Counter(self.counts)
-
-    def count(self, generated: Mapping[str, int]) -> None:
-        """Add what was generated."""
-        known = self.counts
-        for name, number in generated.items():
-            known[name] = known.get(name, 0) + number
+        counts: Counter[str] = Counter()
+        for read in self.told:
+            counts.update(read())
+        return counts
 
     @property
     def total(self) -> int:
-        return sum(self.counts.values())
+        return self.generated.total()
 
 
 @dataclass(frozen=True)
@@ -157,6 +157,8 @@ def run(
     if installed.whole is not None and mode == "semi_naive":
         return _run_whole(installed.whole, meter, watch, statistics)
     number = 0
+    made: Counter[str] = Counter()
+    statistics.told.append(lambda: made)
     while number < len(installed.parts):
         part = installed.parts[number]
         if mode == "naive":
@@ -170,7 +172,7 @@ def run(
         if not new:
             number += 1
             continue
-        statistics.count(new)
+        made.update(new)
         meter.count(new)
         if watch is not None:
             watch(statistics.rounds, meter.facts)
@@ -196,12 +198,12 @@ def tell(ended: Ended, meter: Meter, watch: Watch | None, statistics: Statistics
     """Count what an engine did by itself; raises a `LimitError` if it had to stop."""
     statistics.rounds += ended.rounds
     meter.rounds = ended.fruitful
-    if ended.generated:
-        statistics.count(ended.generated)
-        meter.facts += sum(ended.generated.values())
+    if ended.facts:
+        statistics.told.append(ended.generated)
+        meter.facts += ended.facts
     if ended.is_stopped:
         meter.check(ended.growing)
         meter.look()
         raise AssertionError("stopped without a limit")
-    if watch is not None and ended.generated:
+    if watch is not None and ended.facts:
         watch(statistics.rounds, meter.facts)

@@ -19,7 +19,7 @@ from typing import NamedTuple, cast
 
 from deltalog.analysis.columns import Relation, Relations, generated_relations, undeclared_view
 from deltalog.analysis.stratification import Stratification, stratification
-from deltalog.engines.base import Copied, Engine, GivenUpError, RankedEngine, Station
+from deltalog.engines.base import NO_ROWS, Copied, Engine, GivenUpError, RankedEngine, Station
 from deltalog.language.ast import Atom, Negation, Row, Rule
 from deltalog.language.walk import atoms
 from deltalog.plan.lower import Overlays
@@ -40,7 +40,7 @@ from deltalog.rewrites.rederive_on_demand import (
     rederive_on_demand,
 )
 from deltalog.rewrites.states import Rename, renamed, rule_in_state, unchanged
-from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.fixpoint import (
     Installed,
     Stage,
@@ -461,13 +461,13 @@ class Propagation:
         self._source_names = {number: name for name, number in numbers.items()}
         self._wave = self.engine.wave(2 * len(self.nodes) + len(base))
         self._placed: dict[int, Node] = {}
-        self._ran: tuple[int, ...] = ()
         for name, number in numbers.items():
             sides = names.plus(name), names.minus(name)
             readers = self._readers.get(name, ())
             made = tuple((side, reader) for side in sides for reader in readers)
             moves = () if self.is_in_place else ((name, sides[1], sides[0]),)
-            self._wave.place(number, Station(made=made, moves=moves, outlasting=sides))
+            shown = ((name, *sides),)
+            self._wave.place(number, Station(made=made, moves=moves, outlasting=sides, shown=shown))
         return numbers
 
     def _node(self, choice: Choice) -> Node:
@@ -540,34 +540,31 @@ class Propagation:
                 known[name] = self._readable[stored]
         return known
 
+    @property
+    def is_narrowing(self) -> bool:
+        """Whether a change may hold what is so already: it is left out."""
+        return self._wave.is_narrowing and not self.is_in_place
+
     def run(self, base: ChangeSet, limits: Limits, watch: Watch | None = None) -> Statistics:
         """Bind the changes of base relations and derive those of views."""
         total, meter = Statistics(), Meter(limits)
-        try:
-            self._bind(base)
-            while (asked := self._advance(meter, watch, total)) is not None:
-                self._run_node(*asked, meter, watch, total)
-        finally:
-            self._ran = self._wave.ran()
+        come, gone = base.inserted.held, base.deleted.held
+        for name in come | gone:
+            self._wave.bind(self._sources[name], come.get(name, NO_ROWS), gone.get(name, NO_ROWS))
+        while (asked := self._advance(meter, watch, total)) is not None:
+            self._run_node(*asked, meter, watch, total)
         return total
-
-    def _bind(self, base: ChangeSet) -> None:
-        for side, changed in ((names.plus, base.inserted), (names.minus, base.deleted)):
-            for name in changed.held:
-                self.engine.insert(side(name), changed.held[name])
-        for name in base.inserted.held | base.deleted.held:
-            self._wave.bind(self._sources[name])
 
     def _advance(
         self, meter: Meter, watch: Watch | None, total: Statistics
     ) -> tuple[int, bool] | None:
         """Let the engine go on; answers the node left to us, and whether it was given up."""
         while True:
-            passed = self._wave.run(*meter.rest)
-            tell(passed.ended, meter, watch, total)
-            if passed.asked >= 0:
-                return passed.asked, passed.ended.is_given_up
-            if passed.ended.is_done:
+            ended = self._wave.run(*meter.rest)
+            tell(ended, meter, watch, total)
+            if ended.asked >= 0:
+                return ended.asked, ended.is_given_up
+            if ended.is_done:
                 return None
 
     def _run_node(
@@ -633,6 +630,7 @@ class Propagation:
             node.choice.predicates if node.recomputed else (),
             node.moves,
             node.outlasting,
+            node.changed,
         )
         self._wave.place(number, station)
         self._placed[number] = node
@@ -640,14 +638,14 @@ class Propagation:
     @property
     def ran(self) -> list[Node]:
         """The nodes of the last run; of one that was given up, what it became."""
-        nodes = [self._placed[number] for number in self._ran if number in self._placed]
+        nodes = [self._placed[number] for number in self._wave.ran() if number in self._placed]
         return list({node.choice.predicates: node for node in nodes}.values())
 
     @property
     def flows(self) -> dict[tuple[str, str], tuple[int, int]]:
         """How many facts came and went along every arc in the last run."""
         found = {}
-        for number in self._ran:
+        for number in self._wave.ran():
             if node := self._placed.get(number):
                 sizes = iter(self._wave.flows(number))
                 for name, flow in zip(node.influents, zip(sizes, sizes, strict=True), strict=True):
@@ -679,20 +677,12 @@ class Propagation:
         lost = sum(self.engine.size(name) for name in node.losses)
         return lost >= LOST_MIN and lost >= LOST_SHARE * held
 
-    def changes(self, base: ChangeSet) -> ChangeSet:
+    def changes(self) -> ChangeSet:
         """What the last run found, with the change it began from."""
-        inserted, deleted = base.inserted.held.copy(), base.deleted.held.copy()
-        copied = self.engine.copied
-        for number in self._ran:
-            if number in self._placed:
-                for view, come, gone in self._placed[number].changed:
-                    if rows := copied(come):
-                        inserted[view] = rows
-                    if rows := copied(gone):
-                        deleted[view] = rows
-        return ChangeSet.exact(inserted, deleted)
+        read = self._wave.changes()
+        return NO_CHANGE if read is None else ChangeSet.told(read)
 
-    def written(self, base: ChangeSet, change: ChangeSet) -> Iterator[Written]:
+    def written(self, change: ChangeSet) -> Iterator[Written]:
         """What `end` will do to stored relations, if it is applied now.
 
         Every row that is added gets the next rank, in the order of `Engine.move`. `change` is what
@@ -700,7 +690,7 @@ class Propagation:
         """
         engine = cast("RankedEngine", self.engine)
         clock = engine.clock
-        for number in self._ran:
+        for number in self._wave.ran():
             node = self._placed.get(number)
             if node is not None:
                 come = change.inserted.held.get(node.plain)
@@ -720,8 +710,8 @@ class Propagation:
                         yield stored, (), ranks, rows, node.is_net
             elif not self.is_in_place:  # a base relation, its rows as they were bound
                 name = self._source_names[number]
-                come = base.inserted[name]
-                left = engine.ranks(name, base.deleted[name]) if name in base.deleted.held else ()
+                come = change.inserted[name]
+                left = engine.ranks(name, change.deleted[name]) if name in change.deleted else ()
                 yield name, left, range(clock, clock + len(come)), come, True
                 clock += len(come)
 
@@ -830,7 +820,7 @@ class Propagated:
 
         `change` is what `changes` answered.
         """
-        found = self._propagation.written(self._base, change)
+        found = self._propagation.written(change)
         return chain(found, self._written_in_place()) if self._propagation.is_in_place else found
 
     def _written_in_place(self) -> Iterator[Written]:
@@ -844,7 +834,7 @@ class Propagated:
 
     def changes(self) -> ChangeSet:
         """The exact change of base relations and views."""
-        return self._propagation.changes(self._base)
+        return self._propagation.changes()
 
     def moving(self) -> Iterator[Moving]:
         """What `apply` will do to stored views, for whoever keeps a copy of them."""

@@ -6,6 +6,7 @@
 
 Operations count in the order they are given. What is applied is their *net effect* on the state
 before: inserting what is there, deleting what is not, or undoing an earlier operation is nothing.
+A transaction knows what is wanted; what of that is so already, the engine knows.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from deltalog.analysis.columns import Relation, Relations
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.diagnostics.similar import did_you_mean
+from deltalog.engines.base import Changed
 from deltalog.language.ast import Column, Row, Value
 from deltalog.language.values import VALUE_ERRORS, canonical, is_canonical, print_value
-from deltalog.runtime.changes import NO_CHANGE, Changed, ChangeSet
+from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 
-Present = Callable[[str, Collection[Row]], Iterable[bool]]
 FindKey = Callable[[str, Mapping[int, Any]], Iterable[Row]]
+Net = Callable[[ChangeSet], ChangeSet]
+"""What of a change is not so yet."""
 Commit = Callable[[ChangeSet], ChangeSet]
 Expect = Callable[[str, tuple[int, ...], Collection[Row]], None]
 """Told which keys will be looked up in which columns, an engine may fetch them together."""
@@ -125,16 +128,16 @@ class Transaction:
     def __init__(
         self,
         relations: Relations,
-        present: Present,
         find: FindKey,
+        net: Net,
         commit: Commit,
         lock: AbstractContextManager[object] = nullcontext(),  # noqa: B008 - it holds nothing
         expect: Expect | None = None,
     ) -> None:
         self._lock = lock
         self._relations = relations
-        self._present = present
         self._find = find
+        self._net = net
         self._commit = commit
         self._expect = expect
         self._state: dict[str, dict[Row, bool]] = {}
@@ -214,31 +217,31 @@ class Transaction:
 
     def net(self) -> ChangeSet:
         """The effect on the state before: what will really be new and really be gone."""
-        inserted: dict[str, Changed] = {}
-        deleted: dict[str, Changed] = {}
-        if self._expect is not None:
-            for relation, rows in self._state.items():
-                self._expect(relation, tuple(range(self._relations[relation].arity)), rows)
+        with self._lock:
+            return self._net(self._wanted())
+
+    def _wanted(self) -> ChangeSet:
+        """What shall be there and what shall not, in the end; some of it may be so already."""
+        come: dict[str, Changed] = {}
+        gone: dict[str, Changed] = {}
         for relation, rows in self._state.items():
-            known = zip(rows, self._present(relation, rows), strict=True)
-            wrong = [row for row, is_there in known if rows[row] != is_there]
-            come = [row for row in wrong if rows[row]]
-            if come:
-                inserted[relation] = frozenset(come)
-            if len(come) < len(wrong):
-                deleted[relation] = frozenset(wrong).difference(come)
-        change = ChangeSet.exact(inserted, deleted)
+            new = frozenset([row for row, holds in rows.items() if holds])
+            if new:
+                come[relation] = new
+            if len(new) < len(rows):
+                gone[relation] = frozenset(rows).difference(new)
+        wanted = ChangeSet.exact(come, gone)
         # Another transaction may have taken a key since this one looked.
-        check_taken_keys(change, self._relations, self._find)
-        return change
+        check_taken_keys(wanted, self._relations, self._find)
+        return wanted
 
     def commit(self) -> ChangeSet:
         """Apply the net effect; answers the exact change of every relation and view."""
         if self._is_over:
             raise DataError([catalogue.TRANSACTION_OVER.at(None)])
         self._is_over = True
-        with self._lock:  # what is found to be the net effect must still be so
-            self.delta = self._commit(self.net())
+        with self._lock:
+            self.delta = self._commit(self._wanted())
         return self.delta
 
     def rollback(self) -> None:
@@ -271,13 +274,12 @@ def with_unique_keys(relation: Relation, rows: list[Row]) -> list[Row]:
 
 def check_taken_keys(change: ChangeSet, relations: Relations, find: FindKey) -> None:
     """Nothing is inserted beside a fact that has its key and stays."""
-    keyed = [relations[name] for name in change.inserted.held if relations[name].key]
-    for relation in keyed:
-        name = relation.name
-        for row in change.inserted[name]:
+    for name in change.inserted.held:
+        relation = relations[name]
+        for row in change.inserted[name] if relation.key else ():
             key = dict(zip(relation.key, _key(relation, row), strict=True))
             for other in find(name, key):
-                if other not in change.deleted[name]:
+                if other != row and other not in change.deleted[name]:
                     raise DataError([key_taken(relation, other)])
 
 

@@ -24,8 +24,9 @@ from typing import Any
 import apsw
 import orjson
 
+from deltalog.engines.base import Changed
 from deltalog.language.ast import Row
-from deltalog.runtime.changes import Changed, ChangeSet
+from deltalog.runtime.changes import ChangeSet
 from deltalog.store.cells import Cells, Types, from_cells, to_cells, with_types
 from deltalog.store.schema import PARTS, types_of
 

@@ -92,6 +92,14 @@ class Texts:
         self.used += size
 
 
+def packed(words: list[int | None]) -> array[int]:
+    """Words as kernels read them."""
+    try:
+        return array("q", words)  # type: ignore[arg-type]
+    except TypeError:
+        return array("q", [NULL_WORD if word is None else word for word in words])
+
+
 class Codec:
     """The numberings of an engine, shared by all its relations."""
 
@@ -132,21 +140,18 @@ class Codec:
 
     def encoded(self, rows: Iterable[Row], types: Sequence[str]) -> array[int]:
         """The words of rows, one row after the other."""
+        return packed(self.words(rows, types))
+
+    def words(self, rows: Iterable[Row], types: Sequence[str]) -> list[int | None]:
+        """The same in a list, where a null may still be None."""
         if types.count("int") == len(types):
-            flat = list(chain.from_iterable(rows))
-            try:
-                return array("q", flat)  # type: ignore[arg-type]
-            except TypeError:
-                return array("q", [NULL_WORD if v is None else v for v in flat])  # type: ignore[misc]
+            return list(chain.from_iterable(rows))  # type: ignore[arg-type]
         encoders = [self.encoders[type_] for type_ in types]
-        return array(
-            "q",
-            [
-                NULL_WORD if value is None else encode(value)
-                for row in rows
-                for encode, value in zip(encoders, row, strict=True)
-            ],
-        )
+        return [
+            NULL_WORD if value is None else encode(value)
+            for row in rows
+            for encode, value in zip(encoders, row, strict=True)
+        ]
 
     def decoded(self, words: array[int], types: Sequence[str]) -> list[Row]:
         """The rows of words; a row without columns has no words and is not for this."""

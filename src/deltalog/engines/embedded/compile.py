@@ -27,7 +27,6 @@ from deltalog.engines.embedded import kernel, memory, pipeline, wave
 
 KERNELS: tuple[Any, ...] = (
     wave.run_wave,
-    wave.bind,
     wave.enter,
     wave.leave,
     wave.end_wave,

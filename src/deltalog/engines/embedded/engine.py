@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import weakref
 from array import array
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from deltalog.engines.base import Copied, Ended, Part, Passed, Station
+from deltalog.engines.base import NO_ROWS, Changed, Ended, Part, Sides, Station
 from deltalog.engines.embedded import kernel, pipeline, wave
-from deltalog.engines.embedded.codec import Codec
+from deltalog.engines.embedded.codec import Codec, packed
 from deltalog.engines.embedded.compile import ensure_compiled
 from deltalog.engines.embedded.program import Translation, UntranslatableError
 from deltalog.engines.embedded.relation import EmbeddedRelation
@@ -100,16 +101,10 @@ class EmbeddedSequence:
         status = pipeline.run_alone(
             engine.machine_address, self.address, rounds, rounds_max, facts, facts_max, until
         )
-        generated: dict[str, int] = {}
-        self.count(generated)
-        return engine.ended(status, generated, self)
-
-    def count(self, generated: dict[str, int]) -> None:
-        """Add what was made since this was last asked."""
-        for name, line in self.heads:
-            if made := line[kernel.MADE]:
-                generated[name] = generated.get(name, 0) + made
-                line[kernel.MADE] = 0
+        made = {name: line[kernel.MADE] for name, line in self.heads if line[kernel.MADE]}
+        for _, line in self.heads:
+            line[kernel.MADE] = 0
+        return engine.ended(status, engine.machine[kernel.FACTS] - facts, lambda: made, self)
 
     @property
     def growing(self) -> tuple[str, ...]:
@@ -119,19 +114,55 @@ class EmbeddedSequence:
         pipeline.rewind(self.address)
 
 
+def _entries(words: array[int], width: int) -> Iterator[tuple[int, ...]]:
+    return zip(*[iter(words)] * width, strict=True)
+
+
+ROOM = 512
+"""Words of rows that fit into the outbox of a wave; larger changes are copied one by one."""
+
+
 class EmbeddedWave:
-    """The way of a change through a network; see `wave.py` for what the kernels read."""
+    """The way of a change through a network; see `wave.py` for what the kernels read and write."""
+
+    is_narrowing = True
 
     def __init__(self, engine: EmbeddedEngine, stations: int) -> None:
         self.engine = engine
         self.stations = stations
-        self.code = array("q", [stations, 0, *([0] * (3 * stations))])
+        self.code = array("q", bytes(8 * (wave.WAVE_HEADER + 3 * stations)))
+        self.code[wave.STATIONS] = stations
         self.address = self.code.buffer_info()[0]
         self.codes: dict[int, array[int]] = {}
         self.sequences: dict[int, EmbeddedSequence] = {}
+        self.shown: dict[int, list[tuple[str, EmbeddedRelation]]] = {}
+        self.is_interned = False
+        self.inbox: list[int | None] = []
+        self.bound: dict[int, tuple[Changed, Changed]] = {}
+        self._make_boxes()
+
+    def _make_boxes(self) -> None:
+        """Boxes that have an entry for everything that can be told."""
+        shown = wave.OUTBOX_HEADER + wave.SHOWN_ENTRY * sum(map(len, self.shown.values()))
+        self.outbox = array("q", bytes(8 * (shown + ROOM)))
+        self.outbox[wave.ROWS_AT], self.outbox[wave.ROOM] = shown, shown + ROOM
+        made = sum(len(sequence.heads) for sequence in self.sequences.values())
+        self.made = array("q", bytes(8 * (wave.MADE_HEADER + wave.MADE_ENTRY * made)))
+        self.code[wave.OUTBOX] = self.outbox.buffer_info()[0]
+        self.code[wave.MADE_BOX] = self.made.buffer_info()[0]
 
     def place(self, number: int, station: Station) -> None:
-        address = {name: relation.address for name, relation in self.engine.relations.items()}
+        relations, sequence = self.engine.relations, station.sequence
+        address = {name: relation.address for name, relation in relations.items()}
+        heads: list[int] = []
+        begun = (0, 0)
+        if isinstance(sequence, EmbeddedSequence):
+            self.sequences[number] = sequence
+            begun = (sequence.address, station.many)
+            heads = [address[name] for name, _ in sequence.heads]
+        sides = [(view, side) for view, *both in station.shown for side in both]
+        self.shown[number] = [(view, relations[side]) for view, side in sides]
+        self.is_interned |= any(relations[side].is_interned for _, side in sides)
         lists = (
             [word for name in station.flows for word in (address[name], 0)],
             [address[name] for name in station.forgotten],
@@ -139,35 +170,92 @@ class EmbeddedWave:
             [address[name] for name in station.replaced],
             [w for move in station.moves for w in (*(address[name] for name in move), 0)],
             [address[name] for name in station.outlasting],
+            [address[side] for _, side in sides],
+            heads,
         )
         words, at = [], wave.STATION_HEADER
-        for listed, width in zip(lists, (2, 1, 2, 1, 4, 1), strict=True):
+        for listed, width in zip(lists, (2, 1, 2, 1, 4, 1, 2, 1), strict=True):
             words += [len(listed) // width, 8 * at]
             at += len(listed)
-        begun = (0, 0)
-        if isinstance(station.sequence, EmbeddedSequence):
-            self.sequences[number] = station.sequence
-            begun = (station.sequence.address, station.many)
         self.codes[number] = array("q", [*begun, *words, *(w for each in lists for w in each)])
         self.code[self._where(number)] = self.codes[number].buffer_info()[0]
+        self._make_boxes()
 
     def _where(self, number: int) -> int:
         return wave.WAVE_HEADER + self.stations + number
 
-    def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Passed:
-        engine = self.engine
+    def bind(self, number: int, come: Changed, gone: Changed) -> None:
+        types, words = self.shown[number][0][1].types, self.engine.codec.words
+        self.inbox += number, len(come), len(gone)
+        if come:
+            self.inbox += words(come, types)
+        if gone:
+            self.inbox += words(gone, types)
+        self.bound[number] = come, gone
+
+    def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Ended:
+        engine, machine = self.engine, self.engine.machine
         engine.publish_texts()
-        before = self.code[wave.RAN]
-        status, number = wave.run_wave(
-            engine.machine_address, self.address, rounds, rounds_max, facts, facts_max, until
+        inbox, count = packed(self.inbox), len(self.bound) if self.inbox else 0
+        self.inbox = []
+        status = wave.run_wave(
+            engine.machine_address,
+            self.address,
+            inbox.buffer_info()[0],
+            count,
+            rounds,
+            rounds_max,
+            facts,
+            facts_max,
+            until,
         )
-        generated: dict[str, int] = {}
-        if engine.machine[kernel.FACTS] > facts:
-            for ran in self._log(max(before - 1, 0)):  # the last may have gone on after a pause
-                if ran in self.sequences:
-                    self.sequences[ran].count(generated)
-        ended = engine.ended(status, generated, self.sequences.get(number))
-        return Passed(ended, number if status in (wave.ASKED, pipeline.GIVEN_UP) else -1)
+        new = machine[kernel.FACTS] - facts
+        generated = self._made() if new else dict
+        if status == pipeline.DONE:
+            rounds, fruitful = machine[kernel.ROUNDS], machine[kernel.FRUITFUL]
+            return Ended(True, False, rounds, fruitful, new, generated)
+        number = self.code[wave.ASKED_AT]
+        ended = engine.ended(status, new, generated, self.sequences.get(number))
+        is_asked = status in (wave.ASKED, pipeline.GIVEN_UP)
+        return ended._replace(asked=number) if is_asked else ended
+
+    def _made(self) -> Callable[[], Mapping[str, int]]:
+        end = wave.MADE_HEADER + wave.MADE_ENTRY * self.made[wave.ENTRIES]
+        told = self.made[wave.MADE_HEADER : end]
+
+        def generated() -> Mapping[str, int]:
+            made: Counter[str] = Counter()
+            for number, head, rows in _entries(told, wave.MADE_ENTRY):
+                made[self.sequences[number].heads[head][0]] += rows
+            return made
+
+        return generated
+
+    def changes(self) -> Callable[[], Sides] | None:
+        outbox = self.outbox
+        entries = outbox[wave.ENTRIES]
+        if not entries:
+            return None
+        bound = self.bound
+        if self.is_interned or not outbox[wave.IS_ALL]:  # what is not copied yet will be gone soon
+            found = self._read(outbox, bound)
+            return lambda: found
+        copied = outbox[: outbox[wave.USED]]
+        return lambda: self._read(copied, bound)
+
+    def _read(self, outbox: array[int], bound: Mapping[int, tuple[Changed, Changed]]) -> Sides:
+        """The changes in an outbox."""
+        sides: Sides = {}, {}
+        end = wave.OUTBOX_HEADER + wave.SHOWN_ENTRY * outbox[wave.ENTRIES]
+        for number, which, rows, at in _entries(outbox[wave.OUTBOX_HEADER : end], wave.SHOWN_ENTRY):
+            name, relation = self.shown[number][which]
+            given = bound[number][which] if number in bound else NO_ROWS
+            if len(given) == rows:  # nothing of it was so already
+                sides[which % 2][name] = given
+            else:
+                words = outbox[at : at + rows * relation.arity] if at else relation.copied()
+                sides[which % 2][name] = relation.kept(rows, words)
+        return sides
 
     def _log(self, start: int) -> array[int]:
         log = wave.WAVE_HEADER + 2 * self.stations
@@ -177,9 +265,6 @@ class EmbeddedWave:
         code = self.codes[number]
         start = code[wave.FLOWS_AT] // 8
         return tuple(code[start + 1 : start + 2 * code[wave.FLOWS] : 2])
-
-    def bind(self, number: int) -> None:
-        wave.bind(self.address, number)
 
     def enter(self, number: int) -> None:
         wave.enter(self.address, number)
@@ -191,6 +276,7 @@ class EmbeddedWave:
         return tuple(self._log(0))
 
     def end(self, is_applied: bool) -> None:
+        self.inbox, self.bound = [], {}
         wave.end_wave(self.engine.machine_address, self.address, int(is_applied))
 
 
@@ -247,15 +333,10 @@ class EmbeddedEngine:
     def rows(self, relation: str) -> Iterator[Row]:
         return iter(self.relations[relation])
 
-    def copied(self, relation: str) -> Copied | frozenset[Row]:
+    def copied(self, relation: str) -> Changed:
         store = self.relations[relation]
         count = store.line[kernel.LIVE]
-        if not count:
-            return _NO_ROWS
-        if store.is_interned or not store.arity:  # its numbers may be given to other values
-            return frozenset(store)
-        words = store.copied()
-        return Copied(count, lambda: store.decoded(words, count))
+        return store.kept(count, store.copied()) if count else NO_ROWS
 
     def present(self, relation: str, rows: Collection[Row]) -> list[bool]:
         return self.relations[relation].present(rows)
@@ -316,7 +397,13 @@ class EmbeddedEngine:
                             kernel.mark_words(relation.address, column, marks.buffer_info()[0])
                 numbering.sweep(marks)
 
-    def ended(self, status: int, generated: dict[str, int], last: EmbeddedSequence | None) -> Ended:
+    def ended(
+        self,
+        status: int,
+        facts: int,
+        generated: Callable[[], Mapping[str, int]],
+        last: EmbeddedSequence | None,
+    ) -> Ended:
         """How a run went that came to `last`."""
         is_stopped = status == pipeline.STOPPED
         return Ended(
@@ -324,6 +411,7 @@ class EmbeddedEngine:
             is_stopped,
             self.machine[kernel.ROUNDS],
             self.machine[kernel.FRUITFUL],
+            facts,
             generated,
             last.growing if is_stopped and last is not None else (),
             status == pipeline.GIVEN_UP,
@@ -394,9 +482,6 @@ class EmbeddedEngine:
         for line in lines.values():
             line[kernel.MADE] = 0
         return {h: new for h, line in lines.items() if (new := line[kernel.END] - before[h])}
-
-
-_NO_ROWS: frozenset[Row] = frozenset()
 
 
 def _discard(relations: list[EmbeddedRelation]) -> None:

@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from deltalog.engines.base import Changed, Copied
 from deltalog.engines.embedded import kernel
 from deltalog.language.ast import Row
 
@@ -66,6 +67,15 @@ class EmbeddedRelation:
         kernel.copy_rows(self.address, 0, self.line[kernel.END], words.buffer_info()[0], 0)
         return words
 
+    def kept(self, count: int, words: array[int]) -> Changed:
+        """Rows that have been copied, to be read when somebody wants them."""
+        if self.is_interned or not self.arity:  # its numbers may be given to other values
+            return frozenset(self.decoded(words, count))
+        return Copied(count, lambda: self.decoded(words, count))
+
+    def encoded(self, rows: Iterable[Row]) -> array[int]:
+        return self.engine.codec.encoded(rows, self.types)
+
     def decoded(self, words: array[int], count: int) -> list[Row]:
         if self.arity == 0:
             return [()] * count
@@ -87,13 +97,13 @@ class EmbeddedRelation:
 
     def __contains__(self, row: object) -> bool:
         assert isinstance(row, tuple)
-        words = self.engine.codec.encoded((row,), self.types)
+        words = self.encoded((row,))
         return kernel.find(self.address, words.buffer_info()[0]) >= 0  # type: ignore[no-any-return]
 
     def present(self, rows: Collection[Row]) -> list[bool]:
         if not self.line[kernel.LIVE]:
             return [False] * len(rows)
-        words = self.engine.codec.encoded(rows, self.types)
+        words = self.encoded(rows)
         if len(rows) == 1:
             return [kernel.find(self.address, words.buffer_info()[0]) >= 0]
         out = array("q", bytes(8 * len(rows)))
@@ -101,11 +111,11 @@ class EmbeddedRelation:
         return [word == 1 for word in out]
 
     def rank(self, row: Row) -> int:
-        words = self.engine.codec.encoded((row,), self.types)
+        words = self.encoded((row,))
         return int(kernel.rank(self.address, words.buffer_info()[0]))
 
     def ranks(self, rows: Collection[Row]) -> list[int]:
-        words = self.engine.codec.encoded(rows, self.types)
+        words = self.encoded(rows)
         first, width = words.buffer_info()[0], 8 * self.arity
         return [int(kernel.rank(self.address, first + n * width)) for n in range(len(rows))]
 
@@ -120,7 +130,7 @@ class EmbeddedRelation:
 
     def insert(self, rows: Iterable[Row]) -> int:
         rows = rows if isinstance(rows, frozenset) else list(rows)
-        return self._insert(self.engine.codec.encoded(rows, self.types), len(rows))
+        return self._insert(self.encoded(rows), len(rows))
 
     def insert_words(self, words: array[int]) -> int:
         """Rows of columns whose values are their own words, one after the other."""
@@ -132,7 +142,7 @@ class EmbeddedRelation:
 
     def remove(self, rows: Iterable[Row]) -> int:
         rows = list(rows)
-        words = self.engine.codec.encoded(rows, self.types)
+        words = self.encoded(rows)
         return int(kernel.delete_rows(self.address, words.buffer_info()[0], len(rows)))
 
     def matching(self, columns: tuple[int, ...], key: Row, start: int, end: int) -> list[Row]:

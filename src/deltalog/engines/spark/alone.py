@@ -27,13 +27,13 @@ def fixpoint(engine: Engine, plans: tuple[RulePlan, ...], facts_max: int = FOREV
     rounds = facts = 0
     while rounds < ROUNDS_MAX:
         if whole is None:
-            new = engine.run_round(part)
+            new = sum(engine.run_round(part).values())
             is_done, is_stopped, rounds = not new, False, rounds + 1
         else:
             ended = whole.run(rounds, ROUNDS_MAX, facts, facts_max, FOREVER)
             is_done, is_stopped, rounds = ended.is_done, ended.is_stopped, ended.fruitful
-            new = dict(ended.generated)
-        facts += sum(new.values())
+            new = ended.facts
+        facts += new
         if is_stopped or facts > facts_max:
             return False
         if is_done:
