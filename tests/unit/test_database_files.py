@@ -215,6 +215,18 @@ def test_own_commits_are_no_reason_to_look_closer(
         monkeypatch.undo()
 
 
+@pytest.mark.parametrize("type_", ["int", "str"])
+def test_ranks_of_rows_of_which_some_are_there(path: Path, type_: str) -> None:
+    """What is really new keeps its order, which is that of its ranks."""
+    rows = [(n * 7919 % 100003 if type_ == "int" else f"at {n}", n) for n in range(300)]
+    with connect(path, f"base e(x: {type_}, y: int). v(Y, X) :- e(X, Y).") as database:
+        database.apply(insert={"e": rows[::3]})
+        database.apply(insert={"e": rows})
+        for name, table in schema.read_tables(database._connection).items():
+            kept = [(rank, row) for rank, *row in database._connection.execute(table.select)]
+            assert kept == sorted((rank, list(row)) for rank, row in database.engine.ranked(name))
+
+
 def test_a_reader_does_not_follow_what_another_tool_wrote(path: Path) -> None:
     database = connect(path)
     with connect(path, None, read_only=True) as reader:
