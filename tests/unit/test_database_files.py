@@ -24,7 +24,7 @@ import pytest
 
 import deltalog
 from deltalog.runtime.database import ENGINES
-from deltalog.store import copies, file_database, readers, schema, storage
+from deltalog.store import copies, file_database, readers, schema, storage, writer
 from deltalog.store.recover import recover
 from deltalog.store.verify import verify
 
@@ -201,6 +201,30 @@ def test_what_another_tool_writes_meanwhile_is_noticed(path: Path, is_grouped: b
         with pytest.raises(deltalog.DataError, match="another program") as caught:
             connect(path, None, read_only=is_read_only)
         assert caught.value.codes == ("E0903",)
+
+
+def test_own_commits_are_no_reason_to_look_closer(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite counts them one by one, and so do we."""
+    with connect(path, durability="normal") as database:
+        database.apply(insert={"edge": [(1, 2)]})
+        monkeypatch.setattr(database._writer.others, "check_writes", lambda: 1 // 0)
+        for number in range(2, 2_000):
+            database.apply(insert={"edge": [(number, -number)]})
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize("type_", ["int", "str"])
+def test_ranks_of_rows_of_which_some_are_there(path: Path, type_: str) -> None:
+    """What is really new keeps its order, which is that of its ranks."""
+    rows = [(n * 7919 % 100003 if type_ == "int" else f"at {n}", n) for n in range(300)]
+    with connect(path, f"base e(x: {type_}, y: int). v(Y, X) :- e(X, Y).") as database:
+        database.apply(insert={"e": rows[::3]})
+        database.apply(insert={"e": rows})
+        for name, table in schema.read_tables(database._connection).items():
+            kept = [(rank, row) for rank, *row in database._connection.execute(table.select)]
+            assert kept == sorted((rank, list(row)) for rank, row in database.engine.ranked(name))
 
 
 def test_a_reader_does_not_follow_what_another_tool_wrote(path: Path) -> None:
@@ -458,13 +482,15 @@ def test_an_interrupt_behind_a_transaction_of_a_group(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There is nothing to undo any more."""
-
-    def interrupted() -> None:
-        raise KeyboardInterrupt
-
     with connect(path) as database, database.group():
         database.apply(insert={"edge": [(1, 2)]})
-        monkeypatch.setattr(database._others, "committed", interrupted)
+        kept = database._keep
+
+        def interrupted(*arguments: Any) -> None:
+            kept(*arguments)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(database, "_keep", interrupted)
         with pytest.raises(KeyboardInterrupt):
             database.apply(insert={"edge": [(2, 3)]})
         monkeypatch.undo()
@@ -541,7 +567,7 @@ def test_a_failure_in_a_group_undoes_only_its_transaction(
         with database.group():
             database.apply(insert={"edge": [(1, 2)]})
             for _ in range(2):
-                monkeypatch.setattr(file_database, "entry", lambda *_: 1 // 0)
+                monkeypatch.setattr(writer, "entries", lambda *_: 1 // 0)
                 with pytest.raises(ZeroDivisionError):
                     database.apply(insert={"edge": [(2, 3)]})
                 monkeypatch.undo()

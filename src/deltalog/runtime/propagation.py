@@ -383,6 +383,12 @@ class Node:
         return not self.is_maintained and not self.recomputed
 
     @cached_property
+    def plain(self) -> str:
+        """The one view that it brings up, with exactly what it shows; empty if it does more."""
+        stored = self.moves[0][0] if len(self.moves) == 1 else ""
+        return stored if self.is_net and stored in self.network.views else ""
+
+    @cached_property
     def forgotten(self) -> tuple[str, ...]:
         """What is of no use once the node has run."""
         return tuple(self.local - self.recomputed)
@@ -676,17 +682,24 @@ class Propagation:
         read = self._wave.changes()
         return NO_CHANGE if read is None else ChangeSet.told(read)
 
-    def written(self, change: ChangeSet) -> Iterator[Written]:
+    def written(self, base: ChangeSet, change: ChangeSet) -> Iterator[Written]:
         """What `end` will do to stored relations, if it is applied now.
 
-        Every row that is added gets the next rank, in the order of `Engine.move`. `change` is what
-        `changes` answered: rows that were copied for it are not copied again.
+        Every row that is added gets the next rank, in the order of `Engine.move`. `base` is what
+        was run, `change` what `changes` answered: rows copied for it are not copied again.
         """
         engine = cast("RankedEngine", self.engine)
         clock = engine.clock
+        inserted, deleted = change.inserted.held, change.deleted.held
         for number in self._wave.ran():
             node = self._placed.get(number)
             if node is not None:
+                come = inserted.get(node.plain)
+                if isinstance(come, Copied) and node.plain not in deleted:
+                    rows = list(come.read())
+                    yield node.plain, (), range(clock, clock + len(rows)), rows, True
+                    clock += len(rows)
+                    continue
                 for stored, gone, ranks, rows in self._arriving(node, change, clock):
                     clock += len(rows)
                     if node.recomputed:
@@ -696,12 +709,14 @@ class Propagation:
                         yield stored, going, ranks, rows, node.is_net
                     elif rows:
                         yield stored, (), ranks, rows, node.is_net
-            elif not self.is_in_place:  # a base relation, its rows as they were bound
+            elif not self.is_in_place:  # a base relation, its rows in the order they were bound
                 name = self._source_names[number]
-                come = change.inserted[name]
-                left = engine.ranks(name, change.deleted[name]) if name in change.deleted else ()
-                yield name, left, range(clock, clock + len(come)), come, True
-                clock += len(come)
+                bound: Collection[Row] = base.inserted[name]
+                if inserted.get(name, NO_ROWS) is not bound:  # some of them were there already
+                    bound = list(engine.rows(names.plus(name)))
+                left = engine.ranks(name, change.deleted[name]) if name in deleted else ()
+                yield name, left, range(clock, clock + len(bound)), bound, True
+                clock += len(bound)
 
     def _arriving(
         self, node: Node, change: ChangeSet, clock: int
@@ -808,7 +823,7 @@ class Propagated:
 
         `change` is what `changes` answered.
         """
-        found = self._propagation.written(change)
+        found = self._propagation.written(self._base, change)
         return chain(found, self._written_in_place()) if self._propagation.is_in_place else found
 
     def _written_in_place(self) -> Iterator[Written]:

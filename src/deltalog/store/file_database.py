@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Set
@@ -40,28 +41,9 @@ from deltalog.runtime.model import Model, make_model
 from deltalog.runtime.propagation import Propagated, Propagation
 from deltalog.runtime.rows import Rows
 from deltalog.store import readers
-from deltalog.store.cells import (
-    Cells,
-    check_cells,
-    converted,
-    from_cells,
-    ranked,
-    to_cells,
-    with_types,
-)
+from deltalog.store.cells import check_cells, from_cells, ranked, to_cells, with_types
 from deltalog.store.copies import backup
-from deltalog.store.log import (
-    APPEND,
-    CREATED,
-    PROGRAM,
-    TRANSACTION,
-    Columns,
-    Commit,
-    Log,
-    entry,
-    sides,
-)
-from deltalog.store.others import Others
+from deltalog.store.log import CREATED, PROGRAM, Columns, Commit, Log
 from deltalog.store.programs import program_and_text, stored_program
 from deltalog.store.readers import Dropped, Retention
 from deltalog.store.schema import (
@@ -72,18 +54,17 @@ from deltalog.store.schema import (
     relations_json,
     table_for,
 )
-from deltalog.store.sqlite import opened, reported, sqlite_problem
+from deltalog.store.sqlite import opened, reported
 from deltalog.store.storage import Storage, check_unspoiled, lay_out
+from deltalog.store.writer import Writer
 
 ROWS_AT_ONCE = 50_000
 INDEXED_FROM = 100_000
 """With so many facts indexes are built when they are loaded, and not by the first transaction."""
 COMMITS_BETWEEN_COMPACTIONS = 1_000
 GROUP_MAX = 10_000
-_ALONE = ("BEGIN IMMEDIATE", "COMMIT", "ROLLBACK")
 _NO_DOUBT, _COMPARE, _UNKNOWN = range(3)
 """Whether memory is what the file says: surely, if it is at the same version, or who knows."""
-_GROUPED = ("SAVEPOINT one", "RELEASE one", "ROLLBACK TO one; RELEASE one")
 
 
 class FileDatabase(Database):
@@ -106,24 +87,19 @@ class FileDatabase(Database):
         self.path = storage.path
         self._storage = storage
         self._connection = storage.connection
-        self._writing = storage.connection.cursor()  # one for all commits: making them takes time
+        self._writer = Writer(storage)
         self._log = Log(storage.connection)
         self._text = text
         self._is_closed = False
-        self._grouped: int | None = None
         self._doubt = _NO_DOUBT
-        self._others = Others(storage)
         self._group_max = GROUP_MAX
-        self._since_compaction = 0
-        self._tables: dict[str, Table] = {}
-        self._is_following = False
-        self._columns_of: Model | None = None
-        self._known_columns: Columns = {}
+        self._compact_at = self._due = sys.maxsize  # versions, for what is done now and then
         self._loaded = 0
         self._clock = 0  # of the engine, when what was written last has been applied
         weakref.finalize(self, storage.close)  # also when it was forgotten to close it
         _open.add(self)
         super().__init__(model, engine, limits, watch, facts)
+        self._compact_later()
         if self._loaded >= INDEXED_FROM and storage.is_writable:
             for node in self.propagation.nodes:  # and with it the indexes that it looks up by
                 node.installed  # noqa: B018
@@ -137,16 +113,16 @@ class FileDatabase(Database):
                 lay_out(self._connection)
                 self._write_program(0, CREATED, ChangeSet(), {}, self._text)
                 self._write_relations(self.model.stored)
-                self._others.check_writes()
+                self._writer.others.check_writes()
             with reported(self.path, is_commit=True):  # the file is not empty without its log
                 self._connection.execute("PRAGMA wal_checkpoint = PASSIVE").fetchall()
             return statistics
         with reported(self.path), _no_collection():
             try:  # in the transaction in which the program was read
                 statistics = self._restore()
-                self._others.check_writes()
+                self._writer.others.check_writes()
             finally:
-                self._roll_back()
+                self._writer.roll_back()
         absent = self.model.stored - self._usable()
         if self._storage.is_writable and (absent or self._tables.keys() - self.model.stored):
             with self._written():  # it was kept with other options
@@ -156,7 +132,8 @@ class FileDatabase(Database):
     def _restore(self) -> Statistics:
         """Load what the file holds, and compute what it does not hold or holds otherwise."""
         check_unspoiled(self.path, self._connection)
-        self._tables = read_tables(self._connection)
+        self._writer.tables = read_tables(self._connection)
+        self._writer.columns = self._columns()
         kept = self._usable()
         self._loaded = 0
         for name in sorted(kept):
@@ -172,6 +149,14 @@ class FileDatabase(Database):
             raise self._damaged(f"the table of `{lost[0]}` is missing")
         self.version = self._log.last
         return rebuild(self.engine, self.model, missing, self.limits, self.watch)
+
+    @property
+    def _tables(self) -> dict[str, Table]:
+        return self._writer.tables
+
+    def _columns(self) -> Columns:
+        """The columns of every relation of the program that counts, as the log wants them."""
+        return {name: each.types for name, each in self.relations.items()}
 
     def _usable(self) -> frozenset[str]:
         """The stored relations that the file has, with their ranks in one order.
@@ -218,86 +203,15 @@ class FileDatabase(Database):
     # --- committing
 
     def _keep(self, outcome: Propagated, change: ChangeSet) -> None:
-        if self._is_following:
-            return
-        connection, execute = self._connection, self._writing.execute
-        opening, ending, undoing = _GROUPED if self._grouped is not None else _ALONE
-        try:
-            if connection.in_transaction and self._grouped is None:
-                self._roll_back()  # what an interrupt has left open
-            execute(opening)
-            try:
-                self._others.glance()
-                self._write(outcome, change)
-                execute(ending)
-            except BaseException:
-                if connection.in_transaction:  # SQLite may have undone it by itself
-                    execute(undoing)
-                raise
-            self._others.committed()
-        except apsw.Error as error:
-            self._others.forget()
-            raise sqlite_problem(self.path, error, is_commit=True) from error
-        if self._grouped is not None:
-            self._grouped += 1
-
-    def _write(self, outcome: Propagated, change: ChangeSet) -> None:
-        execute, executemany = self._writing.execute, self._writing.executemany
-        net: dict[str, Cells] = {}
-        before = self._clock = self.engine.clock
-        for relation, gone, ranks, rows, is_net in outcome.written(change):
-            table = self._tables[relation]
-            if gone is None:
-                execute(table.delete_all)
-            elif gone:
-                executemany(table.delete, [(rank,) for rank in gone])
-            if not rows:
-                continue
-            cells = converted(rows, table.converters)
-            if isinstance(ranks, range):  # all above those that are there, and one after the other
-                execute(table.insert, (*cells[0], ranks[0]))
-                if len(cells) > 1:
-                    executemany(table.append, cells[1:])
-            else:
-                executemany(table.insert, ranked(cells, ranks))
-            if ranks[0] >= before:
-                self._clock += len(cells)
-            if is_net:
-                net[relation] = cells
-        columns = self._columns
-        logged = sides(change, columns, columns, net)
-        for row in entry(self.version + 1, TRANSACTION, logged):
-            execute(APPEND, row)
-
-    @property
-    def _columns(self) -> Columns:
-        """The columns of every relation of the program that counts, as the log wants them."""
-        if self._columns_of is not self.model:
-            self._columns_of = self.model
-            self._known_columns = {name: each.types for name, each in self.relations.items()}
-        return self._known_columns
+        clock = self.engine.clock
+        self._clock = self._writer.write(outcome, change, self.version + 1, clock)
 
     @contextmanager
     def _written(self) -> Iterator[None]:
         """A transaction of its own, or a part of the group that is open."""
         self._check_writable()
-        opening, ending, undoing = _GROUPED if self._grouped is not None else _ALONE
-        with reported(self.path, is_commit=True):
-            if self._grouped is None:
-                self._roll_back()  # what an interrupt may have left open
-            self._connection.execute(opening)
-            try:
-                self._others.check()
-                yield
-                self._connection.execute(ending)
-            except BaseException:
-                if self._connection.in_transaction:  # SQLite may have undone it by itself
-                    self._connection.execute(undoing)
-                raise
-
-    def _roll_back(self) -> None:
-        if self._connection.in_transaction:  # SQLite may have done so by itself
-            self._connection.execute("ROLLBACK")
+        with self._writer.transaction():
+            yield
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -317,15 +231,15 @@ class FileDatabase(Database):
     @contextmanager
     def _reading(self) -> Iterator[None]:
         with reported(self.path):
-            if self._grouped is not None:
+            if self._writer.is_grouped:
                 yield
                 return
-            self._roll_back()  # what an interrupt may have left open
+            self._writer.roll_back()  # what an interrupt may have left open
             self._connection.execute("BEGIN")
             try:
                 yield
             finally:
-                self._roll_back()
+                self._writer.roll_back()
 
     def _inherit(self) -> None:
         self._lock = threading.RLock()  # another thread may have held it when the process forked
@@ -348,26 +262,25 @@ class FileDatabase(Database):
             raise DataError([catalogue.OPENED_READ_ONLY.at(None, name=self.path)])
 
     def _propagate(self, base: ChangeSet, is_committed: bool) -> ChangeSet:
-        if self._is_following:
-            return super()._propagate(base, is_committed)
-        is_written = is_committed and bool(base)
-        if is_written:
-            self._check_writable()
-        else:
+        storage = self._storage
+        if storage.is_closed:
             self._check_open()
+        if storage.lock is None and is_committed and base:
+            self._check_writable()
         if self._doubt:
             self._agree()
+        before = self.version
         self._doubt = _UNKNOWN
         try:
             change = super()._propagate(base, is_committed)
         except BaseException as error:
             self._after_failure(error)
             raise
-        if is_written and self.engine.clock != self._clock:
+        if self.version != before and self.engine.clock != self._clock:
             raise InternalError("facts have other ranks in memory than in the file")
         self._doubt = _NO_DOUBT
-        if is_written:
-            self._after_commit()
+        if self.version >= self._due:
+            self._do_what_is_due()
         return change
 
     def _after_failure(self, error: BaseException) -> None:
@@ -383,30 +296,25 @@ class FileDatabase(Database):
 
         SQLite may have undone a whole group; or we were interrupted, at any place.
         """
-        with reported(self.path):
-            if self._grouped is None:
-                self._roll_back()
-            elif not self._connection.in_transaction:
-                self._grouped = None
-            else:
-                with suppress(apsw.SQLError):  # there may be no such savepoint
-                    self._connection.execute(_GROUPED[2])
+        self._writer.tidy()
+        if not self._writer.is_grouped:
+            self._due = self._compact_at
         self._log.forget_programs()
         with self._reading():
             if self._doubt == _UNKNOWN or self._log.last != self.version:
                 self._reload()
         self._doubt = _NO_DOUBT
 
-    def _after_commit(self) -> None:
-        self._since_compaction += 1
-        if self._grouped is not None:
-            if self._grouped >= self._group_max:
-                self._end_group()
-                self._begin_group()
-        elif self._since_compaction >= COMMITS_BETWEEN_COMPACTIONS:
-            self._since_compaction = 0
-            if self._storage.retention.is_limited:
-                self.compact()
+    def _do_what_is_due(self) -> None:
+        if self._writer.is_grouped:
+            self._end_group()
+            self._begin_group()
+        else:
+            self.compact()
+
+    def _compact_later(self) -> None:
+        if self._storage.retention.is_limited:
+            self._compact_at = self._due = self.version + COMMITS_BETWEEN_COMPACTIONS
 
     @contextmanager
     def group(self, transactions_max: int = GROUP_MAX) -> Iterator[None]:
@@ -419,7 +327,7 @@ class FileDatabase(Database):
         readers.check_number("transactions_max", transactions_max, int)
         with self._turn():
             self._check_writable()
-            is_inner = self._grouped is not None
+            is_inner = self._writer.is_grouped
         if is_inner:
             yield
             return
@@ -433,22 +341,18 @@ class FileDatabase(Database):
                 self._end_group()
 
     def _begin_group(self) -> None:
-        with reported(self.path, is_commit=True):
-            self._roll_back()  # what an interrupt may have left open
-            self._connection.execute("BEGIN IMMEDIATE")
-        self._grouped = 0
+        self._writer.begin_group()
+        self._due = self.version + self._group_max
 
     def _end_group(self) -> None:
-        if self._doubt and self._grouped is not None:
+        if self._doubt and self._writer.is_grouped:
             self._agree()
-        if self._grouped is None:
+        if not self._writer.is_grouped:
             return  # it was undone, and that was said
         try:
             self._doubt = _COMPARE
-            self._grouped = None
-            with reported(self.path, is_commit=True):
-                self._storage.check_unmoved()
-                self._connection.execute("COMMIT")
+            self._due = self._compact_at
+            self._writer.end_group()
             self._doubt = _NO_DOUBT
         except BaseException as error:
             self._after_failure(error)
@@ -463,7 +367,7 @@ class FileDatabase(Database):
             parsed, text = program_and_text(program)
             if is_committed:
                 self._check_writable()
-                if self._grouped is not None:
+                if self._writer.is_grouped:
                     raise DataError([catalogue.GROUP_OPEN.at(None)])
                 self._text = text
             before = self.model
@@ -491,7 +395,8 @@ class FileDatabase(Database):
         self, version: int, kind: str, change: ChangeSet, before: Columns, text: str
     ) -> None:
         self._log.append_program(version, text, relations_json(self.relations))
-        self._log.append(version, kind, change, before, self._columns)
+        self._writer.columns = self._columns()
+        self._log.append(version, kind, change, before, self._writer.columns)
 
     def _write_relations(self, touched: Set[str]) -> None:
         """Bring tables to what memory holds: those that are touched, or are other ones now."""
@@ -518,7 +423,8 @@ class FileDatabase(Database):
         rows = self.engine.ranked(table.relation)
         while chunk := list(islice(rows, ROWS_AT_ONCE)):
             cells = to_cells([row for _, row in chunk], table.types)
-            self._writing.executemany(table.insert, ranked(cells, [rank for rank, _ in chunk]))
+            chunked = ranked(cells, [rank for rank, _ in chunk])
+            self._connection.executemany(table.insert, chunked)
 
     # --- time travel
 
@@ -545,7 +451,7 @@ class FileDatabase(Database):
         change = self._log.net(version, self.version, relation)
         facts = self._facts(relation) if relation in self.relations else set()
         facts = (facts - change.inserted[relation]) | change.deleted[relation]
-        is_same = known[relation] == self._columns.get(relation)
+        is_same = known[relation] == self._writer.columns.get(relation)
         return facts if is_same else with_types(facts, known[relation])
 
     def delta(self, first: int, last: int | None = None) -> ChangeSet:
@@ -613,7 +519,7 @@ class FileDatabase(Database):
         if self._storage.is_writable:
             with self._written():
                 yield self._connection
-                self._others.registered()
+                self._writer.others.registered()
             return
         with reported(self.path, is_commit=True):
             connection = opened(self.path, is_writable=True)
@@ -627,9 +533,9 @@ class FileDatabase(Database):
         """Drop what the log need not keep any more, as `retention` says or the one of `connect`."""
         with self._turn(), reported(self.path, is_commit=True):
             self._check_writable()
-            if self._grouped is not None:
+            if self._writer.is_grouped:
                 raise DataError([catalogue.GROUP_OPEN.at(None)])
-            self._since_compaction = 0
+            self._compact_later()
             chosen = self._storage.retention if retention is None else retention
             readers.check_retention(chosen)
             return readers.compact(self._connection, self.path, chosen)
@@ -647,7 +553,7 @@ class FileDatabase(Database):
     def backup(self, target: str | Path) -> None:
         """Copy the database, as it is now, to a new file; others may go on meanwhile."""
         with self._turn():
-            if self._grouped is not None:
+            if self._writer.is_grouped:
                 raise DataError([catalogue.GROUP_OPEN.at(None)])
             backup(self._connection, self.path, Path(target))
 
@@ -681,11 +587,12 @@ class FileDatabase(Database):
         """Make the base changes of others in memory; views follow as they did there."""
         base = (name for name in change.relations if self.relations[name].kind == "base")
         self._doubt = _UNKNOWN
-        self._is_following = True
-        try:
-            self._propagate(change.only(*base), is_committed=True)
-        finally:
-            self._is_following = False
+        followed = change.only(*base)
+        if followed:
+            arguments = self.propagation, followed, self.limits, self.watch
+            with Propagated(*arguments) as outcome:
+                outcome.apply()
+                self.statistics = outcome.statistics
         self._doubt = _NO_DOUBT
 
     def check_pages(self) -> tuple[str, ...]:
@@ -703,7 +610,7 @@ class FileDatabase(Database):
                     self._end_group()
                     if self._storage.is_writable:
                         with self._reading():
-                            self._others.check()
+                            self._writer.others.check()
                 finally:
                     self._is_closed = True
                     self._storage.close()

@@ -11,11 +11,11 @@ oldest row; the newest row is never dropped, since it tells the version of the f
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import chain, repeat
 from time import time_ns
 from types import MappingProxyType
@@ -51,13 +51,18 @@ class Commit:
 
 def now() -> str:
     """The time in UTC, as timestamps are written; a second is put into words only once."""
+    global _second
     digits = str(time_ns())
-    return _second(digits[:-9]) + digits[-9:-3]
+    second, words = _second
+    if second != digits[:-9]:
+        second = digits[:-9]
+        words = datetime.fromtimestamp(int(second), UTC).strftime("%Y-%m-%d %H:%M:%S.")
+        _second = second, words
+    return words + digits[-9:-3]
 
 
-@lru_cache(maxsize=1)
-def _second(second: str) -> str:
-    return datetime.fromtimestamp(int(second), UTC).strftime("%Y-%m-%d %H:%M:%S.")
+_second = "", ""
+"""The second that was put into words last: one pair, since threads may share it."""
 
 
 class Log:
@@ -72,7 +77,7 @@ class Log:
         self, version: int, kind: str, change: ChangeSet, before: Columns, after: Columns
     ) -> None:
         """Write a commit; facts that go have the columns of before, those that come of after."""
-        self._connection.executemany(APPEND, entry(version, kind, sides(change, before, after)))
+        self._connection.executemany(APPEND, entries(version, kind, change, before, after))
 
     def append_program(self, version: int, text: str, relations: str) -> None:
         self._connection.execute(
@@ -212,31 +217,26 @@ def _add(rows: list[Row], into: set[Row], other: set[Row]) -> None:
     other.difference_update(rows)
 
 
-def sides(
+def entries(
+    version: int,
+    kind: str,
     change: ChangeSet,
     before: Columns,
     after: Columns,
     known: Mapping[str, Cells] = MappingProxyType({}),
-) -> dict[str, Cells]:
-    """A change as it is written; what some relations gain may be `known` as cells already."""
-    found = {}
+) -> Iterable[tuple[Any, ...]]:
+    """The rows of a commit: one, unless it is large; some sides may be `known` already."""
+    sides: dict[str, Cells] = {}
     for name in change.deleted.held:
-        found[f"-{name}"] = to_cells(change.deleted[name], before[name])
+        sides["-" + name] = to_cells(change.deleted[name], before[name])
     for name in change.inserted.held:
-        cells = known.get(name)
-        found[f"+{name}"] = to_cells(change.inserted[name], after[name]) if cells is None else cells
-    return found
-
-
-def entry(version: int, kind: str, sides: dict[str, Cells]) -> Iterable[Sequence[Any]]:
-    """The rows of a commit: one, unless it is large."""
-    number = version << PARTS
-    if sum(map(len, sides.values())) <= ROWS_EACH:
-        return ((number, now(), kind, orjson.dumps(sides).decode()),)
+        side = "+" + name
+        sides[side] = known.get(side) or to_cells(change.inserted[name], after[name])
     times = chain([now()], repeat(None))
+    pieces = (sides,) if sum(map(len, sides.values())) <= ROWS_EACH else _parts(sides)
     return (
-        (number + part, time, kind, orjson.dumps(piece).decode())
-        for part, (time, piece) in enumerate(zip(times, _parts(sides), strict=False))
+        ((version << PARTS) + part, time, kind, orjson.dumps(piece).decode())
+        for part, (time, piece) in enumerate(zip(times, pieces, strict=False))
     )
 
 

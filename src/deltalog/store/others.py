@@ -22,23 +22,27 @@ class Others:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._connection = storage.connection
-        self._all_commits = self._commits_of_others = _UNKNOWN
+        self.commits = self._commits_of_others = _UNKNOWN
         self._readers: list[Any] = []
-        self._look_at = 0.0
+        self.look_at = 0.0
 
-    def glance(self) -> None:
+    def look(self) -> None:
         """Before a commit: raise if others have written; now and then, if the file has moved."""
-        if monotonic() >= self._look_at:
-            self._storage.check_unmoved()
-            self._look_at = monotonic() + self._storage.seconds_unlooked
-        if self._connection.data_version() != self._all_commits:
+        if monotonic() >= self.look_at:
+            self.check_place()
+            self.look_at = monotonic() + self._storage.seconds_unlooked
+        if self._connection.data_version() != self.commits:
             self.check_writes()
 
     def check(self) -> None:
         """Raise if the file has moved, or others have written."""
-        self._storage.check_unmoved()
+        self.check_place()
         if self._commits_of_others != _UNKNOWN:
             self.check_writes()
+
+    def check_place(self) -> None:
+        """Raise if the file has moved."""
+        self._storage.check_unmoved()
 
     def check_writes(self) -> None:
         """Raise if others have written, and mark the file; the first time only remember."""
@@ -48,11 +52,7 @@ class Others:
             if self._commits_of_others != _UNKNOWN and readers == self._readers:
                 raise spoiled(self._storage.path, self._connection)
             self._commits_of_others, self._readers = found, readers
-        self.committed()
-
-    def committed(self) -> None:
-        """This connection has written, and nobody else."""
-        self._all_commits = self._connection.data_version()
+        self.commits = self._connection.data_version()
 
     def registered(self) -> None:
         """This connection has written about readers."""

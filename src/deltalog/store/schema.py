@@ -25,14 +25,14 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import apsw
 
 from deltalog.analysis.columns import Relation
 from deltalog.language.ast import Column
-from deltalog.store.cells import AFFINITIES, Converters, to_cell
+from deltalog.store.cells import AFFINITIES, Converters, Types, to_cell
 
 APPLICATION = 0x44454C54  # "DELT"
 FORMAT = 1
@@ -77,45 +77,43 @@ OWN_NAMES = tuple(f"deltalog__{each}" for each in ("log", "programs", "relations
 
 @dataclass(frozen=True)
 class Table:
-    """Where a stored relation is kept."""
+    """Where a stored relation is kept, and the statements for it.
+
+    What every commit reads are plain attributes, since properties take longer. `append` leaves the
+    rank to SQLite, which gives one more than the largest.
+    """
 
     relation: str
     kind: str
     name: str
     columns: tuple[Column, ...]
+    types: Types = field(init=False, compare=False, repr=False)
+    converters: Converters = field(init=False, compare=False, repr=False)
+    insert: str = field(init=False, compare=False, repr=False)
+    append: str = field(init=False, compare=False, repr=False)
+    delete: str = field(init=False, compare=False, repr=False)
+    delete_all: str = field(init=False, compare=False, repr=False)
 
-    @cached_property
-    def types(self) -> tuple[str | None, ...]:
-        return tuple(column.type for column in self.columns)
-
-    @cached_property
-    def converters(self) -> Converters:
-        """What makes cells of the values of a fact."""
-        return to_cell(self.types)
+    def __post_init__(self) -> None:
+        types = tuple(column.type for column in self.columns)
+        marks = "?, " * len(self.columns)
+        insert = f"INSERT INTO {quoted(self.name)} VALUES ({marks}"
+        delete = f"DELETE FROM {quoted(self.name)}"
+        made = {
+            "types": types,
+            "converters": to_cell(types),
+            "insert": f"{insert}?)",
+            "append": f"{insert}NULL)",
+            "delete": f"{delete} WHERE {RANK} = ?",
+            "delete_all": delete,
+        }
+        for name, value in made.items():
+            object.__setattr__(self, name, value)
 
     @cached_property
     def names(self) -> list[str]:
         """The names of its columns in SQLite."""
         return _apart([column.name for column in self.columns], {RANK})
-
-    @cached_property
-    def insert(self) -> str:
-        marks = ", ".join("?" * (len(self.columns) + 1))
-        return f"INSERT INTO {quoted(self.name)} VALUES ({marks})"
-
-    @cached_property
-    def append(self) -> str:
-        """The next rank is SQLite's to give: one more than the largest."""
-        marks = ", ".join("?" * len(self.columns))
-        return f"INSERT INTO {quoted(self.name)} VALUES ({marks + ', ' if marks else ''}NULL)"
-
-    @cached_property
-    def delete(self) -> str:
-        return f"DELETE FROM {quoted(self.name)} WHERE {RANK} = ?"
-
-    @cached_property
-    def delete_all(self) -> str:
-        return f"DELETE FROM {quoted(self.name)}"
 
     @cached_property
     def select(self) -> str:
