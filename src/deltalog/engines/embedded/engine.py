@@ -118,6 +118,7 @@ def _entries(words: array[int], width: int) -> Iterator[tuple[int, ...]]:
     return zip(*[iter(words)] * width, strict=True)
 
 
+_NOTHING: Sides = {}, {}
 ROOM = 512
 """Words of rows that fit into the outbox of a wave; larger changes are copied one by one."""
 
@@ -138,7 +139,8 @@ class EmbeddedWave:
         self.shown: dict[int, list[tuple[str, EmbeddedRelation]]] = {}
         self.is_interned = False
         self.inbox: list[int | None] = []
-        self.bound: dict[int, tuple[Changed, Changed]] = {}
+        self.taken = 0
+        self.bound: Sides = {}, {}
         self._make_boxes()
 
     def _make_boxes(self) -> None:
@@ -185,24 +187,27 @@ class EmbeddedWave:
         return wave.WAVE_HEADER + self.stations + number
 
     def bind(self, number: int, come: Changed, gone: Changed) -> None:
-        types, words = self.shown[number][0][1].types, self.engine.codec.words
+        name, relation = self.shown[number][0]
+        words = self.engine.codec.words
         self.inbox += number, len(come), len(gone)
         if come:
-            self.inbox += words(come, types)
+            self.inbox += words(come, relation.types)
+            self.bound[0][name] = come
         if gone:
-            self.inbox += words(gone, types)
-        self.bound[number] = come, gone
+            self.inbox += words(gone, relation.types)
+            self.bound[1][name] = gone
+        self.taken += 1
 
     def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Ended:
         engine, machine = self.engine, self.engine.machine
         engine.publish_texts()
-        inbox, count = packed(self.inbox), len(self.bound) if self.inbox else 0
-        self.inbox = []
+        inbox, taken = packed(self.inbox), self.taken
+        self.inbox, self.taken = [], 0
         status = wave.run_wave(
             engine.machine_address,
             self.address,
             inbox.buffer_info()[0],
-            count,
+            taken,
             rounds,
             rounds_max,
             facts,
@@ -232,29 +237,25 @@ class EmbeddedWave:
         return generated
 
     def changes(self) -> Callable[[], Sides] | None:
-        outbox = self.outbox
-        entries = outbox[wave.ENTRIES]
-        if not entries:
-            return None
-        bound = self.bound
+        outbox, bound = self.outbox, self.bound if self.code[wave.IS_NEWS] else _NOTHING
+        if not outbox[wave.ENTRIES]:
+            return (lambda: bound) if bound is not _NOTHING else None
         if self.is_interned or not outbox[wave.IS_ALL]:  # what is not copied yet will be gone soon
             found = self._read(outbox, bound)
             return lambda: found
         copied = outbox[: outbox[wave.USED]]
         return lambda: self._read(copied, bound)
 
-    def _read(self, outbox: array[int], bound: Mapping[int, tuple[Changed, Changed]]) -> Sides:
-        """The changes in an outbox."""
-        sides: Sides = {}, {}
+    def _read(self, outbox: array[int], bound: Sides) -> Sides:
+        """What is bound to sources, and the changes in an outbox."""
+        come, gone = bound
+        sides = come.copy(), gone.copy()
         end = wave.OUTBOX_HEADER + wave.SHOWN_ENTRY * outbox[wave.ENTRIES]
-        for number, which, rows, at in _entries(outbox[wave.OUTBOX_HEADER : end], wave.SHOWN_ENTRY):
+        entries = outbox[wave.OUTBOX_HEADER : end]
+        for number, which, rows, at in _entries(entries, wave.SHOWN_ENTRY):
             name, relation = self.shown[number][which]
-            given = bound[number][which] if number in bound else NO_ROWS
-            if len(given) == rows:  # nothing of it was so already
-                sides[which % 2][name] = given
-            else:
-                words = outbox[at : at + rows * relation.arity] if at else relation.copied()
-                sides[which % 2][name] = relation.kept(rows, words)
+            words = outbox[at : at + rows * relation.arity] if at else relation.copied()
+            sides[which % 2][name] = relation.kept(rows, words)
         return sides
 
     def _log(self, start: int) -> array[int]:
@@ -276,7 +277,8 @@ class EmbeddedWave:
         return tuple(self._log(0))
 
     def end(self, is_applied: bool) -> None:
-        self.inbox, self.bound = [], {}
+        self.inbox, self.taken = [], 0
+        self.bound = {}, {}
         wave.end_wave(self.engine.machine_address, self.address, int(is_applied))
 
 

@@ -1,13 +1,14 @@
 """The way of a change through a network, as far as the kernels can go by themselves.
 
-    wave:     [stations, ran, reported, is over, asked, outbox, made, due…, code of each station
-              (0: none)…, those that ran…]
+    wave:     [stations, ran, reported, is over, asked, is all news, outbox, made, due…, code of
+              each station (0: none)…, those that ran…]
     station:  [sequence, many, then how many and where: flows, forgotten, made, replaced, moves,
               outlasting, shown, heads]; flows as (relation, rows), made as (relation, reader),
               moves as (stored, gone, come, cursor), shown as (come, gone), the others as relations
     inbox:    what shall come to sources and go, each as [station, come, gone, rows…]
     outbox:   [entries, where rows begin, room, used, is all there, then per entry: station, which
-              of its shown relations, rows, where (0: there was no room)…, rows…]
+              of its shown relations, rows, where (0: there was no room)…, rows…]; of sources
+              nothing, if all that was in the inbox is news
     made:     [entries, then per entry: station, which of its heads, rows…]
 
 A station is due when a change that it reads is not empty. Stations run in their order, each reads
@@ -45,8 +46,8 @@ from deltalog.engines.embedded.pipeline import (
 ASKED = 5
 DUE, BEGUN = 1, 2
 # A wave.
-STATIONS, RAN, REPORTED, IS_OVER, ASKED_AT, OUTBOX, MADE_BOX = range(7)
-WAVE_HEADER = 7
+STATIONS, RAN, REPORTED, IS_OVER, ASKED_AT, IS_NEWS, OUTBOX, MADE_BOX = range(8)
+WAVE_HEADER = 8
 # A station: how many there are of each list, and where (in bytes) they begin.
 SEQUENCE, MANY, FLOWS, FLOWS_AT, FORGOTTEN, FORGOTTEN_AT = range(6)
 MADE, MADE_AT, REPLACED, REPLACED_AT = range(6, 10)
@@ -99,6 +100,8 @@ def leave(wave, station):
 @compiled
 def take(machine, wave, inbox, count):
     """Fill the changes of sources with what is not so yet: who reads them is due."""
+    if count > 0:
+        store64(wave, IS_NEWS, 1)
     for _ in range(count):
         number, come, gone = load64(inbox, 0), load64(inbox, 1), load64(inbox, 2)
         station = load64(wave, WAVE_HEADER + load64(wave, STATIONS) + number)
@@ -110,6 +113,8 @@ def take(machine, wave, inbox, count):
         enter(wave, number)
         inbox = insert_news(machine, stored, load64(sides, 0), inbox, come, False)
         inbox = insert_news(machine, stored, load64(sides, 1), inbox, gone, True)
+        if load64(load64(sides, 0), LIVE) + load64(load64(sides, 1), LIVE) < come + gone:
+            store64(wave, IS_NEWS, 0)
         leave(wave, station)
 
 
@@ -201,10 +206,13 @@ def tell_shown(wave):
     log = wave + 8 * (WAVE_HEADER + 2 * count)
     box = load64(wave, OUTBOX)
     at, room, told = load64(box, ROWS_AT), load64(box, ROOM), np.int64(0)
+    is_news = load64(wave, IS_NEWS) == 1
     store64(box, IS_ALL, 1)
     for i in range(load64(wave, RAN)):
         number = load64(log, i)
         station = load64(wave, WAVE_HEADER + count + number)
+        if is_news and load64(station, FLOWS) == 0:  # a source
+            continue
         shown = station + load64(station, SHOWN_AT)
         for which in range(2 * load64(station, SHOWN)):
             relation = load64(shown, which)
