@@ -383,10 +383,10 @@ class Node:
         return not self.is_maintained and not self.recomputed
 
     @cached_property
-    def plain(self) -> str:
-        """The one view that it brings up, with exactly what it shows; empty if it does more."""
-        stored = self.moves[0][0] if len(self.moves) == 1 else ""
-        return stored if self.is_net and stored in self.network.views else ""
+    def is_plain(self) -> bool:
+        """Whether it is one view that is shown and stored, and brought up with what it shows."""
+        stored = [stored for stored, _, _ in self.moves]
+        return self.is_net and len(stored) == 1 and stored == [name for name, *_ in self.changed]
 
     @cached_property
     def forgotten(self) -> tuple[str, ...]:
@@ -461,6 +461,7 @@ class Propagation:
         self._source_names = {number: name for name, number in numbers.items()}
         self._wave = self.engine.wave(2 * len(self.nodes) + len(base))
         self._placed: dict[int, Node] = {}
+        self._is_plain = not self.is_in_place
         for name, number in numbers.items():
             sides = names.plus(name), names.minus(name)
             readers = self._readers.get(name, ())
@@ -634,6 +635,7 @@ class Propagation:
         )
         self._wave.place(number, station)
         self._placed[number] = node
+        self._is_plain = self._is_plain and node.is_plain
 
     @property
     def ran(self) -> list[Node]:
@@ -682,24 +684,39 @@ class Propagation:
         read = self._wave.changes()
         return NO_CHANGE if read is None else ChangeSet.told(read)
 
-    def written(self, base: ChangeSet, change: ChangeSet) -> Iterator[Written]:
+    def written(self, base: ChangeSet, change: ChangeSet, clock: int) -> Iterable[Written]:
         """What `end` will do to stored relations, if it is applied now.
 
-        Every row that is added gets the next rank, in the order of `Engine.move`. `base` is what
-        was run, `change` what `changes` answered: rows copied for it are not copied again.
+        Every row that is added gets the next rank, from the engine's clock on, in the order of
+        `Engine.move`. `base` is what was run, `change` what `changes` answered: rows copied for it
+        are not copied again.
         """
+        made = self._appended(base, change, clock) if self._is_plain else None
+        return self._moved(base, change, clock) if made is None else made
+
+    def _appended(self, base: ChangeSet, change: ChangeSet, clock: int) -> list[Written] | None:
+        """The same if rows only come, to relations that get what they show, and are in order."""
+        if change.deleted.held:
+            return None
+        made: list[Written] = []
+        for name, come in change.inserted.held.items():  # sources first, then as stations ran
+            if isinstance(come, Copied):
+                rows: Collection[Row] = list(come.read())
+            elif come is base.inserted.held.get(name):
+                rows = come
+            else:
+                return None
+            end = clock + len(rows)
+            made.append((name, (), range(clock, end), rows, True))
+            clock = end
+        return made
+
+    def _moved(self, base: ChangeSet, change: ChangeSet, clock: int) -> Iterator[Written]:
         engine = cast("RankedEngine", self.engine)
-        clock = engine.clock
         inserted, deleted = change.inserted.held, change.deleted.held
         for number in self._wave.ran():
             node = self._placed.get(number)
             if node is not None:
-                come = inserted.get(node.plain)
-                if isinstance(come, Copied) and node.plain not in deleted:
-                    rows = list(come.read())
-                    yield node.plain, (), range(clock, clock + len(rows)), rows, True
-                    clock += len(rows)
-                    continue
                 for stored, gone, ranks, rows in self._arriving(node, change, clock):
                     clock += len(rows)
                     if node.recomputed:
@@ -818,12 +835,12 @@ class Propagated:
             raise
         return self
 
-    def written(self, change: ChangeSet) -> Iterator[Written]:
+    def written(self, change: ChangeSet, clock: int) -> Iterable[Written]:
         """What `apply` will do to every stored relation, for whoever keeps a copy of them.
 
-        `change` is what `changes` answered.
+        `change` is what `changes` answered, `clock` is the engine's.
         """
-        found = self._propagation.written(self._base, change)
+        found = self._propagation.written(self._base, change, clock)
         return chain(found, self._written_in_place()) if self._propagation.is_in_place else found
 
     def _written_in_place(self) -> Iterator[Written]:

@@ -54,7 +54,7 @@ class Writer:
             execute(opening)
             if connection.data_version() != others.commits or monotonic() >= others.look_at:
                 others.look()
-            for relation, gone, ranks, rows, is_net in outcome.written(change):
+            for relation, gone, ranks, rows, is_net in outcome.written(change, clock):
                 table = self.tables[relation]
                 if gone:
                     self._cursor.executemany(table.delete, [(rank,) for rank in gone])

@@ -114,10 +114,6 @@ class EmbeddedSequence:
         pipeline.rewind(self.address)
 
 
-def _entries(words: array[int], width: int) -> Iterator[tuple[int, ...]]:
-    return zip(*[iter(words)] * width, strict=True)
-
-
 _NOTHING: Sides = {}, {}
 ROOM = 512
 """Words of rows that fit into the outbox of a wave; larger changes are copied one by one."""
@@ -230,7 +226,8 @@ class EmbeddedWave:
 
         def generated() -> Mapping[str, int]:
             made: Counter[str] = Counter()
-            for number, head, rows in _entries(told, wave.MADE_ENTRY):
+            entries = zip(*[iter(told)] * wave.MADE_ENTRY, strict=True)
+            for number, head, rows in entries:
                 made[self.sequences[number].heads[head][0]] += rows
             return made
 
@@ -250,12 +247,13 @@ class EmbeddedWave:
         """What is bound to sources, and the changes in an outbox."""
         come, gone = bound
         sides = come.copy(), gone.copy()
-        end = wave.OUTBOX_HEADER + wave.SHOWN_ENTRY * outbox[wave.ENTRIES]
-        entries = outbox[wave.OUTBOX_HEADER : end]
-        for number, which, rows, at in _entries(entries, wave.SHOWN_ENTRY):
+        entry = wave.OUTBOX_HEADER
+        for _ in range(outbox[wave.ENTRIES]):
+            number, which, rows, at = outbox[entry : entry + wave.SHOWN_ENTRY]
             name, relation = self.shown[number][which]
             words = outbox[at : at + rows * relation.arity] if at else relation.copied()
             sides[which % 2][name] = relation.kept(rows, words)
+            entry += wave.SHOWN_ENTRY
         return sides
 
     def _log(self, start: int) -> array[int]:

@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from deltalog.engines.base import Changed, Copied
+from deltalog.engines.base import Copied
 from deltalog.engines.embedded import kernel
 from deltalog.language.ast import Row
 
@@ -67,10 +67,11 @@ class EmbeddedRelation:
         kernel.copy_rows(self.address, 0, self.line[kernel.END], words.buffer_info()[0], 0)
         return words
 
-    def kept(self, count: int, words: array[int]) -> Changed:
+    def kept(self, count: int, words: array[int]) -> Copied:
         """Rows that have been copied, to be read when somebody wants them."""
-        if self.is_interned or not self.arity:  # its numbers may be given to other values
-            return frozenset(self.decoded(words, count))
+        if self.is_interned:  # its numbers may be given to other values
+            rows = self.decoded(words, count)
+            return Copied(count, lambda: rows)
         return Copied(count, lambda: self.decoded(words, count))
 
     def encoded(self, rows: Iterable[Row]) -> array[int]:
