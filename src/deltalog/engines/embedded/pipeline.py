@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from deltalog.engines.embedded.kernel import (
+    ARITY,
     CAPACITY,
     DEADLINE,
     END,
@@ -21,13 +22,16 @@ from deltalog.engines.embedded.kernel import (
     FACTS_MAX,
     FRUITFUL,
     HASH,
+    HELD,
     HEADS,
     HEADS_MASK,
     INDEX,
     INDEX_BYTES,
     INDEXED_COLUMNS,
+    LARGEST,
     LAST,
     LIVE,
+    LOWEST,
     MADE,
     MASK,
     MAY_GIVE_UP,
@@ -48,16 +52,21 @@ from deltalog.engines.embedded.kernel import (
     STEPS,
     VISIBLE,
     add,
+    add_hashed,
     clear,
     compare,
     evaluate,
+    expect_links,
+    expect_row,
     find,
+    find_hashed,
     mixed,
     obtained,
     order_of,
     ratio,
     row_address,
     whole,
+    words_hash,
 )
 from deltalog.engines.embedded.memory import (
     compiled,
@@ -107,8 +116,8 @@ TICKS = np.int64(0xFFFF)
 PAUSE = np.int64(200_000_000)
 """After so many nanoseconds a run comes back between two rounds, so that others have a look."""
 
-# The scratch block, in words: a frame per step, then slots, keys, the emitted row, a stack, totals.
-# A frame ends with a handful of rows, and where in memory the next step will look for each.
+# The scratch block, in words: a frame per step, then slots, keys, the emitted row, a stack, totals,
+# emitted rows that are held, suspects that are taken. A frame ends with a handful of rows, and where in memory the next step will look for each.
 HANDFUL_FIRST, HANDFUL = np.int64(4), np.int64(16)
 FRAMES_MAX, FRAME = 256, 48
 F_ROW, F_PHASE, F_RELATION, F_START, F_END, F_INDEX, F_TAKEN, F_FILLED, F_MOST = range(9)
@@ -123,7 +132,12 @@ EMITTED_AT = KEYS_AT + FRAMES_MAX * KEYS_MAX
 STACK_AT = EMITTED_AT + KEYS_MAX
 STACK_MAX = 64
 TOTALS_AT = STACK_AT + STACK_MAX
-SCRATCH_WORDS = TOTALS_AT + 4 * KEYS_MAX
+HELD_AT = TOTALS_AT + 4 * KEYS_MAX
+H_TARGET, H_RANK, H_HASH, H_WORDS = range(4)
+HELD_ROW = H_WORDS + KEYS_MAX
+TAKEN_AT = HELD_AT + HANDFUL * HELD_ROW
+T_RANK, T_ENTRY, T_HASH, T_STANDS, TAKEN_ROW = range(5)
+SCRATCH_WORDS = int(TAKEN_AT + HANDFUL * TAKEN_ROW)
 
 
 @compiled
@@ -264,45 +278,42 @@ def fill(machine, step, frame, keys, slots, marks, rank):
 
 
 @compiled
+def large_relation(step):
+    """The large relation in which a step looks something up, or 0."""
+    if load64(step, OPERATION) > ABSENT or load64(step, MODE) == SCAN:
+        return ZERO
+    relation = load64(step, STORED)
+    if relation == 0 or load64(relation, CAPACITY) < LARGE:
+        return ZERO
+    return relation
+
+
+@compiled
 def look_ahead(step, frame, slots, ahead):
     """Ask for the memory that the next step needs for each row of a handful."""
-    operation, mode = load64(ahead, OPERATION), load64(ahead, MODE)
-    if operation > ABSENT or mode == SCAN:
+    wanted = large_relation(ahead)
+    if wanted == 0:
         return
-    wanted = load64(ahead, STORED)
-    if wanted == 0 or load64(wanted, CAPACITY) < LARGE:
-        return
-    places, mask = load64(wanted, HASH), load64(wanted, MASK)
-    if mode == BY_INDEX:
-        index = load64(wanted, INDEX) + load64(ahead, INDEX_NUMBER) * INDEX_BYTES
-        places, mask = load64(index, HEADS), load64(index, HEADS_MASK)
     for number in range(load64(frame, F_FILLED)):
         bind(step, row_address(load64(frame, F_RELATION), load64(frame, F_ROWS + number)), slots)
-        state = np.int64(0)
-        at = ahead + 8 * HEADER
-        for _ in range(load64(ahead, KEYS)):
-            if mode == BY_ROW or load64(at, 0) < INDEXED_COLUMNS:
-                state = mixed(state, value_at(at + 8, slots))
-            at += 24
-        ask_for(frame, number, places + 4 * (state & mask))
+        ask_for(frame, number, place_of(ahead, wanted, slots))
     ask_for_rows(frame, wanted)
 
 
 @compiled
-def look_ahead_of_rows(step, frame, slots, relation, outputs, count):
-    """Ask for the memory that is needed to find the rows that a handful will emit."""
-    if load64(relation, CAPACITY) < LARGE:
-        return
-    places, mask = load64(relation, HASH), load64(relation, MASK)
-    for number in range(load64(frame, F_FILLED)):
-        bind(step, row_address(load64(frame, F_RELATION), load64(frame, F_ROWS + number)), slots)
-        state = np.int64(0)
-        at = outputs
-        for _ in range(count):
-            state = mixed(state, value_at(at, slots))
-            at += 16
-        ask_for(frame, number, places + 4 * (state & mask))
-    ask_for_rows(frame, relation)
+def place_of(step, relation, slots):
+    """Where in memory a step begins to look for its key in its stored relation."""
+    is_indexed = load64(step, MODE) == BY_INDEX
+    state = np.int64(0)
+    at = step + 8 * HEADER
+    for _ in range(load64(step, KEYS)):
+        if not is_indexed or load64(at, 0) < INDEXED_COLUMNS:
+            state = mixed(state, value_at(at + 8, slots))
+        at += 24
+    if is_indexed:
+        index = load64(relation, INDEX) + load64(step, INDEX_NUMBER) * INDEX_BYTES
+        return load64(index, HEADS) + 4 * (state & load64(index, HEADS_MASK))
+    return load64(relation, HASH) + 4 * (state & load64(relation, MASK))
 
 
 @compiled
@@ -413,38 +424,24 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
     """Run the pipeline at `start`; `mode` says what becomes of every row it emits."""
     scratch = load64(machine, SCRATCH)
     slots = scratch + 8 * SLOTS_AT
-    emitted = scratch + 8 * EMITTED_AT
     stack = scratch + 8 * STACK_AT
     steps = load64(start, 0)
     deciding = load64(start, 1)
     outputs = load64(start, 2)
     first = start + 24
     out_at = first + 8 * steps
-    aim = np.int64(0)
-    if mode == INTO:
-        aim = target
-    elif mode == SUSPECT:
-        aim = load64(target, RELATION)
     depth = np.int64(0)
     is_entering = True
     ticks = np.int64(0)
     while depth >= 0:
         if depth == steps:
-            at = out_at
-            for i in range(outputs):
-                store64(emitted, i, value_at(at, slots))
-                at += 16
-            if mode == INTO:
-                add(machine, target, emitted)
-            elif mode == FIRST:
+            if mode == FIRST:
                 store64(machine, STEPS, load64(machine, STEPS) + ticks)
                 return FOUND
-            elif mode == SUSPECT:
-                suspect(machine, target, emitted, rank)
-            else:
-                accumulate(machine, target, emitted)
+            emit(machine, mode, target, out_at, outputs, slots, rank)
             ticks += 1
             if ticks & TICKS == 0 and is_over(machine, target, mode):
+                send(machine, mode)
                 return STOPPED
             depth = deciding - 1  # what comes after only finds the same row again
             is_entering = False
@@ -464,14 +461,12 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
                 open_phase(step, frame, keys, slots, marks, ZERO)
             goes_on = advance(step, frame, slots)
             while not goes_on and fill(machine, step, frame, keys, slots, marks, rank):
-                if load64(frame, F_FILLED) > 1:
-                    if depth + 1 < steps:
-                        look_ahead(step, frame, slots, code + 8 * load64(first, depth + 1))
-                    elif aim != 0:
-                        look_ahead_of_rows(step, frame, slots, aim, out_at, outputs)
+                if load64(frame, F_FILLED) > 1 and depth + 1 < steps:
+                    look_ahead(step, frame, slots, code + 8 * load64(first, depth + 1))
                 goes_on = advance(step, frame, slots)
             ticks += 1
             if ticks & TICKS == 0 and is_over(machine, target, mode):
+                send(machine, mode)
                 return STOPPED
         elif is_entering:
             if operation == ABSENT:
@@ -494,8 +489,58 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
         else:
             depth -= 1
             is_entering = False
+    if mode == INTO:
+        send(machine, mode)
     store64(machine, STEPS, load64(machine, STEPS) + ticks)
     return DONE
+
+
+@compiled
+def emit(machine, mode, target, outputs, count, slots, rank):
+    """Hold a row that a pipeline emits, and ask for the memory where it will be looked for."""
+    held = load64(machine, HELD)
+    row = load64(machine, SCRATCH) + 8 * (HELD_AT + HELD_ROW * held)
+    words = row + 8 * H_WORDS
+    state = np.int64(0)
+    for i in range(count):
+        word = value_at(outputs + 16 * i, slots)
+        state = mixed(state, word)
+        store64(words, i, word)
+    if mode == TOTALS:
+        accumulate(machine, target, words)
+        return
+    relation = target if mode == INTO else load64(target, RELATION)
+    prefetch(load64(relation, HASH) + 4 * (state & load64(relation, MASK)))
+    store64(row, H_TARGET, target)
+    store64(row, H_RANK, rank)
+    store64(row, H_HASH, state)
+    store64(machine, HELD, held + 1)
+    if held + 1 == HANDFUL:
+        send(machine, mode)
+
+
+@compiled
+def send(machine, mode):
+    """Add or suspect the rows that are held."""
+    held = load64(machine, HELD)
+    store64(machine, HELD, 0)
+    rows = load64(machine, SCRATCH) + 8 * HELD_AT
+    if held > 1:
+        for i in range(held):
+            row = rows + 8 * HELD_ROW * i
+            target = load64(row, H_TARGET)
+            relation = target if mode == INTO else load64(target, RELATION)
+            if load64(relation, CAPACITY) >= LARGE:
+                expect_row(relation, load64(row, H_HASH))
+                if mode == INTO:
+                    expect_links(relation, row + 8 * H_WORDS)
+    for i in range(held):
+        row = rows + 8 * HELD_ROW * i
+        words, state = row + 8 * H_WORDS, load64(row, H_HASH)
+        if mode == INTO:
+            add_hashed(machine, load64(row, H_TARGET), words, state)
+        else:
+            suspect(machine, load64(row, H_TARGET), words, state, load64(row, H_RANK))
 
 
 @compiled
@@ -622,15 +667,14 @@ def total(code, sums, number):
 
 
 @compiled
-def push(machine, stamp, number, row):
-    """Put a suspect into the queue, a heap by rank, and into the log of those seen."""
+def push(machine, stamp, entry):
+    """Put a suspect into the queue, a heap by rank."""
     size = load64(machine, QUEUED)
     if size == load64(machine, QUEUE_SIZE):
         store64(machine, QUEUE_SIZE, max(256, 2 * size))
         wanted = 16 * load64(machine, QUEUE_SIZE)
         store64(machine, QUEUE, obtained(load64(machine, QUEUE), wanted))
     heap = load64(machine, QUEUE)
-    entry = (number << 32) | row
     at = size
     while at > 0:
         parent = (at - 1) >> 1
@@ -642,6 +686,10 @@ def push(machine, stamp, number, row):
     store64(heap, 2 * at, stamp)
     store64(heap, 2 * at + 1, entry)
     store64(machine, QUEUED, size + 1)
+
+
+@compiled
+def log_seen(machine, entry):
     seen = load64(machine, SEEN_COUNT)
     if seen == load64(machine, SEEN_SIZE):
         store64(machine, SEEN_SIZE, max(256, 2 * seen))
@@ -677,17 +725,20 @@ def pop(machine):
 
 
 @compiled
-def suspect(machine, predicate, words, rank):
+def suspect(machine, predicate, words, state, rank):
     """A fact lost a derivation: if it is there and of higher rank, it must be examined."""
     relation = load64(predicate, RELATION)
-    row = find(relation, words)
+    row = find_hashed(relation, words, state)
     if row < 0:
         return
     found = row_address(relation, row)
     stamp = load64(found, STAMP)
     if stamp & SEEN == 0 and stamp > rank:
         store64(found, STAMP, stamp | SEEN)
-        push(machine, stamp, load64(predicate, PREDICATE), row)
+        entry = (load64(predicate, PREDICATE) << 32) | row
+        push(machine, stamp, entry)
+        log_seen(machine, entry)
+        store64(machine, LOWEST, min(stamp, load64(machine, LOWEST)))
 
 
 @compiled
@@ -703,8 +754,97 @@ def steps_allowed(machine, code, count):
 
 
 @compiled
+def suspected(code, entry):
+    """A suspect: (its predicate, where its words are)."""
+    predicate = code + 8 * load64(code, 3 + (entry >> 32))
+    return predicate, row_address(load64(predicate, RELATION), entry & np.int64(0xFFFFFFFF))
+
+
+@compiled
+def take_handful(machine, code):
+    """Take the suspects of lowest rank, and ask for the memory that is needed to examine them."""
+    handful = load64(machine, SCRATCH) + 8 * TAKEN_AT
+    count = min(HANDFUL, load64(machine, QUEUED))
+    for i in range(count):
+        taken = handful + 8 * TAKEN_ROW * i
+        rank, entry = pop(machine)
+        store64(taken, T_RANK, rank)
+        store64(taken, T_ENTRY, entry)
+        _, words = suspected(code, entry)
+        prefetch(words)
+    for i in range(count):
+        taken = handful + 8 * TAKEN_ROW * i
+        predicate, words = suspected(code, load64(taken, T_ENTRY))
+        deleted = load64(predicate, DELETED)
+        state = words_hash(words, load64(deleted, ARITY))
+        store64(taken, T_HASH, state)
+        prefetch(load64(deleted, HASH) + 4 * (state & load64(deleted, MASK)))
+        lost, support = load64(predicate, LOST), load64(predicate, SUPPORT)
+        at = predicate + PREDICATE_BYTES
+        for number in range(lost):
+            look_ahead_of_given(code, code + 8 * load64(at, 2 * number + 1), words)
+        for number in range(support):
+            look_ahead_of_given(code, code + 8 * load64(at + 16 * lost, number), words)
+    return count
+
+
+@compiled
+def look_ahead_of_given(code, pipeline, words):
+    """Ask for the memory that the first step of a pipeline needs for a given row."""
+    if load64(pipeline, 0) > 0:
+        step = code + 8 * load64(pipeline, 3)
+        wanted = large_relation(step)
+        if wanted != 0:
+            prefetch(place_of(step, wanted, words))  # what is given are the first slots
+
+
+@compiled
+def give(slots, words, arity):
+    for column in range(arity):
+        store64(slots, column, load64(words, column))
+
+
+@compiled
+def examine(machine, code, predicate, words, state, rank):
+    """Whether a suspect has support; one that has none is deleted."""
+    slots = load64(machine, SCRATCH) + 8 * SLOTS_AT
+    arity = load64(load64(predicate, RELATION), ARITY)
+    at = predicate + PREDICATE_BYTES + 16 * load64(predicate, LOST)
+    store64(machine, PASSED_OVER, 0)
+    for i in range(load64(predicate, SUPPORT)):
+        give(slots, words, arity)
+        pipeline = code + 8 * load64(at, i)
+        if run_pipeline(machine, code, pipeline, FIRST, ZERO, ZERO, rank) == FOUND:
+            return True
+    add_hashed(machine, load64(predicate, DELETED), words, state)
+    store64(words, STAMP, load64(words, STAMP) | GONE)
+    if load64(machine, PASSED_OVER) == 1:
+        add_hashed(machine, load64(predicate, DOUBTFUL), words, state)
+    return False
+
+
+@compiled
+def suspect_derived(machine, code, predicate, words, rank):
+    """Suspect what was derived from a deleted fact."""
+    slots = load64(machine, SCRATCH) + 8 * SLOTS_AT
+    arity = load64(load64(predicate, RELATION), ARITY)
+    at = predicate + PREDICATE_BYTES
+    for i in range(load64(predicate, LOST)):
+        give(slots, words, arity)
+        head = code + 8 * load64(code, 3 + load64(at, 2 * i))
+        pipeline = code + 8 * load64(at, 2 * i + 1)
+        run_pipeline(machine, code, pipeline, SUSPECT, head, ZERO, rank)
+
+
+@compiled
 def run_deletion(machine, code):
-    """Examine suspects in order of rank; those without support are deleted."""
+    """Examine suspects in order of rank; those without support are deleted.
+
+    They are taken in handfuls, so that memory is asked for before it is needed. A handful is
+    examined in order of rank, but suspects that its deletions make come too late for it. Who was
+    found without support by then has none now. Who was found with support, and has a higher rank
+    than one of the new suspects, is examined again. The first of a handful never is, so this ends.
+    """
     if load64(code, 2) != 0:
         return DONE
     store64(code, 2, 1)
@@ -712,57 +852,53 @@ def run_deletion(machine, code):
     predicates = code + 24
     store64(machine, QUEUED, 0)
     store64(machine, SEEN_COUNT, 0)
+    store64(machine, HELD, 0)
     steps_max = load64(machine, STEPS) + steps_allowed(machine, code, count)
-    slots = load64(machine, SCRATCH) + 8 * SLOTS_AT
     for number in range(count):
         predicate = code + 8 * load64(predicates, number)
         suspects = load64(predicate, SUSPECTS)
+        arity = load64(suspects, ARITY)
         for row in range(load64(suspects, END)):
-            suspect(machine, predicate, row_address(suspects, row), np.int64(-1))
+            words = row_address(suspects, row)
+            suspect(machine, predicate, words, words_hash(words, arity), np.int64(-1))
     status = np.int64(DONE)
+    handful = load64(machine, SCRATCH) + 8 * TAKEN_AT
     examined = np.int64(0)
     while load64(machine, QUEUED) > 0:
-        rank, entry = pop(machine)
-        predicate = code + 8 * load64(predicates, entry >> 32)
-        relation = load64(predicate, RELATION)
-        arity = load64(relation, 1)
-        words = row_address(relation, entry & np.int64(0xFFFFFFFF))
         examined += 1
-        if examined & 0xFFF == 0 and nanoseconds() > load64(machine, DEADLINE):
+        if examined & 0xFF == 0 and nanoseconds() > load64(machine, DEADLINE):
             status = np.int64(STOPPED)
             break
         if load64(machine, STEPS) > steps_max:
             status = np.int64(GIVEN_UP)
             break
-        lost, support = load64(predicate, LOST), load64(predicate, SUPPORT)
-        at = predicate + PREDICATE_BYTES
-        is_supported = False
-        store64(machine, PASSED_OVER, 0)
-        for i in range(support):
-            for column in range(arity):
-                store64(slots, column, load64(words, column))
-            pipeline = code + 8 * load64(at + 16 * lost, i)
-            if run_pipeline(machine, code, pipeline, FIRST, ZERO, ZERO, rank) == FOUND:
-                is_supported = True
-                break
-        if is_supported:
-            continue
-        add(machine, load64(predicate, DELETED), words)
-        store64(words, STAMP, load64(words, STAMP) | GONE)
-        if load64(machine, PASSED_OVER) == 1:
-            add(machine, load64(predicate, DOUBTFUL), words)
-        for i in range(lost):
-            for column in range(arity):
-                store64(slots, column, load64(words, column))
-            head = code + 8 * load64(predicates, load64(at, 2 * i))
-            pipeline = code + 8 * load64(at, 2 * i + 1)
-            run_pipeline(machine, code, pipeline, SUSPECT, head, ZERO, rank)
+        run_handful(machine, code, handful, take_handful(machine, code))
     for i in range(load64(machine, SEEN_COUNT)):
-        entry = load64(load64(machine, SEEN_LOG), i)
-        relation = load64(code + 8 * load64(predicates, entry >> 32), RELATION)
-        words = row_address(relation, entry & np.int64(0xFFFFFFFF))
+        _, words = suspected(code, load64(load64(machine, SEEN_LOG), i))
         store64(words, STAMP, load64(words, STAMP) & RANK)
     return status
+
+
+@compiled
+def run_handful(machine, code, handful, count):
+    for i in range(count):
+        taken = handful + 8 * TAKEN_ROW * i
+        predicate, words = suspected(code, load64(taken, T_ENTRY))
+        rank, state = load64(taken, T_RANK), load64(taken, T_HASH)
+        stands = examine(machine, code, predicate, words, state, rank)
+        store64(taken, T_STANDS, 1 if stands else 0)
+    store64(machine, LOWEST, LARGEST)
+    for i in range(count):
+        taken = handful + 8 * TAKEN_ROW * i
+        if load64(taken, T_STANDS) == 0:
+            predicate, words = suspected(code, load64(taken, T_ENTRY))
+            suspect_derived(machine, code, predicate, words, load64(taken, T_RANK))
+    send(machine, SUSPECT)
+    for i in range(count):
+        taken = handful + 8 * TAKEN_ROW * i
+        rank = load64(taken, T_RANK)
+        if load64(taken, T_STANDS) == 1 and rank > load64(machine, LOWEST):
+            push(machine, rank, load64(taken, T_ENTRY))
 
 
 # --- rounds and sequences -------------------------------------------------------------------------
