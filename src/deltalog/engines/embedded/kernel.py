@@ -21,6 +21,7 @@ from deltalog.engines.embedded.memory import (
     as_word,
     compared_bytes,
     compiled,
+    inlined,
     load32,
     load64,
     prefetch,
@@ -67,13 +68,13 @@ _LOW_BITS = np.int64(0x7FFFFFFFF)
 _HALF = np.int64(0xFFFFFFFF)
 
 
-@compiled
+@inlined
 def mixed(state, word):
     state = (state ^ word) * _MULTIPLIER
     return state ^ ((state >> 29) & _LOW_BITS)
 
 
-@compiled
+@inlined
 def words_hash(words, count):
     state = np.int64(0)
     for i in range(count):
@@ -81,13 +82,13 @@ def words_hash(words, count):
     return state
 
 
-@compiled
+@inlined
 def row_address(relation, row):
     """Where the words of a row begin; its stamp stands before them."""
     return load64(relation, ROWS) + 8 * (row * (load64(relation, ARITY) + 1) + 1)
 
 
-@compiled
+@inlined
 def are_same(left, right, count):
     for i in range(count):  # noqa: SIM110 (kernels have no generators)
         if load64(left, i) != load64(right, i):
@@ -101,13 +102,13 @@ def find(relation, key):
     return find_hashed(relation, key, words_hash(key, load64(relation, ARITY)))
 
 
-@compiled
+@inlined
 def find_hashed(relation, key, state):
     slot = slot_of(relation, key, state)
     return load32(load64(relation, HASH), slot) - 1
 
 
-@compiled
+@inlined
 def slot_of(relation, key, state):
     """The slot of the row with exactly these words, whose hash is `state`, or a free one."""
     arity = load64(relation, ARITY)
@@ -175,7 +176,7 @@ def add_hashed(machine, relation, key, state):
     return True
 
 
-@compiled
+@inlined
 def index_hash(row, columns):
     state = np.int64(0)
     column = 0
@@ -187,7 +188,7 @@ def index_hash(row, columns):
     return state
 
 
-@compiled
+@inlined
 def link_index(relation, index, row):
     bucket = index_hash(row_address(relation, row), load64(index, COLUMNS))
     bucket &= load64(index, HEADS_MASK)
@@ -200,14 +201,14 @@ AHEAD = 12
 """How many rows ahead of a loop over many of them memory is asked for."""
 
 
-@compiled
+@inlined
 def expect_slot(relation, words):
     """A row will be looked for soon."""
     state = words_hash(words, load64(relation, ARITY))
     prefetch(load64(relation, HASH) + 4 * (state & load64(relation, MASK)))
 
 
-@compiled
+@inlined
 def expect_row(relation, state):
     """A row with this hash will be looked for very soon, and its slot has been asked for."""
     found = load32(load64(relation, HASH), state & load64(relation, MASK))

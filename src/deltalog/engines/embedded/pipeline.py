@@ -70,6 +70,7 @@ from deltalog.engines.embedded.kernel import (
 )
 from deltalog.engines.embedded.memory import (
     compiled,
+    inlined,
     load32,
     load64,
     nanoseconds,
@@ -140,14 +141,14 @@ T_RANK, T_ENTRY, T_HASH, T_STANDS, TAKEN_ROW = range(5)
 SCRATCH_WORDS = int(TAKEN_AT + HANDFUL * TAKEN_ROW)
 
 
-@compiled
+@inlined
 def value_at(code, slots):
     """A slot or a word, as (kind, value)."""
     value = load64(code, 1)
     return load64(slots, value) if load64(code, 0) == 0 else value
 
 
-@compiled
+@inlined
 def open_phase(step, frame, keys, slots, marks, phase):
     """Where the candidates of a match begin: of its stored relation (0) or of `plus` (1)."""
     relation = load64(step, STORED if phase == 0 else PLUS)
@@ -195,7 +196,7 @@ def open_phase(step, frame, keys, slots, marks, phase):
     store64(frame, F_ROW, load32(load64(index, HEADS), bucket) - 1)
 
 
-@compiled
+@inlined
 def advance(step, frame, slots):
     """Bind the next row of the handful; False when there is none."""
     relation = load64(frame, F_RELATION)
@@ -277,7 +278,7 @@ def fill(machine, step, frame, keys, slots, marks, rank):
     return True
 
 
-@compiled
+@inlined
 def large_relation(step):
     """The large relation in which a step looks something up, or 0."""
     if load64(step, OPERATION) > ABSENT or load64(step, MODE) == SCAN:
@@ -300,7 +301,7 @@ def look_ahead(step, frame, slots, ahead):
     ask_for_rows(frame, wanted)
 
 
-@compiled
+@inlined
 def place_of(step, relation, slots):
     """Where in memory a step begins to look for its key in its stored relation."""
     is_indexed = load64(step, MODE) == BY_INDEX
@@ -316,7 +317,7 @@ def place_of(step, relation, slots):
     return load64(relation, HASH) + 4 * (state & load64(relation, MASK))
 
 
-@compiled
+@inlined
 def ask_for(frame, number, place):
     store64(frame, F_AHEAD + number, place)
     prefetch(place)
@@ -331,7 +332,7 @@ def ask_for_rows(frame, relation):
             prefetch(row_address(relation, row))
 
 
-@compiled
+@inlined
 def bind(step, words, slots):
     """Bind what a match takes from a row; answers where its repeated variables stand."""
     at = step + 8 * (HEADER + 3 * load64(step, KEYS))
@@ -341,14 +342,14 @@ def bind(step, words, slots):
     return at
 
 
-@compiled
+@inlined
 def has_plus(step):
     """Whether a step has a second phase with something in it."""
     plus = load64(step, PLUS)
     return plus != 0 and load64(plus, LIVE) != 0
 
 
-@compiled
+@inlined
 def is_in_window(step, marks, row, is_plus):
     """Whether a row found is among those that a match reads."""
     window = load64(step, WINDOW)
@@ -489,13 +490,13 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
         else:
             depth -= 1
             is_entering = False
-    if mode == INTO:
+    if mode == INTO and load64(machine, HELD) > 0:
         send(machine, mode)
     store64(machine, STEPS, load64(machine, STEPS) + ticks)
     return DONE
 
 
-@compiled
+@inlined
 def emit(machine, mode, target, outputs, count, slots, rank):
     """Hold a row that a pipeline emits, and ask for the memory where it will be looked for."""
     held = load64(machine, HELD)
@@ -510,6 +511,9 @@ def emit(machine, mode, target, outputs, count, slots, rank):
         accumulate(machine, target, words)
         return
     relation = target if mode == INTO else load64(target, RELATION)
+    if load64(relation, CAPACITY) < LARGE:
+        put(machine, mode, target, words, state, rank)
+        return
     prefetch(load64(relation, HASH) + 4 * (state & load64(relation, MASK)))
     store64(row, H_TARGET, target)
     store64(row, H_RANK, rank)
@@ -530,17 +534,22 @@ def send(machine, mode):
             row = rows + 8 * HELD_ROW * i
             target = load64(row, H_TARGET)
             relation = target if mode == INTO else load64(target, RELATION)
-            if load64(relation, CAPACITY) >= LARGE:
-                expect_row(relation, load64(row, H_HASH))
-                if mode == INTO:
-                    expect_links(relation, row + 8 * H_WORDS)
+            expect_row(relation, load64(row, H_HASH))
+            if mode == INTO:
+                expect_links(relation, row + 8 * H_WORDS)
     for i in range(held):
         row = rows + 8 * HELD_ROW * i
-        words, state = row + 8 * H_WORDS, load64(row, H_HASH)
-        if mode == INTO:
-            add_hashed(machine, load64(row, H_TARGET), words, state)
-        else:
-            suspect(machine, load64(row, H_TARGET), words, state, load64(row, H_RANK))
+        target, state = load64(row, H_TARGET), load64(row, H_HASH)
+        put(machine, mode, target, row + 8 * H_WORDS, state, load64(row, H_RANK))
+
+
+@compiled
+def put(machine, mode, target, words, state, rank):
+    """Add or suspect a row that was emitted."""
+    if mode == INTO:
+        add_hashed(machine, target, words, state)
+    else:
+        suspect(machine, target, words, state, rank)
 
 
 @compiled
@@ -688,7 +697,7 @@ def push(machine, stamp, entry):
     store64(machine, QUEUED, size + 1)
 
 
-@compiled
+@inlined
 def log_seen(machine, entry):
     seen = load64(machine, SEEN_COUNT)
     if seen == load64(machine, SEEN_SIZE):
@@ -724,7 +733,7 @@ def pop(machine):
     return stamp, entry
 
 
-@compiled
+@inlined
 def suspect(machine, predicate, words, state, rank):
     """A fact lost a derivation: if it is there and of higher rank, it must be examined."""
     relation = load64(predicate, RELATION)
@@ -753,7 +762,7 @@ def steps_allowed(machine, code, count):
     return max(np.int64(STEPS_MIN), STEPS_PER_FACT * facts)
 
 
-@compiled
+@inlined
 def suspected(code, entry):
     """A suspect: (its predicate, where its words are)."""
     predicate = code + 8 * load64(code, 3 + (entry >> 32))
@@ -798,7 +807,7 @@ def look_ahead_of_given(code, pipeline, words):
             prefetch(place_of(step, wanted, words))  # what is given are the first slots
 
 
-@compiled
+@inlined
 def give(slots, words, arity):
     for column in range(arity):
         store64(slots, column, load64(words, column))
