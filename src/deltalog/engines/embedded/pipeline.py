@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from deltalog.engines.embedded.kernel import (
+    AHEAD,
     ARITY,
     CAPACITY,
     DEADLINE,
@@ -44,6 +45,7 @@ from deltalog.engines.embedded.kernel import (
     QUEUED,
     ROUNDS,
     ROUNDS_MAX,
+    ROWS,
     SCRATCH,
     SEEN_COUNT,
     SEEN_LOG,
@@ -118,7 +120,8 @@ PAUSE = np.int64(200_000_000)
 """After so many nanoseconds a run comes back between two rounds, so that others have a look."""
 
 # The scratch block, in words: a frame per step, then slots, keys, the emitted row, a stack, totals,
-# emitted rows that are held, suspects that are taken. A frame ends with a handful of rows, and where in memory the next step will look for each.
+# emitted rows that are held, suspects that are taken. A frame ends with a handful of rows, and
+# where in memory the next step will look for each.
 HANDFUL_FIRST, HANDFUL = np.int64(4), np.int64(16)
 FRAMES_MAX, FRAME = 256, 48
 F_ROW, F_PHASE, F_RELATION, F_START, F_END, F_INDEX, F_TAKEN, F_FILLED, F_MOST = range(9)
@@ -228,54 +231,66 @@ def fill(machine, step, frame, keys, slots, marks, rank):
         if load64(frame, F_PHASE) == 1 or not has_plus(step):
             return False
         open_phase(step, frame, keys, slots, marks, ONE)
+        if load64(frame, F_ROW) < load64(frame, F_START):
+            return False
     relation = load64(frame, F_RELATION)
+    rows = load64(relation, ROWS) + 8
+    width = 8 * (load64(relation, ARITY) + 1)
     start, end = load64(frame, F_START), load64(frame, F_END)
     row = load64(frame, F_ROW)
     is_indexed = load64(step, MODE) == BY_INDEX
     following = load64(load64(frame, F_INDEX), NEXT) if is_indexed else np.int64(0)
-    most = load64(frame, F_MOST)
-    count = np.int64(0)
-    while row >= start and count < most:
-        if row < end:
-            store64(frame, F_ROWS + count, row)
-            count += 1
-        if is_indexed:
-            prefetch(row_address(relation, row))
-            row = load32(following, row) - 1
-        else:
-            row -= 1
-    store64(frame, F_ROW, row)
-    store64(frame, F_MOST, min(2 * most, HANDFUL))
     is_stored = load64(frame, F_PHASE) == 0
     is_ranked = is_stored and load64(step, IS_RANKED) == 1
     minus = load64(step, MINUS) if is_stored else np.int64(0)
     if minus != 0 and (is_ranked or load64(minus, LIVE) == 0):
         minus = np.int64(0)  # what a ranked deletion took is marked
     key_count = load64(step, KEYS) if is_indexed else np.int64(0)
-    kept = np.int64(0)
-    for number in range(count):
-        row = load64(frame, F_ROWS + number)
-        words = row_address(relation, row)
-        stamp = load64(words, STAMP)
-        if stamp < 0:
-            continue
-        if is_ranked:
-            if stamp & GONE != 0:
-                continue
-            if stamp & RANK >= rank:
-                store64(machine, PASSED_OVER, 1)
-                continue
-        fits = True
-        for i in range(key_count):
-            if load64(words, load64(step, HEADER + 3 * i)) != load64(keys, i):
-                fits = False
-                break
-        if fits and (minus == 0 or find(minus, words) < 0):
-            store64(frame, F_ROWS + kept, row)
-            kept += 1
+    most = load64(frame, F_MOST)
+    store64(frame, F_MOST, min(2 * most, HANDFUL))
+    is_far = is_indexed and load64(relation, CAPACITY) >= LARGE
+    count = np.int64(0)
+    while row >= start and count < most:
+        words = rows + row * width
+        if is_far:
+            prefetch(words)
+        if row < end and (
+            is_far or is_read(machine, step, keys, key_count, words, minus, is_ranked, rank)
+        ):
+            store64(frame, F_ROWS + count, row)
+            count += 1
+        row = load32(following, row) - 1 if is_indexed else row - 1
+    store64(frame, F_ROW, row)
+    if is_far:
+        kept = np.int64(0)
+        for number in range(count):
+            row = load64(frame, F_ROWS + number)
+            words = rows + row * width
+            if is_read(machine, step, keys, key_count, words, minus, is_ranked, rank):
+                store64(frame, F_ROWS + kept, row)
+                kept += 1
+        count = kept
     store64(frame, F_TAKEN, 0)
-    store64(frame, F_FILLED, kept)
+    store64(frame, F_FILLED, count)
     return True
+
+
+@inlined
+def is_read(machine, step, keys, key_count, words, minus, is_ranked, rank):
+    """Whether a match may read a row, and it has the key."""
+    stamp = load64(words, STAMP)
+    if stamp < 0:
+        return False
+    for i in range(key_count):
+        if load64(words, load64(step, HEADER + 3 * i)) != load64(keys, i):
+            return False
+    if is_ranked:
+        if stamp & GONE != 0:
+            return False
+        if stamp & RANK >= rank:
+            store64(machine, PASSED_OVER, 1)
+            return False
+    return minus == 0 or find(minus, words) < 0
 
 
 @inlined
@@ -497,10 +512,14 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
 
 
 @inlined
+def free_row(machine):
+    return load64(machine, SCRATCH) + 8 * (HELD_AT + HELD_ROW * load64(machine, HELD))
+
+
+@inlined
 def emit(machine, mode, target, outputs, count, slots, rank):
     """Hold a row that a pipeline emits, and ask for the memory where it will be looked for."""
-    held = load64(machine, HELD)
-    row = load64(machine, SCRATCH) + 8 * (HELD_AT + HELD_ROW * held)
+    row = free_row(machine)
     words = row + 8 * H_WORDS
     state = np.int64(0)
     for i in range(count):
@@ -509,17 +528,23 @@ def emit(machine, mode, target, outputs, count, slots, rank):
         store64(words, i, word)
     if mode == TOTALS:
         accumulate(machine, target, words)
-        return
+    else:
+        hold(machine, mode, target, row, state, rank)
+
+
+@inlined
+def hold(machine, mode, target, row, state, rank):
     relation = target if mode == INTO else load64(target, RELATION)
     if load64(relation, CAPACITY) < LARGE:
-        put(machine, mode, target, words, state, rank)
+        put(machine, mode, target, row + 8 * H_WORDS, state, rank)
         return
     prefetch(load64(relation, HASH) + 4 * (state & load64(relation, MASK)))
     store64(row, H_TARGET, target)
     store64(row, H_RANK, rank)
     store64(row, H_HASH, state)
-    store64(machine, HELD, held + 1)
-    if held + 1 == HANDFUL:
+    held = load64(machine, HELD) + 1
+    store64(machine, HELD, held)
+    if held == HANDFUL:
         send(machine, mode)
 
 
@@ -863,13 +888,16 @@ def run_deletion(machine, code):
     store64(machine, SEEN_COUNT, 0)
     store64(machine, HELD, 0)
     steps_max = load64(machine, STEPS) + steps_allowed(machine, code, count)
-    for number in range(count):
-        predicate = code + 8 * load64(predicates, number)
+    for i in range(count):
+        predicate = code + 8 * load64(predicates, i)
         suspects = load64(predicate, SUSPECTS)
         arity = load64(suspects, ARITY)
-        for row in range(load64(suspects, END)):
-            words = row_address(suspects, row)
-            suspect(machine, predicate, words, words_hash(words, arity), np.int64(-1))
+        for number in range(load64(suspects, END)):
+            words = row_address(suspects, number)
+            row = free_row(machine)
+            give(row + 8 * H_WORDS, words, arity)
+            hold(machine, SUSPECT, predicate, row, words_hash(words, arity), -ONE)
+    send(machine, SUSPECT)
     status = np.int64(DONE)
     handful = load64(machine, SCRATCH) + 8 * TAKEN_AT
     examined = np.int64(0)
@@ -882,8 +910,12 @@ def run_deletion(machine, code):
             status = np.int64(GIVEN_UP)
             break
         run_handful(machine, code, handful, take_handful(machine, code))
-    for i in range(load64(machine, SEEN_COUNT)):
-        _, words = suspected(code, load64(load64(machine, SEEN_LOG), i))
+    log, seen = load64(machine, SEEN_LOG), load64(machine, SEEN_COUNT)
+    for i in range(seen):
+        if i + AHEAD < seen:
+            _, words = suspected(code, load64(log, i + AHEAD))
+            prefetch(words)
+        _, words = suspected(code, load64(log, i))
         store64(words, STAMP, load64(words, STAMP) & RANK)
     return status
 
