@@ -96,7 +96,7 @@ def are_same(left, right, count):
     return True
 
 
-@compiled
+@inlined
 def find(relation, key):
     """The position of the row with exactly these words, or -1."""
     return find_hashed(relation, key, words_hash(key, load64(relation, ARITY)))

@@ -6,7 +6,9 @@ are appended behind the visible end of their relation, so no rule of the round s
 
 Large relations are not in the cache of the processor, and nearly every row that is looked at is
 somewhere else in memory. So a match takes its rows in handfuls: it asks for the memory of all of
-them, and of what the next step will look up for each, before it goes on with the first.
+them, and of what the next step will look up for each, before it goes on with the first. Likewise
+rows that go into a large relation, or are looked for in one, are held until there is a handful of
+them, and suspects of a deletion are taken in handfuls.
 """
 
 from __future__ import annotations
@@ -23,9 +25,9 @@ from deltalog.engines.embedded.kernel import (
     FACTS_MAX,
     FRUITFUL,
     HASH,
-    HELD,
     HEADS,
     HEADS_MASK,
+    HELD,
     INDEX,
     INDEX_BYTES,
     INDEXED_COLUMNS,
@@ -202,9 +204,9 @@ def open_phase(step, frame, keys, slots, marks, phase):
 @inlined
 def advance(step, frame, slots):
     """Bind the next row of the handful; False when there is none."""
-    relation = load64(frame, F_RELATION)
+    relation, filled = load64(frame, F_RELATION), load64(frame, F_FILLED)
     taken = load64(frame, F_TAKEN)
-    while taken < load64(frame, F_FILLED):
+    while taken < filled:
         words = row_address(relation, load64(frame, F_ROWS + taken))
         taken += 1
         at = bind(step, words, slots)
@@ -376,7 +378,7 @@ def is_in_window(step, marks, row, is_plus):
     return row >= mark if window == NEW else row < mark
 
 
-@compiled
+@inlined
 def is_row_there(machine, step, keys, slots, marks, rank):
     """A match whose columns all have values is a test."""
     at = step + 8 * HEADER
@@ -404,7 +406,7 @@ def is_row_there(machine, step, keys, slots, marks, rank):
     return 0 <= row < load64(plus, VISIBLE) and is_in_window(step, marks, row, True)
 
 
-@compiled
+@inlined
 def has_row(step, keys, slots):
     """Whether the very row of an absent step is there."""
     at = step + 8 * HEADER
@@ -513,12 +515,13 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
 
 @inlined
 def free_row(machine):
+    """Where the next row to be held is written."""
     return load64(machine, SCRATCH) + 8 * (HELD_AT + HELD_ROW * load64(machine, HELD))
 
 
 @inlined
 def emit(machine, mode, target, outputs, count, slots, rank):
-    """Hold a row that a pipeline emits, and ask for the memory where it will be looked for."""
+    """Make a row of what is bound, and hold it."""
     row = free_row(machine)
     words = row + 8 * H_WORDS
     state = np.int64(0)
@@ -534,6 +537,10 @@ def emit(machine, mode, target, outputs, count, slots, rank):
 
 @inlined
 def hold(machine, mode, target, row, state, rank):
+    """Hold a free row that has been filled, and ask for the memory where it will be looked for.
+
+    Where memory is near, it is put at once.
+    """
     relation = target if mode == INTO else load64(target, RELATION)
     if load64(relation, CAPACITY) < LARGE:
         put(machine, mode, target, row + 8 * H_WORDS, state, rank)
@@ -550,7 +557,7 @@ def hold(machine, mode, target, row, state, rank):
 
 @compiled
 def send(machine, mode):
-    """Add or suspect the rows that are held."""
+    """Put the rows that are held, in the order in which they came."""
     held = load64(machine, HELD)
     store64(machine, HELD, 0)
     rows = load64(machine, SCRATCH) + 8 * HELD_AT
@@ -702,7 +709,7 @@ def total(code, sums, number):
 
 @compiled
 def push(machine, stamp, entry):
-    """Put a suspect into the queue, a heap by rank."""
+    """Put a suspect into the queue, a heap by rank in which an entry has four below it."""
     size = load64(machine, QUEUED)
     if size == load64(machine, QUEUE_SIZE):
         store64(machine, QUEUE_SIZE, max(256, 2 * size))
@@ -711,7 +718,7 @@ def push(machine, stamp, entry):
     heap = load64(machine, QUEUE)
     at = size
     while at > 0:
-        parent = (at - 1) >> 1
+        parent = (at - 1) >> 2
         if load64(heap, 2 * parent) <= stamp:
             break
         store64(heap, 2 * at, load64(heap, 2 * parent))
@@ -743,14 +750,17 @@ def pop(machine):
     last, last_entry = load64(heap, 2 * size), load64(heap, 2 * size + 1)
     at = np.int64(0)
     while True:
-        child = 2 * at + 1
-        if child >= size:
+        first = 4 * at + 1
+        if first >= size:
             break
-        if child + 1 < size and load64(heap, 2 * child + 2) < load64(heap, 2 * child):
-            child += 1
-        if load64(heap, 2 * child) >= last:
+        child, least = first, load64(heap, 2 * first)
+        for other in range(first + 1, min(first + 4, size)):
+            rank = load64(heap, 2 * other)
+            child = other if rank < least else child
+            least = min(rank, least)
+        if least >= last:
             break
-        store64(heap, 2 * at, load64(heap, 2 * child))
+        store64(heap, 2 * at, least)
         store64(heap, 2 * at + 1, load64(heap, 2 * child + 1))
         at = child
     store64(heap, 2 * at, last)
@@ -813,6 +823,8 @@ def take_handful(machine, code):
         state = words_hash(words, load64(deleted, ARITY))
         store64(taken, T_HASH, state)
         prefetch(load64(deleted, HASH) + 4 * (state & load64(deleted, MASK)))
+        if load64(deleted, CAPACITY) >= LARGE:
+            expect_links(deleted, words)
         lost, support = load64(predicate, LOST), load64(predicate, SUPPORT)
         at = predicate + PREDICATE_BYTES
         for number in range(lost):
@@ -922,6 +934,7 @@ def run_deletion(machine, code):
 
 @compiled
 def run_handful(machine, code, handful, count):
+    """Examine all suspects of a handful, then suspect what was derived from those that go."""
     for i in range(count):
         taken = handful + 8 * TAKEN_ROW * i
         predicate, words = suspected(code, load64(taken, T_ENTRY))
