@@ -218,6 +218,24 @@ def test_columns_that_have_no_bit_in_an_index(width: int) -> None:
     assert db.audit() == ()
 
 
+def test_large_deletions_take_what_a_fresh_start_would_not_make() -> None:
+    """So many facts that rows are held, and suspects come in many handfuls."""
+    draw = random.Random(3)
+    nodes = range(150)
+    edges = {(draw.choice(nodes), draw.choice(nodes)) for _ in range(270)}
+    db = deltalog.connect(
+        program=CLOSURE, facts={"edge": edges}, strategy="rederive", engine="embedded"
+    )
+    assert len(db.facts("path")) > 5_000
+    for _ in range(12):
+        gone = set(draw.sample(sorted(edges), 10))
+        come = {(draw.choice(nodes), draw.choice(nodes)) for _ in range(10)} - edges
+        db.apply(insert={"edge": sorted(come)}, delete={"edge": sorted(gone)})
+        edges = (edges - gone) | come
+        fresh = deltalog.connect(program=CLOSURE, facts={"edge": edges})
+        assert db.facts("path") == fresh.facts("path")
+
+
 # --- limits and threads -------------------------------------------------------------------------
 
 

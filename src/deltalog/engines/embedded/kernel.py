@@ -21,6 +21,7 @@ from deltalog.engines.embedded.memory import (
     as_word,
     compared_bytes,
     compiled,
+    inlined,
     load32,
     load64,
     prefetch,
@@ -43,7 +44,7 @@ INDEX_BYTES = 32
 # The machine: what all kernels of an engine share.
 CLOCK, SCRATCH, DEADLINE, FACTS, FACTS_MAX, ROUNDS, ROUNDS_MAX, TEXTS = range(8)
 QUEUE, QUEUED, QUEUE_SIZE, SEEN_LOG, SEEN_COUNT, SEEN_SIZE, PAUSE_AT, FRUITFUL = range(8, 16)
-PASSED_OVER, STEPS, MAY_GIVE_UP = 16, 17, 18
+PASSED_OVER, STEPS, MAY_GIVE_UP, HELD, LOWEST = range(16, 21)
 MACHINE = 24
 
 CAPACITY_MIN, CAPACITY_MAX = 16, 2**30
@@ -67,13 +68,13 @@ _LOW_BITS = np.int64(0x7FFFFFFFF)
 _HALF = np.int64(0xFFFFFFFF)
 
 
-@compiled
+@inlined
 def mixed(state, word):
     state = (state ^ word) * _MULTIPLIER
     return state ^ ((state >> 29) & _LOW_BITS)
 
 
-@compiled
+@inlined
 def words_hash(words, count):
     state = np.int64(0)
     for i in range(count):
@@ -81,13 +82,13 @@ def words_hash(words, count):
     return state
 
 
-@compiled
+@inlined
 def row_address(relation, row):
     """Where the words of a row begin; its stamp stands before them."""
     return load64(relation, ROWS) + 8 * (row * (load64(relation, ARITY) + 1) + 1)
 
 
-@compiled
+@inlined
 def are_same(left, right, count):
     for i in range(count):  # noqa: SIM110 (kernels have no generators)
         if load64(left, i) != load64(right, i):
@@ -95,33 +96,47 @@ def are_same(left, right, count):
     return True
 
 
-@compiled
+@inlined
 def find(relation, key):
     """The position of the row with exactly these words, or -1."""
+    return find_hashed(relation, key, words_hash(key, load64(relation, ARITY)))
+
+
+@inlined
+def find_hashed(relation, key, state):
+    slot = slot_of(relation, key, state)
+    return load32(load64(relation, HASH), slot) - 1
+
+
+@inlined
+def slot_of(relation, key, state):
+    """The slot of the row with exactly these words, whose hash is `state`, or a free one."""
     arity = load64(relation, ARITY)
     rows = load64(relation, ROWS) + 8
     width = 8 * (arity + 1)
     slots = load64(relation, HASH)
     mask = load64(relation, MASK)
-    slot = words_hash(key, arity) & mask
+    slot = state & mask
     while True:
         found = load32(slots, slot)
-        if found == 0:
-            return np.int64(-1)
-        if found > 0 and are_same(rows + (found - 1) * width, key, arity):
-            return found - 1
+        if found == 0 or (found > 0 and are_same(rows + (found - 1) * width, key, arity)):
+            return slot
         slot = (slot + 1) & mask
 
 
 @compiled
 def add(machine, relation, key):
     """Append a row unless it is there; answers whether it was new."""
+    return add_hashed(machine, relation, key, words_hash(key, load64(relation, ARITY)))
+
+
+@compiled
+def add_hashed(machine, relation, key, state):
     arity = load64(relation, ARITY)
     rows = load64(relation, ROWS) + 8
     width = 8 * (arity + 1)
     slots = load64(relation, HASH)
     mask = load64(relation, MASK)
-    state = words_hash(key, arity)
     slot = state & mask
     free = np.int64(-1)
     while True:
@@ -161,7 +176,7 @@ def add(machine, relation, key):
     return True
 
 
-@compiled
+@inlined
 def index_hash(row, columns):
     state = np.int64(0)
     column = 0
@@ -173,13 +188,59 @@ def index_hash(row, columns):
     return state
 
 
-@compiled
+@inlined
 def link_index(relation, index, row):
     bucket = index_hash(row_address(relation, row), load64(index, COLUMNS))
     bucket &= load64(index, HEADS_MASK)
     heads = load64(index, HEADS)
     store32(load64(index, NEXT), row, load32(heads, bucket))
     store32(heads, bucket, row + 1)
+
+
+AHEAD = 12
+"""How many rows ahead of a loop over many of them memory is asked for."""
+
+
+@inlined
+def expect_slot(relation, words):
+    """A row will be looked for soon."""
+    state = words_hash(words, load64(relation, ARITY))
+    prefetch(load64(relation, HASH) + 4 * (state & load64(relation, MASK)))
+
+
+@inlined
+def expect_row(relation, state):
+    """A row with this hash will be looked for very soon, and its slot has been asked for."""
+    found = load32(load64(relation, HASH), state & load64(relation, MASK))
+    if found > 0:
+        prefetch(row_address(relation, found - 1))
+
+
+@compiled
+def expect_links(relation, words):
+    """A row will be added soon."""
+    index = load64(relation, INDEX)
+    for _ in range(load64(relation, INDEXES)):
+        bucket = index_hash(words, load64(index, COLUMNS)) & load64(index, HEADS_MASK)
+        prefetch(load64(index, HEADS) + 4 * bucket)
+        index += INDEX_BYTES
+
+
+@compiled
+def expect(relation, words):
+    """A row that is probably new will be added soon."""
+    expect_slot(relation, words)
+    expect_links(relation, words)
+
+
+@compiled
+def look_ahead_among(relation, words, width, number, count):
+    """In a loop over `count` rows, `width` bytes apart: ask for what later ones will need."""
+    if number + 2 * AHEAD < count:
+        expect_slot(relation, words + (number + 2 * AHEAD) * width)
+    if number + AHEAD < count:
+        key = words + (number + AHEAD) * width
+        expect_row(relation, words_hash(key, load64(relation, ARITY)))
 
 
 @compiled
@@ -219,6 +280,19 @@ def resize(relation, capacity):
 
 
 @compiled
+def reserve(relation, count):
+    """Make room at once for rows that are more than those that are there."""
+    had = load64(relation, END)
+    if count <= had:
+        return
+    capacity = max(np.int64(CAPACITY_MIN), load64(relation, CAPACITY))
+    while capacity < had + count:
+        capacity *= 2
+    if capacity > load64(relation, CAPACITY):
+        resize(relation, capacity)
+
+
+@compiled
 def resize_index(index, had, capacity):
     if had > 0:
         release(load64(index, HEADS))
@@ -234,7 +308,10 @@ def relink(relation):
     slots = load64(relation, HASH)
     mask = load64(relation, MASK)
     indexes = load64(relation, INDEXES)
-    for row in range(load64(relation, END)):
+    end = load64(relation, END)
+    for row in range(end):
+        if row + AHEAD < end:
+            expect(relation, row_address(relation, row + AHEAD))
         words = row_address(relation, row)
         if load64(words, STAMP) >= 0:
             slot = words_hash(words, arity) & mask
@@ -302,17 +379,15 @@ def add_index(relation, columns):
 
 
 @compiled
-def remove(relation, row):
-    """Mark a row dead; chains pass over it until the relation is compacted."""
+def remove(relation, key):
+    """Mark a row dead, if it is there; chains pass over it until the relation is compacted."""
     slots = load64(relation, HASH)
-    mask = load64(relation, MASK)
-    words = row_address(relation, row)
-    slot = words_hash(words, load64(relation, ARITY)) & mask
-    while load32(slots, slot) != row + 1:
-        slot = (slot + 1) & mask
-    store32(slots, slot, -1)
-    store64(words, STAMP, -1)
-    store64(relation, LIVE, load64(relation, LIVE) - 1)
+    slot = slot_of(relation, key, words_hash(key, load64(relation, ARITY)))
+    row = load32(slots, slot) - 1
+    if row >= 0:
+        store32(slots, slot, -1)
+        store64(row_address(relation, row), STAMP, -1)
+        store64(relation, LIVE, load64(relation, LIVE) - 1)
 
 
 @compiled
@@ -390,11 +465,14 @@ def unlink_rows(relation, end):
 @compiled
 def insert_rows(machine, relation, words, count):
     """Add rows that are not there; answers how many were new."""
+    reserve(relation, count)
     before = load64(relation, LIVE)
     width = 8 * load64(relation, ARITY)
     for number in range(count):
         if load64(relation, END) == load64(relation, CAPACITY):
             compact(relation)
+        if number + AHEAD < count:
+            expect(relation, words + (number + AHEAD) * width)
         add(machine, relation, words + number * width)
     store64(relation, VISIBLE, load64(relation, END))
     return load64(relation, LIVE) - before
@@ -403,11 +481,14 @@ def insert_rows(machine, relation, words, count):
 @compiled
 def load_rows(machine, relation, rows, count):
     """Add rows that have their stamps before them, as they stand in a relation."""
+    reserve(relation, count)
     before = load64(relation, LIVE)
     width = 8 * (load64(relation, ARITY) + 1)
     for number in range(count):
         row = rows + number * width
         store64(machine, CLOCK, load64(row, 0))
+        if number + AHEAD < count:
+            expect(relation, row + AHEAD * width + 8)
         add(machine, relation, row + 8)
     store64(relation, VISIBLE, load64(relation, END))
     return load64(relation, LIVE) - before
@@ -418,9 +499,8 @@ def delete_rows(relation, words, count):
     before = load64(relation, LIVE)
     width = 8 * load64(relation, ARITY)
     for number in range(count):
-        row = find(relation, words + number * width)
-        if row >= 0:
-            remove(relation, row)
+        look_ahead_among(relation, words, width, number, count)
+        remove(relation, words + number * width)
     compact(relation)
     return before - load64(relation, LIVE)
 
@@ -430,6 +510,7 @@ def find_rows(relation, words, count, out):
     """Whether each row is there, as words 0 and 1."""
     width = 8 * load64(relation, ARITY)
     for number in range(count):
+        look_ahead_among(relation, words, width, number, count)
         store64(out, number, 1 if find(relation, words + number * width) >= 0 else 0)
 
 
@@ -491,22 +572,6 @@ def rank(relation, key):
     return load64(row_address(relation, find(relation, key)), STAMP)
 
 
-AHEAD = 12
-"""How many rows ahead of a loop over many of them memory is asked for."""
-
-
-@compiled
-def expect(relation, words):
-    """A row will be looked for, or added, soon."""
-    state = words_hash(words, load64(relation, ARITY))
-    prefetch(load64(relation, HASH) + 4 * (state & load64(relation, MASK)))
-    index = load64(relation, INDEX)
-    for _ in range(load64(relation, INDEXES)):
-        bucket = index_hash(words, load64(index, COLUMNS)) & load64(index, HEADS_MASK)
-        prefetch(load64(index, HEADS) + 4 * bucket)
-        index += INDEX_BYTES
-
-
 @compiled
 def move(machine, pairs, count):
     """Take `gone` away from each stored relation, then append what came, in the order of stamps.
@@ -516,13 +581,11 @@ def move(machine, pairs, count):
     for i in range(count):
         pair = pairs + 32 * i
         stored, gone = load64(pair, 0), load64(pair, 1)
-        end = load64(gone, END)
+        end, rows = load64(gone, END), row_address(gone, 0)
+        width = row_address(gone, 1) - rows
         for row in range(end):
-            if row + AHEAD < end:
-                expect(stored, row_address(gone, row + AHEAD))
-            found = find(stored, row_address(gone, row))
-            if found >= 0:
-                remove(stored, found)
+            look_ahead_among(stored, rows, width, row, end)
+            remove(stored, rows + row * width)
         compact(stored)
         store64(pair, 3, 0)
     while True:

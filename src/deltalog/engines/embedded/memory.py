@@ -21,6 +21,8 @@ _BYTE = ir.IntType(8)
 _BYTES = ir.PointerType(_BYTE)
 
 compiled: Callable[[Any], Any] = njit(cache=True, nogil=True, error_model="numpy")
+inlined: Callable[[Any], Any] = njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+"""For what is called so often that the call itself counts."""
 
 
 def _pointer(builder: Any, address: Any, index: Any, bits: int) -> Any:

@@ -6,7 +6,9 @@ are appended behind the visible end of their relation, so no rule of the round s
 
 Large relations are not in the cache of the processor, and nearly every row that is looked at is
 somewhere else in memory. So a match takes its rows in handfuls: it asks for the memory of all of
-them, and of what the next step will look up for each, before it goes on with the first.
+them, and of what the next step will look up for each, before it goes on with the first. Likewise
+rows that go into a large relation, or are looked for in one, are held until there is a handful of
+them, and suspects of a deletion are taken in handfuls.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from __future__ import annotations
 import numpy as np
 
 from deltalog.engines.embedded.kernel import (
+    AHEAD,
+    ARITY,
     CAPACITY,
     DEADLINE,
     END,
@@ -23,11 +27,14 @@ from deltalog.engines.embedded.kernel import (
     HASH,
     HEADS,
     HEADS_MASK,
+    HELD,
     INDEX,
     INDEX_BYTES,
     INDEXED_COLUMNS,
+    LARGEST,
     LAST,
     LIVE,
+    LOWEST,
     MADE,
     MASK,
     MAY_GIVE_UP,
@@ -40,6 +47,7 @@ from deltalog.engines.embedded.kernel import (
     QUEUED,
     ROUNDS,
     ROUNDS_MAX,
+    ROWS,
     SCRATCH,
     SEEN_COUNT,
     SEEN_LOG,
@@ -48,19 +56,25 @@ from deltalog.engines.embedded.kernel import (
     STEPS,
     VISIBLE,
     add,
+    add_hashed,
     clear,
     compare,
     evaluate,
+    expect_links,
+    expect_row,
     find,
+    find_hashed,
     mixed,
     obtained,
     order_of,
     ratio,
     row_address,
     whole,
+    words_hash,
 )
 from deltalog.engines.embedded.memory import (
     compiled,
+    inlined,
     load32,
     load64,
     nanoseconds,
@@ -107,8 +121,9 @@ TICKS = np.int64(0xFFFF)
 PAUSE = np.int64(200_000_000)
 """After so many nanoseconds a run comes back between two rounds, so that others have a look."""
 
-# The scratch block, in words: a frame per step, then slots, keys, the emitted row, a stack, totals.
-# A frame ends with a handful of rows, and where in memory the next step will look for each.
+# The scratch block, in words: a frame per step, then slots, keys, the emitted row, a stack, totals,
+# emitted rows that are held, suspects that are taken. A frame ends with a handful of rows, and
+# where in memory the next step will look for each.
 HANDFUL_FIRST, HANDFUL = np.int64(4), np.int64(16)
 FRAMES_MAX, FRAME = 256, 48
 F_ROW, F_PHASE, F_RELATION, F_START, F_END, F_INDEX, F_TAKEN, F_FILLED, F_MOST = range(9)
@@ -123,17 +138,22 @@ EMITTED_AT = KEYS_AT + FRAMES_MAX * KEYS_MAX
 STACK_AT = EMITTED_AT + KEYS_MAX
 STACK_MAX = 64
 TOTALS_AT = STACK_AT + STACK_MAX
-SCRATCH_WORDS = TOTALS_AT + 4 * KEYS_MAX
+HELD_AT = TOTALS_AT + 4 * KEYS_MAX
+H_TARGET, H_RANK, H_HASH, H_WORDS = range(4)
+HELD_ROW = H_WORDS + KEYS_MAX
+TAKEN_AT = HELD_AT + HANDFUL * HELD_ROW
+T_RANK, T_ENTRY, T_HASH, T_STANDS, TAKEN_ROW = range(5)
+SCRATCH_WORDS = int(TAKEN_AT + HANDFUL * TAKEN_ROW)
 
 
-@compiled
+@inlined
 def value_at(code, slots):
     """A slot or a word, as (kind, value)."""
     value = load64(code, 1)
     return load64(slots, value) if load64(code, 0) == 0 else value
 
 
-@compiled
+@inlined
 def open_phase(step, frame, keys, slots, marks, phase):
     """Where the candidates of a match begin: of its stored relation (0) or of `plus` (1)."""
     relation = load64(step, STORED if phase == 0 else PLUS)
@@ -181,12 +201,12 @@ def open_phase(step, frame, keys, slots, marks, phase):
     store64(frame, F_ROW, load32(load64(index, HEADS), bucket) - 1)
 
 
-@compiled
+@inlined
 def advance(step, frame, slots):
     """Bind the next row of the handful; False when there is none."""
-    relation = load64(frame, F_RELATION)
+    relation, filled = load64(frame, F_RELATION), load64(frame, F_FILLED)
     taken = load64(frame, F_TAKEN)
-    while taken < load64(frame, F_FILLED):
+    while taken < filled:
         words = row_address(relation, load64(frame, F_ROWS + taken))
         taken += 1
         at = bind(step, words, slots)
@@ -213,99 +233,108 @@ def fill(machine, step, frame, keys, slots, marks, rank):
         if load64(frame, F_PHASE) == 1 or not has_plus(step):
             return False
         open_phase(step, frame, keys, slots, marks, ONE)
+        if load64(frame, F_ROW) < load64(frame, F_START):
+            return False
     relation = load64(frame, F_RELATION)
+    rows = load64(relation, ROWS) + 8
+    width = 8 * (load64(relation, ARITY) + 1)
     start, end = load64(frame, F_START), load64(frame, F_END)
     row = load64(frame, F_ROW)
     is_indexed = load64(step, MODE) == BY_INDEX
     following = load64(load64(frame, F_INDEX), NEXT) if is_indexed else np.int64(0)
-    most = load64(frame, F_MOST)
-    count = np.int64(0)
-    while row >= start and count < most:
-        if row < end:
-            store64(frame, F_ROWS + count, row)
-            count += 1
-        if is_indexed:
-            prefetch(row_address(relation, row))
-            row = load32(following, row) - 1
-        else:
-            row -= 1
-    store64(frame, F_ROW, row)
-    store64(frame, F_MOST, min(2 * most, HANDFUL))
     is_stored = load64(frame, F_PHASE) == 0
     is_ranked = is_stored and load64(step, IS_RANKED) == 1
     minus = load64(step, MINUS) if is_stored else np.int64(0)
     if minus != 0 and (is_ranked or load64(minus, LIVE) == 0):
         minus = np.int64(0)  # what a ranked deletion took is marked
     key_count = load64(step, KEYS) if is_indexed else np.int64(0)
-    kept = np.int64(0)
-    for number in range(count):
-        row = load64(frame, F_ROWS + number)
-        words = row_address(relation, row)
-        stamp = load64(words, STAMP)
-        if stamp < 0:
-            continue
-        if is_ranked:
-            if stamp & GONE != 0:
-                continue
-            if stamp & RANK >= rank:
-                store64(machine, PASSED_OVER, 1)
-                continue
-        fits = True
-        for i in range(key_count):
-            if load64(words, load64(step, HEADER + 3 * i)) != load64(keys, i):
-                fits = False
-                break
-        if fits and (minus == 0 or find(minus, words) < 0):
-            store64(frame, F_ROWS + kept, row)
-            kept += 1
+    most = load64(frame, F_MOST)
+    store64(frame, F_MOST, min(2 * most, HANDFUL))
+    is_far = is_indexed and load64(relation, CAPACITY) >= LARGE
+    count = np.int64(0)
+    while row >= start and count < most:
+        words = rows + row * width
+        if is_far:
+            prefetch(words)
+        if row < end and (
+            is_far or is_read(machine, step, keys, key_count, words, minus, is_ranked, rank)
+        ):
+            store64(frame, F_ROWS + count, row)
+            count += 1
+        row = load32(following, row) - 1 if is_indexed else row - 1
+    store64(frame, F_ROW, row)
+    if is_far:
+        kept = np.int64(0)
+        for number in range(count):
+            row = load64(frame, F_ROWS + number)
+            words = rows + row * width
+            if is_read(machine, step, keys, key_count, words, minus, is_ranked, rank):
+                store64(frame, F_ROWS + kept, row)
+                kept += 1
+        count = kept
     store64(frame, F_TAKEN, 0)
-    store64(frame, F_FILLED, kept)
+    store64(frame, F_FILLED, count)
     return True
+
+
+@inlined
+def is_read(machine, step, keys, key_count, words, minus, is_ranked, rank):
+    """Whether a match may read a row, and it has the key."""
+    stamp = load64(words, STAMP)
+    if stamp < 0:
+        return False
+    for i in range(key_count):
+        if load64(words, load64(step, HEADER + 3 * i)) != load64(keys, i):
+            return False
+    if is_ranked:
+        if stamp & GONE != 0:
+            return False
+        if stamp & RANK >= rank:
+            store64(machine, PASSED_OVER, 1)
+            return False
+    return minus == 0 or find(minus, words) < 0
+
+
+@inlined
+def large_relation(step):
+    """The large relation in which a step looks something up, or 0."""
+    if load64(step, OPERATION) > ABSENT or load64(step, MODE) == SCAN:
+        return ZERO
+    relation = load64(step, STORED)
+    if relation == 0 or load64(relation, CAPACITY) < LARGE:
+        return ZERO
+    return relation
 
 
 @compiled
 def look_ahead(step, frame, slots, ahead):
     """Ask for the memory that the next step needs for each row of a handful."""
-    operation, mode = load64(ahead, OPERATION), load64(ahead, MODE)
-    if operation > ABSENT or mode == SCAN:
+    wanted = large_relation(ahead)
+    if wanted == 0:
         return
-    wanted = load64(ahead, STORED)
-    if wanted == 0 or load64(wanted, CAPACITY) < LARGE:
-        return
-    places, mask = load64(wanted, HASH), load64(wanted, MASK)
-    if mode == BY_INDEX:
-        index = load64(wanted, INDEX) + load64(ahead, INDEX_NUMBER) * INDEX_BYTES
-        places, mask = load64(index, HEADS), load64(index, HEADS_MASK)
     for number in range(load64(frame, F_FILLED)):
         bind(step, row_address(load64(frame, F_RELATION), load64(frame, F_ROWS + number)), slots)
-        state = np.int64(0)
-        at = ahead + 8 * HEADER
-        for _ in range(load64(ahead, KEYS)):
-            if mode == BY_ROW or load64(at, 0) < INDEXED_COLUMNS:
-                state = mixed(state, value_at(at + 8, slots))
-            at += 24
-        ask_for(frame, number, places + 4 * (state & mask))
+        ask_for(frame, number, place_of(ahead, wanted, slots))
     ask_for_rows(frame, wanted)
 
 
-@compiled
-def look_ahead_of_rows(step, frame, slots, relation, outputs, count):
-    """Ask for the memory that is needed to find the rows that a handful will emit."""
-    if load64(relation, CAPACITY) < LARGE:
-        return
-    places, mask = load64(relation, HASH), load64(relation, MASK)
-    for number in range(load64(frame, F_FILLED)):
-        bind(step, row_address(load64(frame, F_RELATION), load64(frame, F_ROWS + number)), slots)
-        state = np.int64(0)
-        at = outputs
-        for _ in range(count):
-            state = mixed(state, value_at(at, slots))
-            at += 16
-        ask_for(frame, number, places + 4 * (state & mask))
-    ask_for_rows(frame, relation)
+@inlined
+def place_of(step, relation, slots):
+    """Where in memory a step begins to look for its key in its stored relation."""
+    is_indexed = load64(step, MODE) == BY_INDEX
+    state = np.int64(0)
+    at = step + 8 * HEADER
+    for _ in range(load64(step, KEYS)):
+        if not is_indexed or load64(at, 0) < INDEXED_COLUMNS:
+            state = mixed(state, value_at(at + 8, slots))
+        at += 24
+    if is_indexed:
+        index = load64(relation, INDEX) + load64(step, INDEX_NUMBER) * INDEX_BYTES
+        return load64(index, HEADS) + 4 * (state & load64(index, HEADS_MASK))
+    return load64(relation, HASH) + 4 * (state & load64(relation, MASK))
 
 
-@compiled
+@inlined
 def ask_for(frame, number, place):
     store64(frame, F_AHEAD + number, place)
     prefetch(place)
@@ -320,7 +349,7 @@ def ask_for_rows(frame, relation):
             prefetch(row_address(relation, row))
 
 
-@compiled
+@inlined
 def bind(step, words, slots):
     """Bind what a match takes from a row; answers where its repeated variables stand."""
     at = step + 8 * (HEADER + 3 * load64(step, KEYS))
@@ -330,14 +359,14 @@ def bind(step, words, slots):
     return at
 
 
-@compiled
+@inlined
 def has_plus(step):
     """Whether a step has a second phase with something in it."""
     plus = load64(step, PLUS)
     return plus != 0 and load64(plus, LIVE) != 0
 
 
-@compiled
+@inlined
 def is_in_window(step, marks, row, is_plus):
     """Whether a row found is among those that a match reads."""
     window = load64(step, WINDOW)
@@ -349,7 +378,7 @@ def is_in_window(step, marks, row, is_plus):
     return row >= mark if window == NEW else row < mark
 
 
-@compiled
+@inlined
 def is_row_there(machine, step, keys, slots, marks, rank):
     """A match whose columns all have values is a test."""
     at = step + 8 * HEADER
@@ -377,7 +406,7 @@ def is_row_there(machine, step, keys, slots, marks, rank):
     return 0 <= row < load64(plus, VISIBLE) and is_in_window(step, marks, row, True)
 
 
-@compiled
+@inlined
 def has_row(step, keys, slots):
     """Whether the very row of an absent step is there."""
     at = step + 8 * HEADER
@@ -413,38 +442,24 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
     """Run the pipeline at `start`; `mode` says what becomes of every row it emits."""
     scratch = load64(machine, SCRATCH)
     slots = scratch + 8 * SLOTS_AT
-    emitted = scratch + 8 * EMITTED_AT
     stack = scratch + 8 * STACK_AT
     steps = load64(start, 0)
     deciding = load64(start, 1)
     outputs = load64(start, 2)
     first = start + 24
     out_at = first + 8 * steps
-    aim = np.int64(0)
-    if mode == INTO:
-        aim = target
-    elif mode == SUSPECT:
-        aim = load64(target, RELATION)
     depth = np.int64(0)
     is_entering = True
     ticks = np.int64(0)
     while depth >= 0:
         if depth == steps:
-            at = out_at
-            for i in range(outputs):
-                store64(emitted, i, value_at(at, slots))
-                at += 16
-            if mode == INTO:
-                add(machine, target, emitted)
-            elif mode == FIRST:
+            if mode == FIRST:
                 store64(machine, STEPS, load64(machine, STEPS) + ticks)
                 return FOUND
-            elif mode == SUSPECT:
-                suspect(machine, target, emitted, rank)
-            else:
-                accumulate(machine, target, emitted)
+            emit(machine, mode, target, out_at, outputs, slots, rank)
             ticks += 1
             if ticks & TICKS == 0 and is_over(machine, target, mode):
+                send(machine, mode)
                 return STOPPED
             depth = deciding - 1  # what comes after only finds the same row again
             is_entering = False
@@ -464,14 +479,12 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
                 open_phase(step, frame, keys, slots, marks, ZERO)
             goes_on = advance(step, frame, slots)
             while not goes_on and fill(machine, step, frame, keys, slots, marks, rank):
-                if load64(frame, F_FILLED) > 1:
-                    if depth + 1 < steps:
-                        look_ahead(step, frame, slots, code + 8 * load64(first, depth + 1))
-                    elif aim != 0:
-                        look_ahead_of_rows(step, frame, slots, aim, out_at, outputs)
+                if load64(frame, F_FILLED) > 1 and depth + 1 < steps:
+                    look_ahead(step, frame, slots, code + 8 * load64(first, depth + 1))
                 goes_on = advance(step, frame, slots)
             ticks += 1
             if ticks & TICKS == 0 and is_over(machine, target, mode):
+                send(machine, mode)
                 return STOPPED
         elif is_entering:
             if operation == ABSENT:
@@ -494,8 +507,81 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
         else:
             depth -= 1
             is_entering = False
+    if mode == INTO and load64(machine, HELD) > 0:
+        send(machine, mode)
     store64(machine, STEPS, load64(machine, STEPS) + ticks)
     return DONE
+
+
+@inlined
+def free_row(machine):
+    """Where the next row to be held is written."""
+    return load64(machine, SCRATCH) + 8 * (HELD_AT + HELD_ROW * load64(machine, HELD))
+
+
+@inlined
+def emit(machine, mode, target, outputs, count, slots, rank):
+    """Make a row of what is bound, and hold it."""
+    row = free_row(machine)
+    words = row + 8 * H_WORDS
+    state = np.int64(0)
+    for i in range(count):
+        word = value_at(outputs + 16 * i, slots)
+        state = mixed(state, word)
+        store64(words, i, word)
+    if mode == TOTALS:
+        accumulate(machine, target, words)
+    else:
+        hold(machine, mode, target, row, state, rank)
+
+
+@inlined
+def hold(machine, mode, target, row, state, rank):
+    """Hold a free row that has been filled, and ask for the memory where it will be looked for.
+
+    Where memory is near, it is put at once.
+    """
+    relation = target if mode == INTO else load64(target, RELATION)
+    if load64(relation, CAPACITY) < LARGE:
+        put(machine, mode, target, row + 8 * H_WORDS, state, rank)
+        return
+    prefetch(load64(relation, HASH) + 4 * (state & load64(relation, MASK)))
+    store64(row, H_TARGET, target)
+    store64(row, H_RANK, rank)
+    store64(row, H_HASH, state)
+    held = load64(machine, HELD) + 1
+    store64(machine, HELD, held)
+    if held == HANDFUL:
+        send(machine, mode)
+
+
+@compiled
+def send(machine, mode):
+    """Put the rows that are held, in the order in which they came."""
+    held = load64(machine, HELD)
+    store64(machine, HELD, 0)
+    rows = load64(machine, SCRATCH) + 8 * HELD_AT
+    if held > 1:
+        for i in range(held):
+            row = rows + 8 * HELD_ROW * i
+            target = load64(row, H_TARGET)
+            relation = target if mode == INTO else load64(target, RELATION)
+            expect_row(relation, load64(row, H_HASH))
+            if mode == INTO:
+                expect_links(relation, row + 8 * H_WORDS)
+    for i in range(held):
+        row = rows + 8 * HELD_ROW * i
+        target, state = load64(row, H_TARGET), load64(row, H_HASH)
+        put(machine, mode, target, row + 8 * H_WORDS, state, load64(row, H_RANK))
+
+
+@compiled
+def put(machine, mode, target, words, state, rank):
+    """Add or suspect a row that was emitted."""
+    if mode == INTO:
+        add_hashed(machine, target, words, state)
+    else:
+        suspect(machine, target, words, state, rank)
 
 
 @compiled
@@ -622,18 +708,17 @@ def total(code, sums, number):
 
 
 @compiled
-def push(machine, stamp, number, row):
-    """Put a suspect into the queue, a heap by rank, and into the log of those seen."""
+def push(machine, stamp, entry):
+    """Put a suspect into the queue, a heap by rank in which an entry has four below it."""
     size = load64(machine, QUEUED)
     if size == load64(machine, QUEUE_SIZE):
         store64(machine, QUEUE_SIZE, max(256, 2 * size))
         wanted = 16 * load64(machine, QUEUE_SIZE)
         store64(machine, QUEUE, obtained(load64(machine, QUEUE), wanted))
     heap = load64(machine, QUEUE)
-    entry = (number << 32) | row
     at = size
     while at > 0:
-        parent = (at - 1) >> 1
+        parent = (at - 1) >> 2
         if load64(heap, 2 * parent) <= stamp:
             break
         store64(heap, 2 * at, load64(heap, 2 * parent))
@@ -642,6 +727,10 @@ def push(machine, stamp, number, row):
     store64(heap, 2 * at, stamp)
     store64(heap, 2 * at + 1, entry)
     store64(machine, QUEUED, size + 1)
+
+
+@inlined
+def log_seen(machine, entry):
     seen = load64(machine, SEEN_COUNT)
     if seen == load64(machine, SEEN_SIZE):
         store64(machine, SEEN_SIZE, max(256, 2 * seen))
@@ -661,14 +750,17 @@ def pop(machine):
     last, last_entry = load64(heap, 2 * size), load64(heap, 2 * size + 1)
     at = np.int64(0)
     while True:
-        child = 2 * at + 1
-        if child >= size:
+        first = 4 * at + 1
+        if first >= size:
             break
-        if child + 1 < size and load64(heap, 2 * child + 2) < load64(heap, 2 * child):
-            child += 1
-        if load64(heap, 2 * child) >= last:
+        child, least = first, load64(heap, 2 * first)
+        for other in range(first + 1, min(first + 4, size)):
+            rank = load64(heap, 2 * other)
+            child = other if rank < least else child
+            least = min(rank, least)
+        if least >= last:
             break
-        store64(heap, 2 * at, load64(heap, 2 * child))
+        store64(heap, 2 * at, least)
         store64(heap, 2 * at + 1, load64(heap, 2 * child + 1))
         at = child
     store64(heap, 2 * at, last)
@@ -676,18 +768,21 @@ def pop(machine):
     return stamp, entry
 
 
-@compiled
-def suspect(machine, predicate, words, rank):
+@inlined
+def suspect(machine, predicate, words, state, rank):
     """A fact lost a derivation: if it is there and of higher rank, it must be examined."""
     relation = load64(predicate, RELATION)
-    row = find(relation, words)
+    row = find_hashed(relation, words, state)
     if row < 0:
         return
     found = row_address(relation, row)
     stamp = load64(found, STAMP)
     if stamp & SEEN == 0 and stamp > rank:
         store64(found, STAMP, stamp | SEEN)
-        push(machine, stamp, load64(predicate, PREDICATE), row)
+        entry = (load64(predicate, PREDICATE) << 32) | row
+        push(machine, stamp, entry)
+        log_seen(machine, entry)
+        store64(machine, LOWEST, min(stamp, load64(machine, LOWEST)))
 
 
 @compiled
@@ -702,9 +797,100 @@ def steps_allowed(machine, code, count):
     return max(np.int64(STEPS_MIN), STEPS_PER_FACT * facts)
 
 
+@inlined
+def suspected(code, entry):
+    """A suspect: (its predicate, where its words are)."""
+    predicate = code + 8 * load64(code, 3 + (entry >> 32))
+    return predicate, row_address(load64(predicate, RELATION), entry & np.int64(0xFFFFFFFF))
+
+
+@compiled
+def take_handful(machine, code):
+    """Take the suspects of lowest rank, and ask for the memory that is needed to examine them."""
+    handful = load64(machine, SCRATCH) + 8 * TAKEN_AT
+    count = min(HANDFUL, load64(machine, QUEUED))
+    for i in range(count):
+        taken = handful + 8 * TAKEN_ROW * i
+        rank, entry = pop(machine)
+        store64(taken, T_RANK, rank)
+        store64(taken, T_ENTRY, entry)
+        _, words = suspected(code, entry)
+        prefetch(words)
+    for i in range(count):
+        taken = handful + 8 * TAKEN_ROW * i
+        predicate, words = suspected(code, load64(taken, T_ENTRY))
+        deleted = load64(predicate, DELETED)
+        state = words_hash(words, load64(deleted, ARITY))
+        store64(taken, T_HASH, state)
+        prefetch(load64(deleted, HASH) + 4 * (state & load64(deleted, MASK)))
+        if load64(deleted, CAPACITY) >= LARGE:
+            expect_links(deleted, words)
+        lost, support = load64(predicate, LOST), load64(predicate, SUPPORT)
+        at = predicate + PREDICATE_BYTES
+        for number in range(lost):
+            look_ahead_of_given(code, code + 8 * load64(at, 2 * number + 1), words)
+        for number in range(support):
+            look_ahead_of_given(code, code + 8 * load64(at + 16 * lost, number), words)
+    return count
+
+
+@compiled
+def look_ahead_of_given(code, pipeline, words):
+    """Ask for the memory that the first step of a pipeline needs for a given row."""
+    if load64(pipeline, 0) > 0:
+        step = code + 8 * load64(pipeline, 3)
+        wanted = large_relation(step)
+        if wanted != 0:
+            prefetch(place_of(step, wanted, words))  # what is given are the first slots
+
+
+@inlined
+def give(slots, words, arity):
+    for column in range(arity):
+        store64(slots, column, load64(words, column))
+
+
+@compiled
+def examine(machine, code, predicate, words, state, rank):
+    """Whether a suspect has support; one that has none is deleted."""
+    slots = load64(machine, SCRATCH) + 8 * SLOTS_AT
+    arity = load64(load64(predicate, RELATION), ARITY)
+    at = predicate + PREDICATE_BYTES + 16 * load64(predicate, LOST)
+    store64(machine, PASSED_OVER, 0)
+    for i in range(load64(predicate, SUPPORT)):
+        give(slots, words, arity)
+        pipeline = code + 8 * load64(at, i)
+        if run_pipeline(machine, code, pipeline, FIRST, ZERO, ZERO, rank) == FOUND:
+            return True
+    add_hashed(machine, load64(predicate, DELETED), words, state)
+    store64(words, STAMP, load64(words, STAMP) | GONE)
+    if load64(machine, PASSED_OVER) == 1:
+        add_hashed(machine, load64(predicate, DOUBTFUL), words, state)
+    return False
+
+
+@compiled
+def suspect_derived(machine, code, predicate, words, rank):
+    """Suspect what was derived from a deleted fact."""
+    slots = load64(machine, SCRATCH) + 8 * SLOTS_AT
+    arity = load64(load64(predicate, RELATION), ARITY)
+    at = predicate + PREDICATE_BYTES
+    for i in range(load64(predicate, LOST)):
+        give(slots, words, arity)
+        head = code + 8 * load64(code, 3 + load64(at, 2 * i))
+        pipeline = code + 8 * load64(at, 2 * i + 1)
+        run_pipeline(machine, code, pipeline, SUSPECT, head, ZERO, rank)
+
+
 @compiled
 def run_deletion(machine, code):
-    """Examine suspects in order of rank; those without support are deleted."""
+    """Examine suspects in order of rank; those without support are deleted.
+
+    They are taken in handfuls, so that memory is asked for before it is needed. A handful is
+    examined in order of rank, but suspects that its deletions make come too late for it. Who was
+    found without support by then has none now. Who was found with support, and has a higher rank
+    than one of the new suspects, is examined again. The first of a handful never is, so this ends.
+    """
     if load64(code, 2) != 0:
         return DONE
     store64(code, 2, 1)
@@ -712,57 +898,61 @@ def run_deletion(machine, code):
     predicates = code + 24
     store64(machine, QUEUED, 0)
     store64(machine, SEEN_COUNT, 0)
+    store64(machine, HELD, 0)
     steps_max = load64(machine, STEPS) + steps_allowed(machine, code, count)
-    slots = load64(machine, SCRATCH) + 8 * SLOTS_AT
-    for number in range(count):
-        predicate = code + 8 * load64(predicates, number)
+    for i in range(count):
+        predicate = code + 8 * load64(predicates, i)
         suspects = load64(predicate, SUSPECTS)
-        for row in range(load64(suspects, END)):
-            suspect(machine, predicate, row_address(suspects, row), np.int64(-1))
+        arity = load64(suspects, ARITY)
+        for number in range(load64(suspects, END)):
+            words = row_address(suspects, number)
+            row = free_row(machine)
+            give(row + 8 * H_WORDS, words, arity)
+            hold(machine, SUSPECT, predicate, row, words_hash(words, arity), -ONE)
+    send(machine, SUSPECT)
     status = np.int64(DONE)
+    handful = load64(machine, SCRATCH) + 8 * TAKEN_AT
     examined = np.int64(0)
     while load64(machine, QUEUED) > 0:
-        rank, entry = pop(machine)
-        predicate = code + 8 * load64(predicates, entry >> 32)
-        relation = load64(predicate, RELATION)
-        arity = load64(relation, 1)
-        words = row_address(relation, entry & np.int64(0xFFFFFFFF))
         examined += 1
-        if examined & 0xFFF == 0 and nanoseconds() > load64(machine, DEADLINE):
+        if examined & 0xFF == 0 and nanoseconds() > load64(machine, DEADLINE):
             status = np.int64(STOPPED)
             break
         if load64(machine, STEPS) > steps_max:
             status = np.int64(GIVEN_UP)
             break
-        lost, support = load64(predicate, LOST), load64(predicate, SUPPORT)
-        at = predicate + PREDICATE_BYTES
-        is_supported = False
-        store64(machine, PASSED_OVER, 0)
-        for i in range(support):
-            for column in range(arity):
-                store64(slots, column, load64(words, column))
-            pipeline = code + 8 * load64(at + 16 * lost, i)
-            if run_pipeline(machine, code, pipeline, FIRST, ZERO, ZERO, rank) == FOUND:
-                is_supported = True
-                break
-        if is_supported:
-            continue
-        add(machine, load64(predicate, DELETED), words)
-        store64(words, STAMP, load64(words, STAMP) | GONE)
-        if load64(machine, PASSED_OVER) == 1:
-            add(machine, load64(predicate, DOUBTFUL), words)
-        for i in range(lost):
-            for column in range(arity):
-                store64(slots, column, load64(words, column))
-            head = code + 8 * load64(predicates, load64(at, 2 * i))
-            pipeline = code + 8 * load64(at, 2 * i + 1)
-            run_pipeline(machine, code, pipeline, SUSPECT, head, ZERO, rank)
-    for i in range(load64(machine, SEEN_COUNT)):
-        entry = load64(load64(machine, SEEN_LOG), i)
-        relation = load64(code + 8 * load64(predicates, entry >> 32), RELATION)
-        words = row_address(relation, entry & np.int64(0xFFFFFFFF))
+        run_handful(machine, code, handful, take_handful(machine, code))
+    log, seen = load64(machine, SEEN_LOG), load64(machine, SEEN_COUNT)
+    for i in range(seen):
+        if i + AHEAD < seen:
+            _, words = suspected(code, load64(log, i + AHEAD))
+            prefetch(words)
+        _, words = suspected(code, load64(log, i))
         store64(words, STAMP, load64(words, STAMP) & RANK)
     return status
+
+
+@compiled
+def run_handful(machine, code, handful, count):
+    """Examine all suspects of a handful, then suspect what was derived from those that go."""
+    for i in range(count):
+        taken = handful + 8 * TAKEN_ROW * i
+        predicate, words = suspected(code, load64(taken, T_ENTRY))
+        rank, state = load64(taken, T_RANK), load64(taken, T_HASH)
+        stands = examine(machine, code, predicate, words, state, rank)
+        store64(taken, T_STANDS, 1 if stands else 0)
+    store64(machine, LOWEST, LARGEST)
+    for i in range(count):
+        taken = handful + 8 * TAKEN_ROW * i
+        if load64(taken, T_STANDS) == 0:
+            predicate, words = suspected(code, load64(taken, T_ENTRY))
+            suspect_derived(machine, code, predicate, words, load64(taken, T_RANK))
+    send(machine, SUSPECT)
+    for i in range(count):
+        taken = handful + 8 * TAKEN_ROW * i
+        rank = load64(taken, T_RANK)
+        if load64(taken, T_STANDS) == 1 and rank > load64(machine, LOWEST):
+            push(machine, rank, load64(taken, T_ENTRY))
 
 
 # --- rounds and sequences -------------------------------------------------------------------------
