@@ -135,11 +135,11 @@ class Wave(Protocol):
     def ran(self) -> tuple[int, ...]:
         """The stations that the last change came to, in that order."""
 
-    def changes(self) -> Callable[[], Sides] | None:
-        """What comes to sources and views, and goes; None if nothing does.
+    def changes(self) -> Sides:
+        """What comes to sources and views, and goes, when all has been run and before the end."""
 
-        Asked when all has been run and before the end; it can be read at any time after that.
-        """
+    def told(self) -> Callable[[], Sides] | None:
+        """The same, to be read at any time, though the wave is at its end; None if nothing is."""
 
     def end(self, is_applied: bool) -> None:
         """All that ran is brought to its end; stored relations change only if it is applied."""

@@ -65,7 +65,7 @@ class SteppedWave:
     def ran(self) -> tuple[int, ...]:
         return tuple(self._ran)
 
-    def changes(self) -> Callable[[], Sides] | None:
+    def changes(self) -> Sides:
         found = come, gone = self._bound
         for number in self._ran:
             for name, *sides in self._stations[number].shown:
@@ -73,6 +73,10 @@ class SteppedWave:
                     for side, known in zip(sides, found, strict=True):
                         if rows := self._engine.copied(side):
                             known[name] = rows
+        return found
+
+    def told(self) -> Callable[[], Sides] | None:
+        found = come, gone = self.changes()
         return (lambda: found) if come or gone else None
 
     def end(self, is_applied: bool) -> None:

@@ -55,7 +55,16 @@ def is_canonical(rows: Sequence[Sequence[Any]], types: tuple[str | None, ...]) -
     """
     classes = _classes(types)
     if len(rows) == 1:
-        return type(rows[0]) is tuple and _is_plain(rows[0], classes)
+        (row,) = rows
+        if type(row) is not tuple or tuple(map(type, row)) != classes:
+            return False
+        for value in row:
+            if type(value) is int:
+                if not INT_MIN <= value <= INT_MAX:
+                    return False
+            elif type(value) is str and not value.isascii():
+                return False
+        return True
     if None in classes or set(map(type, rows)) - {tuple} or set(map(len, rows)) - {len(types)}:
         return False
     for position, expected in enumerate(classes):
@@ -73,18 +82,6 @@ def is_canonical(rows: Sequence[Sequence[Any]], types: tuple[str | None, ...]) -
 def _classes(types: tuple[str | None, ...]) -> tuple[type | None, ...]:
     """The Python types of plain values of these types."""
     return tuple([_PLAIN.get(type_ or "") for type_ in types])
-
-
-def _is_plain(row: tuple[Any, ...], classes: tuple[type | None, ...]) -> bool:
-    if tuple(map(type, row)) != classes:
-        return False
-    for value in row:
-        if type(value) is int:
-            if not INT_MIN <= value <= INT_MAX:
-                return False
-        elif type(value) is str and not value.isascii():
-            return False
-    return True
 
 
 _PLAIN: dict[str, type] = {"int": int, "str": str, "bool": bool, "date": date}

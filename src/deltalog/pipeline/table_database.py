@@ -351,7 +351,7 @@ class TableDatabase:
         return (gained, gained.count()), (lost, lost.count())
 
     def _delta(self, change: ChangeSet, version: int, rejected: int = 0) -> Delta:
-        sides = change.inserted.held, change.deleted.held
+        sides = change.sides
         names = [*sides[0], *(name for name in sides[1] if name not in sides[0])]
         counts = {
             name: (_size(sides[0].get(name)), _size(sides[1].get(name))) for name in sorted(names)

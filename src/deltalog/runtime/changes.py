@@ -28,7 +28,7 @@ class ChangeSet:
     (frozenset({(1, 2)}), frozenset())
     """
 
-    __slots__ = ("_deleted", "_inserted", "_read")
+    __slots__ = ("_come", "_gone", "_read")
 
     def __init__(
         self,
@@ -45,8 +45,7 @@ class ChangeSet:
             if go := minus - plus:
                 kept_gone[name] = go
         self._read: Callable[[], Sides] | None = None
-        self._inserted = _Sparse(kept_new)
-        self._deleted = _Sparse(kept_gone)
+        self._come, self._gone = kept_new, kept_gone
 
     @classmethod
     def exact(cls, inserted: dict[str, Changed], deleted: dict[str, Changed]) -> ChangeSet:
@@ -55,8 +54,7 @@ class ChangeSet:
         Rows are read when they are asked for.
         """
         made = cls.__new__(cls)
-        made._read = None
-        made._inserted, made._deleted = _Sparse(inserted), _Sparse(deleted)
+        made._read, made._come, made._gone = None, inserted, deleted
         return made
 
     @classmethod
@@ -66,26 +64,24 @@ class ChangeSet:
         made._read = read
         return made
 
-    def _sides(self) -> None:
+    @property
+    def sides(self) -> Sides:
+        """What is new and what is gone, by relation; rows may still be `Copied`."""
         read = self._read
         if read is not None:
-            come, gone = read()
-            self._inserted, self._deleted = _Sparse(come), _Sparse(gone)
+            self._come, self._gone = read()
             self._read = None
+        return self._come, self._gone
 
     @property
     def inserted(self) -> _Sparse:
         """What is really new, by relation."""
-        if self._read is not None:
-            self._sides()
-        return self._inserted
+        return _Sparse(self.sides[0])
 
     @property
     def deleted(self) -> _Sparse:
         """What is really gone, by relation."""
-        if self._read is not None:
-            self._sides()
-        return self._deleted
+        return _Sparse(self.sides[1])
 
     @property
     def relations(self) -> tuple[str, ...]:
@@ -93,7 +89,7 @@ class ChangeSet:
         return tuple(sorted(self.inserted.held.keys() | self.deleted.held.keys()))
 
     def __bool__(self) -> bool:
-        return self._read is not None or bool(self._inserted.held) or bool(self._deleted.held)
+        return self._read is not None or bool(self._come) or bool(self._gone)
 
     def __len__(self) -> int:
         """How many facts change."""

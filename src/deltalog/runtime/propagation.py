@@ -459,7 +459,8 @@ class Propagation:
         base = [name for name in self.relations if self.relations[name].kind == "base"]
         numbers = {name: 2 * len(self.nodes) + i for i, name in enumerate(base)}
         self._source_names = {number: name for name, number in numbers.items()}
-        self._wave = self.engine.wave(2 * len(self.nodes) + len(base))
+        self.wave = self.engine.wave(2 * len(self.nodes) + len(base))
+        self.is_narrowing = self.wave.is_narrowing and not self.is_in_place
         self._placed: dict[int, Node] = {}
         self._is_plain = not self.is_in_place
         for name, number in numbers.items():
@@ -468,7 +469,7 @@ class Propagation:
             made = tuple((side, reader) for side in sides for reader in readers)
             moves = () if self.is_in_place else ((name, sides[1], sides[0]),)
             shown = ((name, *sides),)
-            self._wave.place(number, Station(made=made, moves=moves, outlasting=sides, shown=shown))
+            self.wave.place(number, Station(made=made, moves=moves, outlasting=sides, shown=shown))
         return numbers
 
     def _node(self, choice: Choice) -> Node:
@@ -541,17 +542,15 @@ class Propagation:
                 known[name] = self._readable[stored]
         return known
 
-    @property
-    def is_narrowing(self) -> bool:
-        """Whether a change may hold what is so already: it is left out."""
-        return self._wave.is_narrowing and not self.is_in_place
-
     def run(self, base: ChangeSet, limits: Limits, watch: Watch | None = None) -> Statistics:
         """Bind the changes of base relations and derive those of views."""
         total, meter = Statistics(), Meter(limits)
-        come, gone = base.inserted.held, base.deleted.held
-        for name in come | gone:
-            self._wave.bind(self._sources[name], come.get(name, NO_ROWS), gone.get(name, NO_ROWS))
+        come, gone, sources, bind = *base.sides, self._sources, self.wave.bind
+        for name, rows in come.items():
+            bind(sources[name], rows, gone.get(name, NO_ROWS))
+        for name, rows in gone.items():
+            if name not in come:
+                bind(sources[name], NO_ROWS, rows)
         while (asked := self._advance(meter, watch, total)) is not None:
             self._run_node(*asked, meter, watch, total)
         return total
@@ -561,7 +560,7 @@ class Propagation:
     ) -> tuple[int, bool] | None:
         """Let the engine go on; answers the node left to us, and whether it was given up."""
         while True:
-            ended = self._wave.run(*meter.rest)
+            ended = self.wave.run(*meter.rest)
             tell(ended, meter, watch, total)
             if ended.asked >= 0:
                 return ended.asked, ended.is_given_up
@@ -596,7 +595,7 @@ class Propagation:
     ) -> None:
         if number not in self._placed:
             self._place(number, node)
-        self._wave.enter(number)
+        self.wave.enter(number)
         try:
             run(self.engine, node.installed, meter.limits, "semi_naive", watch, meter, total)
         except BaseException:
@@ -604,7 +603,7 @@ class Propagation:
             raise
         finally:
             node.installed.rewind()
-        self._wave.leave(number)
+        self.wave.leave(number)
 
     def _forget(self, node: Node) -> None:
         """Take back what a node did before it was given up."""
@@ -633,23 +632,23 @@ class Propagation:
             node.outlasting,
             node.changed,
         )
-        self._wave.place(number, station)
+        self.wave.place(number, station)
         self._placed[number] = node
         self._is_plain = self._is_plain and node.is_plain
 
     @property
     def ran(self) -> list[Node]:
         """The nodes of the last run; of one that was given up, what it became."""
-        nodes = [self._placed[number] for number in self._wave.ran() if number in self._placed]
+        nodes = [self._placed[number] for number in self.wave.ran() if number in self._placed]
         return list({node.choice.predicates: node for node in nodes}.values())
 
     @property
     def flows(self) -> dict[tuple[str, str], tuple[int, int]]:
         """How many facts came and went along every arc in the last run."""
         found = {}
-        for number in self._wave.ran():
+        for number in self.wave.ran():
             if node := self._placed.get(number):
-                sizes = iter(self._wave.flows(number))
+                sizes = iter(self.wave.flows(number))
                 for name, flow in zip(node.influents, zip(sizes, sizes, strict=True), strict=True):
                     found.update({(name, view): flow for view in node.choice.predicates})
         return found
@@ -679,11 +678,6 @@ class Propagation:
         lost = sum(self.engine.size(name) for name in node.losses)
         return lost >= LOST_MIN and lost >= LOST_SHARE * held
 
-    def changes(self) -> ChangeSet:
-        """What the last run found, with the change it began from."""
-        read = self._wave.changes()
-        return NO_CHANGE if read is None else ChangeSet.told(read)
-
     def written(self, base: ChangeSet, change: ChangeSet, clock: int) -> Iterable[Written]:
         """What `end` will do to stored relations, if it is applied now.
 
@@ -696,13 +690,15 @@ class Propagation:
 
     def _appended(self, base: ChangeSet, change: ChangeSet, clock: int) -> list[Written] | None:
         """The same if rows only come, to relations that get what they show, and are in order."""
-        if change.deleted.held:
+        inserted, deleted = change.sides
+        if deleted:
             return None
+        bound, _ = base.sides
         made: list[Written] = []
-        for name, come in change.inserted.held.items():  # sources first, then as stations ran
+        for name, come in inserted.items():  # sources first, then as stations ran
             if isinstance(come, Copied):
                 rows: Collection[Row] = list(come.read())
-            elif come is base.inserted.held.get(name):
+            elif come is bound.get(name):
                 rows = come
             else:
                 return None
@@ -713,8 +709,8 @@ class Propagation:
 
     def _moved(self, base: ChangeSet, change: ChangeSet, clock: int) -> Iterator[Written]:
         engine = cast("RankedEngine", self.engine)
-        inserted, deleted = change.inserted.held, change.deleted.held
-        for number in self._wave.ran():
+        inserted, deleted = change.sides
+        for number in self.wave.ran():
             node = self._placed.get(number)
             if node is not None:
                 for stored, gone, ranks, rows in self._arriving(node, change, clock):
@@ -741,7 +737,7 @@ class Propagation:
         """For each stored relation what holds the rows that go, and ranks and rows that come."""
         if len(node.moves) == 1:
             ((stored, gone, come),) = node.moves
-            copied = change.inserted.held.get(stored) if node.is_net else None
+            copied = change.sides[0].get(stored) if node.is_net else None
             rows = list(copied.read() if isinstance(copied, Copied) else self.engine.rows(come))
             return ((stored, gone, range(clock, clock + len(rows)), rows),)
         found: dict[str, tuple[list[int], list[Row]]] = {
@@ -761,13 +757,6 @@ class Propagation:
         for node in self.ran:
             for stored, gone, come in node.moves:
                 yield Moving(stored, None if node.recomputed else gone, come)
-
-    def end(self, is_applied: bool) -> None:
-        """Forget the last run; if it is applied, stored relations have their new state.
-
-        What comes is appended in the order of derivation, which keeps ranks well-founded.
-        """
-        self._wave.end(is_applied)
 
     def drop(self) -> None:
         """Take everything off the engine that was put there for propagation."""
@@ -812,7 +801,7 @@ class Propagated:
         watch: Watch | None,
         is_kept: bool = False,
     ) -> None:
-        """With `is_kept` somebody will ask what is `written`."""
+        """With `is_kept` somebody will ask at once what changes, and what is `written`."""
         self._propagation = propagation
         self._base = base
         self._limits = limits
@@ -854,7 +843,10 @@ class Propagated:
 
     def changes(self) -> ChangeSet:
         """The exact change of base relations and views."""
-        return self._propagation.changes()
+        if self._is_kept:
+            return ChangeSet.exact(*self._propagation.wave.changes())
+        told = self._propagation.wave.told()
+        return NO_CHANGE if told is None else ChangeSet.told(told)
 
     def moving(self) -> Iterator[Moving]:
         """What `apply` will do to stored views, for whoever keeps a copy of them."""
@@ -869,18 +861,24 @@ class Propagated:
             self._end(is_applied=False)
 
     def _end(self, is_applied: bool) -> None:
+        """Forget the run; if it is applied, stored relations have their new state.
+
+        What comes is appended in the order of derivation, which keeps ranks well-founded.
+        """
+        propagation = self._propagation
         self._is_open = False
-        self._propagation.end(is_applied)
-        if self._propagation.is_in_place and not is_applied:
-            _write(self._propagation.engine, -self._base)
-        self._propagation.engine.settle()
+        propagation.wave.end(is_applied)
+        if propagation.is_in_place and not is_applied:
+            _write(propagation.engine, -self._base)
+        propagation.engine.settle()
 
 
 _NOTHING_DONE = Statistics()
 
 
 def _write(engine: Engine, change: ChangeSet) -> None:
-    for name, rows in change.deleted.held.items():
+    inserted, deleted = change.sides
+    for name, rows in deleted.items():
         engine.delete(name, rows)
-    for name, rows in change.inserted.held.items():
+    for name, rows in inserted.items():
         engine.insert(name, rows)

@@ -37,7 +37,7 @@ Expect = Callable[[str, tuple[int, ...], Collection[Row]], None]
 
 def checked_rows(relation: Relation, rows: Iterable[Sequence[Any]]) -> list[Row]:
     """The rows in canonical form; all of them are looked at before anything is done."""
-    given = _iterated(relation, rows)
+    given = rows.copy() if type(rows) is list else _iterated(relation, rows)
     if is_canonical(given, relation.types):
         return given  # type: ignore[return-value]
     return [checked_row(relation, row) for row in given]
@@ -56,8 +56,6 @@ def checked_row(relation: Relation, row: Sequence[Any]) -> Row:
 
 
 def _iterated(relation: Relation, rows: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
-    if type(rows) is list:
-        return rows.copy()
     if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
         hint = "facts are given as a list of tuples"
         raise DataError([_wrong_arity(relation, repr(rows)[:80], "is not a list", hint)])
@@ -225,14 +223,16 @@ class Transaction:
         come: dict[str, Changed] = {}
         gone: dict[str, Changed] = {}
         for relation, rows in self._state.items():
-            new = frozenset([row for row, holds in rows.items() if holds])
-            if new:
-                come[relation] = new
-            if len(new) < len(rows):
+            if False not in rows.values():
+                come[relation] = frozenset(rows)
+            elif True not in rows.values():
+                gone[relation] = frozenset(rows)
+            else:
+                come[relation] = new = frozenset([row for row, holds in rows.items() if holds])
                 gone[relation] = frozenset(rows).difference(new)
         wanted = ChangeSet.exact(come, gone)
-        # Another transaction may have taken a key since this one looked.
-        check_taken_keys(wanted, self._relations, self._find)
+        if self._holders:  # another transaction may have taken a key since this one looked
+            check_taken_keys(wanted, self._relations, self._find)
         return wanted
 
     def commit(self) -> ChangeSet:
@@ -274,7 +274,7 @@ def with_unique_keys(relation: Relation, rows: list[Row]) -> list[Row]:
 
 def check_taken_keys(change: ChangeSet, relations: Relations, find: FindKey) -> None:
     """Nothing is inserted beside a fact that has its key and stays."""
-    for name in change.inserted.held:
+    for name in change.inserted:
         relation = relations[name]
         for row in change.inserted[name] if relation.key else ():
             key = dict(zip(relation.key, _key(relation, row), strict=True))

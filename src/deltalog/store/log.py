@@ -227,9 +227,9 @@ def entries(
 ) -> Iterable[tuple[Any, ...]]:
     """The rows of a commit: one, unless it is large; some sides may be `known` already."""
     sides: dict[str, Cells] = {}
-    for name in change.deleted.held:
+    for name in change.deleted:
         sides["-" + name] = to_cells(change.deleted[name], before[name])
-    for name in change.inserted.held:
+    for name in change.inserted:
         side = "+" + name
         sides[side] = known.get(side) or to_cells(change.inserted[name], after[name])
     times = chain([now()], repeat(None))

@@ -45,7 +45,7 @@ class Writer:
         connection, others, is_grouped = self._connection, self.others, self.is_grouped
         execute = self._cursor.execute
         opening, ending, _ = _GROUPED if is_grouped else _ALONE
-        come = change.inserted.held
+        come, gone_from = change.sides
         sides: dict[str, Cells] = {}
         before, size = clock, 0
         try:
@@ -77,7 +77,7 @@ class Writer:
                 if is_net and relation in come:
                     sides["+" + relation] = cells
                     size += count
-            if len(sides) == len(come) and size <= ROWS_EACH and not change.deleted.held:
+            if len(sides) == len(come) and size <= ROWS_EACH and not gone_from:
                 execute(APPEND, (version << PARTS, now(), TRANSACTION, dumps(sides).decode()))
             else:
                 columns = self.columns

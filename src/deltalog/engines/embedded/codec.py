@@ -138,12 +138,8 @@ class Codec:
         if self.texts.texts is None:
             self.texts.texts = Texts(self.texts.number)
 
-    def encoded(self, rows: Iterable[Row], types: Sequence[str]) -> array[int]:
-        """The words of rows, one row after the other."""
-        return packed(self.words(rows, types))
-
     def words(self, rows: Iterable[Row], types: Sequence[str]) -> list[int | None]:
-        """The same in a list, where a null may still be None."""
+        """The words of rows, one row after the other; a null may still be None."""
         if types.count("int") == len(types):
             return list(chain.from_iterable(rows))  # type: ignore[arg-type]
         encoders = [self.encoders[type_] for type_ in types]

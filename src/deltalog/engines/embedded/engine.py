@@ -12,6 +12,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from deltalog.engines.base import NO_ROWS, Changed, Ended, Part, Sides, Station
 from deltalog.engines.embedded import kernel, pipeline, wave
@@ -184,19 +185,20 @@ class EmbeddedWave:
 
     def bind(self, number: int, come: Changed, gone: Changed) -> None:
         name, relation = self.shown[number][0]
-        words = self.engine.codec.words
-        self.inbox += number, len(come), len(gone)
+        inbox, bound = self.inbox, self.bound
+        inbox += number, len(come), len(gone)
         if come:
-            self.inbox += words(come, relation.types)
-            self.bound[0][name] = come
+            inbox += relation.words(come)
+            bound[0][name] = come
         if gone:
-            self.inbox += words(gone, relation.types)
-            self.bound[1][name] = gone
+            inbox += relation.words(gone)
+            bound[1][name] = gone
         self.taken += 1
 
     def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Ended:
         engine, machine = self.engine, self.engine.machine
-        engine.publish_texts()
+        if engine.codec.texts.texts is not None:
+            engine.publish_texts()
         inbox, taken = packed(self.inbox), self.taken
         self.inbox, self.taken = [], 0
         status = wave.run_wave(
@@ -211,7 +213,7 @@ class EmbeddedWave:
             until,
         )
         new = machine[kernel.FACTS] - facts
-        generated = self._made() if new else dict
+        generated = partial(self._generated, self.made[:]) if new else dict
         if status == pipeline.DONE:
             rounds, fruitful = machine[kernel.ROUNDS], machine[kernel.FRUITFUL]
             return Ended(True, False, rounds, fruitful, new, generated)
@@ -220,28 +222,26 @@ class EmbeddedWave:
         is_asked = status in (wave.ASKED, pipeline.GIVEN_UP)
         return ended._replace(asked=number) if is_asked else ended
 
-    def _made(self) -> Callable[[], Mapping[str, int]]:
-        end = wave.MADE_HEADER + wave.MADE_ENTRY * self.made[wave.ENTRIES]
-        told = self.made[wave.MADE_HEADER : end]
+    def _generated(self, told: array[int]) -> Mapping[str, int]:
+        made: Counter[str] = Counter()
+        end = wave.MADE_HEADER + wave.MADE_ENTRY * told[wave.ENTRIES]
+        entries = zip(*[iter(told[wave.MADE_HEADER : end])] * wave.MADE_ENTRY, strict=True)
+        for number, head, rows in entries:
+            made[self.sequences[number].heads[head][0]] += rows
+        return made
 
-        def generated() -> Mapping[str, int]:
-            made: Counter[str] = Counter()
-            entries = zip(*[iter(told)] * wave.MADE_ENTRY, strict=True)
-            for number, head, rows in entries:
-                made[self.sequences[number].heads[head][0]] += rows
-            return made
+    def changes(self) -> Sides:
+        return self._read(self.outbox, self.bound if self.code[wave.IS_NEWS] else _NOTHING)
 
-        return generated
-
-    def changes(self) -> Callable[[], Sides] | None:
-        outbox, bound = self.outbox, self.bound if self.code[wave.IS_NEWS] else _NOTHING
-        if not outbox[wave.ENTRIES]:
-            return (lambda: bound) if bound is not _NOTHING else None
+    def told(self) -> Callable[[], Sides] | None:
+        outbox = self.outbox
         if self.is_interned or not outbox[wave.IS_ALL]:  # what is not copied yet will be gone soon
-            found = self._read(outbox, bound)
-            return lambda: found
-        copied = outbox[: outbox[wave.USED]]
-        return lambda: self._read(copied, bound)
+            found = come, gone = self.changes()
+            return (lambda: found) if come or gone else None
+        bound = self.bound if self.code[wave.IS_NEWS] else _NOTHING
+        if not outbox[wave.ENTRIES] and bound is _NOTHING:
+            return None
+        return partial(self._read, outbox[: outbox[wave.USED]], bound)
 
     def _read(self, outbox: array[int], bound: Sides) -> Sides:
         """What is bound to sources, and the changes in an outbox."""

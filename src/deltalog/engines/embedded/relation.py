@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from deltalog.engines.base import Copied
 from deltalog.engines.embedded import kernel
+from deltalog.engines.embedded.codec import packed
 from deltalog.language.ast import Row
 
 if TYPE_CHECKING:
@@ -74,8 +75,11 @@ class EmbeddedRelation:
             return Copied(count, lambda: rows)
         return Copied(count, lambda: self.decoded(words, count))
 
+    def words(self, rows: Iterable[Row]) -> list[int | None]:
+        return self.engine.codec.words(rows, self.types)
+
     def encoded(self, rows: Iterable[Row]) -> array[int]:
-        return self.engine.codec.encoded(rows, self.types)
+        return packed(self.words(rows))
 
     def decoded(self, words: array[int], count: int) -> list[Row]:
         if self.arity == 0:
@@ -122,7 +126,7 @@ class EmbeddedRelation:
 
     def load(self, ranked: Collection[Row]) -> int:
         """Append rows that begin with their rank; the clock goes along."""
-        words = self.engine.codec.encoded(ranked, ("int", *self.types))
+        words = packed(self.engine.codec.words(ranked, ("int", *self.types)))
         machine, address = self.engine.machine_address, words.buffer_info()[0]
         return int(kernel.load_rows(machine, self.address, address, len(ranked)))
 
