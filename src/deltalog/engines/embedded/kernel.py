@@ -19,6 +19,7 @@ from deltalog.engines.embedded.memory import (
     allocated_zeros,
     as_float,
     as_word,
+    ask_for_large_pages,
     compared_bytes,
     compiled,
     inlined,
@@ -50,6 +51,7 @@ MACHINE = 24
 CAPACITY_MIN, CAPACITY_MAX = 16, 2**30
 INDEXED_COLUMNS = 63
 """Columns from here on have no bit in an index; they are compared, and not looked up by."""
+LARGE_PAGE, LARGE_BLOCK = np.int64(1 << 21), np.int64(1 << 23)
 KEPT_MAX = 4096
 """A relation that is emptied keeps memory for so many rows, and more if it used much of it."""
 
@@ -248,6 +250,7 @@ def obtained(address, size):
     block = reallocated(address, size)
     if block == 0:
         raise MemoryError("no memory for a relation")
+    in_large_pages(block, size)
     return block
 
 
@@ -256,7 +259,20 @@ def zeros(size):
     block = allocated_zeros(size)
     if block == 0:
         raise MemoryError("no memory for a relation")
+    in_large_pages(block, size)
     return block
+
+
+@compiled
+def in_large_pages(block, size):
+    """With pages of the usual size, a row somewhere in a large block is not even known by address.
+
+    The processor holds the addresses of some thousand pages.
+    """
+    if size >= LARGE_BLOCK:
+        start = (block + LARGE_PAGE - 1) & -LARGE_PAGE
+        end = (block + size) & -LARGE_PAGE
+        ask_for_large_pages(start, end - start)
 
 
 @compiled

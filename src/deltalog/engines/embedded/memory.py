@@ -7,6 +7,7 @@ one or two machine instructions or a call of the C library.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -122,6 +123,19 @@ def allocated_zeros(typing: Any, size: Any) -> Any:
         return builder.ptrtoint(block, _WORD)
 
     return types.int64(types.int64), generate
+
+
+@intrinsic
+def ask_for_large_pages(typing: Any, address: Any, size: Any) -> Any:
+    """Tell the system that a block of whole large pages is looked up all over; Linux listens."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if sys.platform == "linux":
+            block = [_bytes(builder, arguments[0]), arguments[1], ir.Constant(_INT, 14)]
+            _called(builder, "madvise", _INT, block)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
 
 
 @intrinsic
