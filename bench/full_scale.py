@@ -7,7 +7,8 @@ if the process is stopped. A process of its own, so that its memory is only that
 
 Timed is `db.apply(insert=…, delete=…)` as one calls it, and, apart from that, reading every row of
 the change it answers. Each kind of change has some seconds; when they are used up the next kind
-begins. On closures the *limit* then makes the same transactions. In the end base relations and
+begins. On closures the *limit* makes the same transactions in turns of some twenty, since a shared
+machine has fast and slow minutes. In the end base relations and
 views must be what recomputation says, or there is no figure at all. If there is a *peer* to run
 (`bench/differential.py`), it then makes the same transactions, and must come to the same views.
 """
@@ -42,6 +43,7 @@ PHASES: Mapping[str, tuple[str, ...]] = {
 }
 """Phases of a workload in their order, and the kinds of change that take turns in them."""
 TINY_SCALE = 0.02
+TURN = 20
 AUDITED_FACTS_MAX = 800_000
 WEIGHED_FACTS_MIN = 50_000
 
@@ -193,8 +195,10 @@ class Bench:
     # --- transactions
 
     def _phase(self, database: deltalog.Database, closure: limit.Limit | None, phase: str) -> None:
-        """Apply the transactions of a phase, then the same ones to the limit."""
+        """Apply the transactions of a phase; the limit follows, some of them at a time."""
         steps: list[Transaction] = []
+        by_limit: dict[str, list[float]] = {}
+        behind = 0
         figures: dict[str, list[tuple[float, float, int]]] = {}
         used = 0.0
         offered = 0
@@ -209,6 +213,11 @@ class Bench:
                 figures.setdefault(step.kind, []).append((applied, applied + read, changed))
                 used += (applied + read) / 1_000
                 steps.append(step)
+            if closure is not None and len(steps) - behind >= TURN:
+                _follow(closure, steps[behind:], by_limit)
+                behind = len(steps)
+        if closure is not None:
+            _follow(closure, steps[behind:], by_limit)
         for kind, taken in figures.items():
             applied_all, read_all, counts = zip(*taken, strict=True)
             mean = sum(counts) / len(counts)
@@ -216,13 +225,12 @@ class Bench:
             apply, with_rows = Spread.of(applied_all), Spread.of(read_all)
             assert apply is not None
             assert with_rows is not None
-            self.found.costs[kind] = Cost(len(taken), mean, apply, with_rows)
+            beside = Spread.of(by_limit.get(kind, []))
+            self.found.costs[kind] = Cost(len(taken), mean, apply, with_rows, beside)
             if len(taken) < offered and used > self.seconds_max:
                 why = f"stopped after {self.seconds_max:g} s for a kind of change"
                 self.found.missing[f"{offered - len(taken)} of {offered} of kind {kind}"] = why
         self.phases.append(steps)
-        if closure is not None:
-            self._limit_phase(closure, steps)
 
     def _pairs(self, phase: str) -> Iterator[list[tuple[str, Batch]]]:
         """Batches with their kinds; a deletion and its reinsertion stay together."""
@@ -250,16 +258,6 @@ class Bench:
         read = time.perf_counter()
         self.grown += new - gone
         return (applied - started) * 1_000, (read - applied) * 1_000, new + gone
-
-    def _limit_phase(self, closure: limit.Limit, steps: Sequence[Transaction]) -> None:
-        taken: dict[str, list[float]] = {}
-        for step in steps:
-            insert, delete = step.insert.get("edge", []), step.delete.get("edge", [])
-            started = time.perf_counter()
-            closure.apply(insert=insert, delete=delete)
-            taken.setdefault(step.kind, []).append((time.perf_counter() - started) * 1_000)
-        for kind, milliseconds in taken.items():
-            self.found.costs[kind].limit = Spread.of(milliseconds)
 
     # --- comparing
 
@@ -324,6 +322,17 @@ class Bench:
             self.found.verified = "loaded afresh"
         if not is_right:
             raise BenchError(f"{self.made.name}: views are not what recomputation says")
+
+
+def _follow(
+    closure: limit.Limit, steps: Sequence[Transaction], taken: dict[str, list[float]]
+) -> None:
+    """Let the limit make transactions; adds the milliseconds by kind."""
+    for step in steps:
+        insert, delete = step.insert.get("edge", []), step.delete.get("edge", [])
+        started = time.perf_counter()
+        closure.apply(insert=insert, delete=delete)
+        taken.setdefault(step.kind, []).append((time.perf_counter() - started) * 1_000)
 
 
 def _read(facts: Mapping[str, frozenset[Any]]) -> int:
