@@ -138,38 +138,38 @@ class EmbeddedWave:
         self.inbox: list[int | None] = []
         self.taken = 0
         self.bound: Sides = {}, {}
-        self._make_boxes()
+        self.outbox = array("q", bytes(8 * (wave.OUTBOX_HEADER + ROOM)))
+        self.outbox[wave.ROOM] = ROOM
+        self.made = array("q", bytes(8 * wave.MADE_HEADER))
+        self._publish_boxes()
 
-    def _make_boxes(self) -> None:
-        """Boxes that have an entry for everything that can be told."""
-        shown = wave.OUTBOX_HEADER + wave.SHOWN_ENTRY * sum(map(len, self.shown.values()))
-        self.outbox = array("q", bytes(8 * (shown + ROOM)))
-        self.outbox[wave.ROWS_AT], self.outbox[wave.ROOM] = shown, shown + ROOM
-        made = sum(len(sequence.heads) for sequence in self.sequences.values())
-        self.made = array("q", bytes(8 * (wave.MADE_HEADER + wave.MADE_ENTRY * made)))
+    def _publish_boxes(self) -> None:
         self.code[wave.OUTBOX] = self.outbox.buffer_info()[0]
         self.code[wave.MADE_BOX] = self.made.buffer_info()[0]
 
     def place(self, number: int, station: Station) -> None:
         relations, sequence = self.engine.relations, station.sequence
-        address = {name: relation.address for name, relation in relations.items()}
+
+        def addresses(names: Iterable[str]) -> list[int]:
+            return [relations[name].address for name in names]
+
         heads: list[int] = []
         begun = (0, 0)
         if isinstance(sequence, EmbeddedSequence):
             self.sequences[number] = sequence
             begun = (sequence.address, station.many)
-            heads = [address[name] for name, _ in sequence.heads]
+            heads = addresses(name for name, _ in sequence.heads)
         sides = [(view, side) for view, *both in station.shown for side in both]
         self.shown[number] = [(view, relations[side]) for view, side in sides]
         self.is_interned |= any(relations[side].is_interned for _, side in sides)
         lists = (
-            [word for name in station.flows for word in (address[name], 0)],
-            [address[name] for name in station.forgotten],
-            [word for name, reader in station.made for word in (address[name], reader)],
-            [address[name] for name in station.replaced],
-            [w for move in station.moves for w in (*(address[name] for name in move), 0)],
-            [address[name] for name in station.outlasting],
-            [address[side] for _, side in sides],
+            [word for address in addresses(station.flows) for word in (address, 0)],
+            addresses(station.forgotten),
+            [word for name, reader in station.made for word in (relations[name].address, reader)],
+            addresses(station.replaced),
+            [word for move in station.moves for word in (*addresses(move), 0)],
+            addresses(station.outlasting),
+            addresses(side for _, side in sides),
             heads,
         )
         words, at = [], wave.STATION_HEADER
@@ -178,7 +178,9 @@ class EmbeddedWave:
             at += len(listed)
         self.codes[number] = array("q", [*begun, *words, *(w for each in lists for w in each)])
         self.code[self._where(number)] = self.codes[number].buffer_info()[0]
-        self._make_boxes()
+        self.outbox.extend([0] * (wave.SHOWN_ENTRY * len(sides)))  # an entry for each
+        self.made.extend([0] * (wave.MADE_ENTRY * len(heads)))
+        self._publish_boxes()
 
     def _where(self, number: int) -> int:
         return wave.WAVE_HEADER + self.stations + number
@@ -213,7 +215,7 @@ class EmbeddedWave:
             until,
         )
         new = machine[kernel.FACTS] - facts
-        generated = partial(self._generated, self.made[:]) if new else dict
+        generated = partial(self._generated, self._made()) if new else dict
         if status == pipeline.DONE:
             rounds, fruitful = machine[kernel.ROUNDS], machine[kernel.FRUITFUL]
             return Ended(True, False, rounds, fruitful, new, generated)
@@ -222,11 +224,13 @@ class EmbeddedWave:
         is_asked = status in (wave.ASKED, pipeline.GIVEN_UP)
         return ended._replace(asked=number) if is_asked else ended
 
+    def _made(self) -> array[int]:
+        made = self.made
+        return made[wave.MADE_HEADER : wave.MADE_HEADER + wave.MADE_ENTRY * made[wave.ENTRIES]]
+
     def _generated(self, told: array[int]) -> Mapping[str, int]:
         made: Counter[str] = Counter()
-        end = wave.MADE_HEADER + wave.MADE_ENTRY * told[wave.ENTRIES]
-        entries = zip(*[iter(told[wave.MADE_HEADER : end])] * wave.MADE_ENTRY, strict=True)
-        for number, head, rows in entries:
+        for number, head, rows in zip(*[iter(told)] * wave.MADE_ENTRY, strict=True):
             made[self.sequences[number].heads[head][0]] += rows
         return made
 
@@ -247,13 +251,15 @@ class EmbeddedWave:
         """What is bound to sources, and the changes in an outbox."""
         come, gone = bound
         sides = come.copy(), gone.copy()
-        entry = wave.OUTBOX_HEADER
+        at = wave.OUTBOX_HEADER
         for _ in range(outbox[wave.ENTRIES]):
-            number, which, rows, at = outbox[entry : entry + wave.SHOWN_ENTRY]
+            number, which, rows, has_words = outbox[at : at + wave.SHOWN_ENTRY]
             name, relation = self.shown[number][which]
-            words = outbox[at : at + rows * relation.arity] if at else relation.copied()
+            at += wave.SHOWN_ENTRY
+            end = at + rows * relation.arity * has_words
+            words = outbox[at:end] if has_words else relation.copied()
             sides[which % 2][name] = relation.kept(rows, words)
-            entry += wave.SHOWN_ENTRY
+            at = end
         return sides
 
     def _log(self, start: int) -> array[int]:

@@ -6,9 +6,9 @@
               outlasting, shown, heads]; flows as (relation, rows), made as (relation, reader),
               moves as (stored, gone, come, cursor), shown as (come, gone), the others as relations
     inbox:    what shall come to sources and go, each as [station, come, gone, rows…]
-    outbox:   [entries, where rows begin, room, used, is all there, then per entry: station, which
-              of its shown relations, rows, where (0: there was no room)…, rows…]; of sources
-              nothing, if all that was in the inbox is news
+    outbox:   [entries, room, used, is all there, then per entry: station, which of its shown
+              relations, how many rows, whether they follow (there may be no room), rows…]; of
+              sources nothing, if all that was in the inbox is news
     made:     [entries, then per entry: station, which of its heads, rows…]
 
 A station is due when a change that it reads is not empty. Stations run in their order, each reads
@@ -55,8 +55,8 @@ MOVES, MOVES_AT, OUTLASTING, OUTLASTING_AT = range(10, 14)
 SHOWN, SHOWN_AT, HEADS, HEADS_AT = range(14, 18)
 STATION_HEADER = 18
 # Boxes, and their entries.
-ENTRIES, ROWS_AT, ROOM, USED, IS_ALL = range(5)
-OUTBOX_HEADER, SHOWN_ENTRY = 5, 4
+ENTRIES, ROOM, USED, IS_ALL = range(4)
+OUTBOX_HEADER, SHOWN_ENTRY = 4, 4
 MADE_HEADER, MADE_ENTRY = 1, 3
 
 
@@ -205,7 +205,7 @@ def tell_shown(wave):
     count = load64(wave, STATIONS)
     log = wave + 8 * (WAVE_HEADER + 2 * count)
     box = load64(wave, OUTBOX)
-    at, room, told = load64(box, ROWS_AT), load64(box, ROOM), np.int64(0)
+    at, room, told = np.int64(OUTBOX_HEADER), load64(box, ROOM), np.int64(0)
     is_news = load64(wave, IS_NEWS) == 1
     store64(box, IS_ALL, 1)
     for i in range(load64(wave, RAN)):
@@ -218,16 +218,18 @@ def tell_shown(wave):
             relation = load64(shown, which)
             rows = load64(relation, LIVE)
             if rows > 0:
-                entry = box + 8 * (OUTBOX_HEADER + SHOWN_ENTRY * told)
+                entry = box + 8 * at
+                at += SHOWN_ENTRY
                 told += 1
                 size = rows * load64(relation, ARITY)
                 store64(entry, 0, number)
                 store64(entry, 1, which)
                 store64(entry, 2, rows)
-                store64(entry, 3, at if at + size <= room else 0)
-                if at + size <= room:
+                store64(entry, 3, 1 if size <= room else 0)
+                if size <= room:
                     copy_rows(relation, ZERO, load64(relation, END), box + 8 * at, ZERO)
                     at += size
+                    room -= size
                 else:
                     store64(box, IS_ALL, 0)
     store64(box, ENTRIES, told)
