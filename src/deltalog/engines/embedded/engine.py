@@ -262,10 +262,6 @@ class EmbeddedWave:
             at = end
         return sides
 
-    def _log(self, start: int) -> array[int]:
-        log = wave.WAVE_HEADER + 2 * self.stations
-        return self.code[log + start : log + self.code[wave.RAN]]
-
     def flows(self, number: int) -> tuple[int, ...]:
         code = self.codes[number]
         start = code[wave.FLOWS_AT] // 8
@@ -278,7 +274,8 @@ class EmbeddedWave:
         wave.leave(self.address, self.code[self._where(number)])
 
     def ran(self) -> tuple[int, ...]:
-        return tuple(self._log(0))
+        log = wave.WAVE_HEADER + 2 * self.stations
+        return tuple(self.code[log : log + self.code[wave.RAN]])
 
     def end(self, is_applied: bool) -> None:
         self.inbox, self.taken = [], 0
