@@ -551,21 +551,13 @@ class Propagation:
         for name, rows in gone.items():
             if name not in come:
                 bind(sources[name], NO_ROWS, rows)
-        while (asked := self._advance(meter, watch, total)) is not None:
-            self._run_node(*asked, meter, watch, total)
-        return total
-
-    def _advance(
-        self, meter: Meter, watch: Watch | None, total: Statistics
-    ) -> tuple[int, bool] | None:
-        """Let the engine go on; answers the node left to us, and whether it was given up."""
         while True:
             ended = self.wave.run(*meter.rest)
             tell(ended, meter, watch, total)
             if ended.asked >= 0:
-                return ended.asked, ended.is_given_up
-            if ended.is_done:
-                return None
+                self._run_node(ended.asked, ended.is_given_up, meter, watch, total)
+            elif ended.is_done:
+                return total
 
     def _run_node(
         self,
