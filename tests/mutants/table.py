@@ -556,6 +556,13 @@ MUTANTS = (
         "runtime/propagation.py",
         "            made.append((name, (), range(clock, end), rows, True))\n",
         "            made.append((name, (), range(clock + 1, end + 1), rows, True))\n",
+        ("tests/unit/test_database_files.py", "-k", "ranks_of_rows"),
+    ),
+    Mutant(
+        "ranks of base facts begin one too late",
+        "runtime/propagation.py",
+        "yield name, left, range(clock, clock + len(bound)), bound, True",
+        "yield name, left, range(clock + 1, clock + 1 + len(bound)), bound, True",
         (REOPENED, "-k", "auto-True-reference"),
     ),
     Mutant(

@@ -216,15 +216,24 @@ def test_own_commits_are_no_reason_to_look_closer(
 
 
 @pytest.mark.parametrize("type_", ["int", "str"])
-def test_ranks_of_rows_of_which_some_are_there(path: Path, type_: str) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_ranks_of_rows_of_which_some_are_there(path: Path, type_: str, engine: str) -> None:
     """What is really new keeps its order, which is that of its ranks."""
     rows = [(n * 7919 % 100003 if type_ == "int" else f"at {n}", n) for n in range(300)]
-    with connect(path, f"base e(x: {type_}, y: int). v(Y, X) :- e(X, Y).") as database:
-        database.apply(insert={"e": rows[::3]})
-        database.apply(insert={"e": rows})
-        for name, table in schema.read_tables(database._connection).items():
-            kept = [(rank, row) for rank, *row in database._connection.execute(table.select)]
-            assert kept == sorted((rank, list(row)) for rank, row in database.engine.ranked(name))
+    program = f"base e(x: {type_}, y: int). base f(x: int). v(Y, X) :- e(X, Y)."
+    with deltalog.connect(path, program=program, engine=engine) as database:
+        for change in (
+            {"insert": {"e": rows[::9]}},
+            {"insert": {"e": rows[::3], "f": [(3,), (1,), (2,)]}},
+            {"insert": {"e": rows[1:2]}},
+            {"insert": {"e": rows[:200]}, "delete": {"e": rows[200:], "f": [(1,), (7,)]}},
+            {"insert": {"e": rows, "f": [(2,), (5,), (4,)]}},
+        ):
+            database.apply(**change)
+            for name, table in schema.read_tables(database._connection).items():
+                kept = [(rank, row) for rank, *row in database._connection.execute(table.select)]
+                ranked = database.engine.ranked(name)  # type: ignore[attr-defined]
+                assert kept == sorted((rank, list(row)) for rank, row in ranked)
 
 
 def test_a_reader_does_not_follow_what_another_tool_wrote(path: Path) -> None:
