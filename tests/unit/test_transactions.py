@@ -90,6 +90,17 @@ def test_operations_count_in_the_order_they_are_given(
     assert bool(tx.delta) != holds
 
 
+def test_no_rows_at_all_are_no_change(db: Database) -> None:
+    before = db.version
+    assert not db.apply(insert={"edge": []}, delete={"edge": []})
+    assert not db.what_if(delete={"edge": []})
+    with db.transaction() as tx:
+        tx.insert("edge", [])
+    assert not tx.delta
+    assert len(tx.delta) == 0
+    assert db.version == before
+
+
 def test_a_fact_inserted_and_deleted_again_never_was(db: Database) -> None:
     with db.transaction() as tx:
         tx.insert("edge", [(8, 9)])

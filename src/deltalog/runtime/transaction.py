@@ -223,6 +223,8 @@ class Transaction:
         come: dict[str, Changed] = {}
         gone: dict[str, Changed] = {}
         for relation, rows in self._state.items():
+            if not rows:
+                continue
             if False not in rows.values():
                 come[relation] = frozenset(rows)
             elif True not in rows.values():

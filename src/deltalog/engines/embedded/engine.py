@@ -243,7 +243,7 @@ class EmbeddedWave:
             found = come, gone = self.changes()
             return (lambda: found) if come or gone else None
         bound = self.bound if self.code[wave.IS_NEWS] else _NOTHING
-        if not outbox[wave.ENTRIES] and bound is _NOTHING:
+        if not outbox[wave.ENTRIES] and bound == _NOTHING:
             return None
         return partial(self._read, outbox[: outbox[wave.USED]], bound)
 
