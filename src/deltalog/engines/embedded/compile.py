@@ -30,6 +30,11 @@ KERNELS: tuple[Any, ...] = (
     wave.enter,
     wave.leave,
     wave.end_wave,
+    pipeline.put,
+    pipeline.send,
+    pipeline.is_over,
+    pipeline.holds,
+    pipeline.assigned,
     pipeline.run_alone,
     pipeline.run_round,
     pipeline.rewind,
@@ -62,7 +67,7 @@ def compile_kernels(report: Report) -> None:
             function.compile((types.int64,) * function.py_func.__code__.co_argcount)
     report(len(KERNELS), len(KERNELS))
     with suppress(OSError):
-        (_folder() / DIGEST).write_text(_digest(), encoding="ascii")
+        (kept_at() / DIGEST).write_text(compiled_sources(), encoding="ascii")
 
 
 @contextmanager
@@ -97,7 +102,7 @@ def ensure_compiled() -> None:
     """Compile with progress on the terminal, if this machine has not done it yet."""
     if _is_compiled():
         return
-    for kept in _folder().glob("*.nb[ic]"):
+    for kept in kept_at().glob("*.nb[ic]"):
         if kept.name.startswith(("kernel.", "pipeline.", "wave.")):
             with suppress(OSError):
                 kept.unlink()
@@ -108,17 +113,18 @@ def ensure_compiled() -> None:
 
 def _is_compiled() -> bool:
     try:
-        return (_folder() / DIGEST).read_text(encoding="ascii") == _digest()
+        return (kept_at() / DIGEST).read_text(encoding="ascii") == compiled_sources()
     except OSError:
         return False
 
 
-def _folder() -> Path:
+def kept_at() -> Path:
     """Where numba keeps the kernels."""
     return Path(pipeline.run_alone.stats.cache_path)
 
 
-def _digest() -> str:
+def compiled_sources() -> str:
+    """A digest of what kernels are compiled from."""
     modules = (memory, kernel, pipeline, wave)
     sources = (Path(str(module.__file__)).read_bytes() for module in modules)
     return hashlib.sha256(b"".join(sources)).hexdigest()

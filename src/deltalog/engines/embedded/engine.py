@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from deltalog.engines.base import NO_ROWS, Changed, Ended, Part, Sides, Station
-from deltalog.engines.embedded import kernel, pipeline, wave
+from deltalog.engines.embedded import kernel, native, pipeline, wave
 from deltalog.engines.embedded.codec import Codec, packed
 from deltalog.engines.embedded.compile import ensure_compiled
 from deltalog.engines.embedded.program import Translation, UntranslatableError
@@ -102,6 +102,8 @@ class EmbeddedSequence:
         status = pipeline.run_alone(
             engine.machine_address, self.address, rounds, rounds_max, facts, facts_max, until
         )
+        if engine.machine[kernel.HOT]:
+            engine.specialise()
         made = {name: line[kernel.MADE] for name, line in self.heads if line[kernel.MADE]}
         for _, line in self.heads:
             line[kernel.MADE] = 0
@@ -214,6 +216,8 @@ class EmbeddedWave:
             facts_max,
             until,
         )
+        if machine[kernel.HOT]:
+            engine.specialise()
         new = machine[kernel.FACTS] - facts
         generated = partial(self._generated, self._made()) if new else dict
         if status == pipeline.DONE:
@@ -296,6 +300,12 @@ class EmbeddedEngine:
         self._scratch = array("q", bytes(8 * pipeline.SCRATCH_WORDS))
         self.machine = array("q", bytes(8 * kernel.MACHINE))
         self.machine[kernel.SCRATCH] = self._scratch.buffer_info()[0]
+        self._hot = array("q", bytes(8 * pipeline.HOT_MAX * pipeline.HOT_ENTRY))
+        self.machine[kernel.HOT_LOG] = self._hot.buffer_info()[0]
+        self.machine[kernel.HOT_AFTER] = FOREVER if native.WHEN == "never" else native.STEPS
+        for number, address in enumerate(native.kernel_addresses()):
+            self.machine[kernel.CALLED + number] = address
+        self.codes: weakref.WeakValueDictionary[int, array[int]] = weakref.WeakValueDictionary()
         self.machine_address = self.machine.buffer_info()[0]
         self.interpreter = Interpreter(self.relations)
         self._listed: dict[tuple[str, ...], array[int]] = {}
@@ -420,6 +430,18 @@ class EmbeddedEngine:
             status == pipeline.GIVEN_UP,
         )
 
+    def specialise(self) -> None:
+        """Have machine code made for the pipelines that have asked for it."""
+        hot = self._hot
+        for at in range(0, self.machine[kernel.HOT] * pipeline.HOT_ENTRY, pipeline.HOT_ENTRY):
+            code = self.codes.get(hot[at])
+            if code is not None:
+                native.SPECIALIST.ask(code, hot[at + 1], hot[at + 2], self._arity)
+        self.machine[kernel.HOT] = 0
+
+    def _arity(self, address: int) -> int:
+        return self.lines[address][kernel.ARITY]
+
     def publish_texts(self) -> None:
         """Tell the kernels where texts are, if any are compared."""
         texts = self.codec.texts.texts
@@ -435,7 +457,7 @@ class EmbeddedEngine:
         translation = Translation(self.codec, self.relations)
         where = translation.rules(plans)
         part = EmbeddedPart(plans, where=where, groups=translation.groups)
-        part.code = translation.finished()
+        part.code = self._finished(translation)
         if part.groups:
             weakref.finalize(part, _discard, part.groups).atexit = False
         return part
@@ -445,10 +467,18 @@ class EmbeddedEngine:
         part = EmbeddedDeletion(plan)
         try:
             translation.deletion(plan)
-            part.code = translation.finished()
+            part.code = self._finished(translation)
         except UntranslatableError:
             pass
         return part
+
+    def _finished(self, translation: Translation) -> array[int]:
+        code = translation.finished()
+        self.codes[code.buffer_info()[0]] = code
+        if native.WHEN == "eager":
+            for start, mode in translation.pipelines:
+                native.SPECIALIST.make(code, start, mode, self._arity)
+        return code
 
     def wave(self, stations: int) -> EmbeddedWave:
         return EmbeddedWave(self, stations)

@@ -45,8 +45,10 @@ INDEX_BYTES = 32
 # The machine: what all kernels of an engine share.
 CLOCK, SCRATCH, DEADLINE, FACTS, FACTS_MAX, ROUNDS, ROUNDS_MAX, TEXTS = range(8)
 QUEUE, QUEUED, QUEUE_SIZE, SEEN_LOG, SEEN_COUNT, SEEN_SIZE, PAUSE_AT, FRUITFUL = range(8, 16)
-PASSED_OVER, STEPS, MAY_GIVE_UP, HELD, LOWEST = range(16, 21)
-MACHINE = 24
+PASSED_OVER, STEPS, MAY_GIVE_UP, HELD, LOWEST, HOT_AFTER, HOT, HOT_LOG = range(16, 24)
+CALLED = 24
+"""From here on: where the kernels are that machine code calls (`assembler.py`)."""
+MACHINE = 32
 
 CAPACITY_MIN, CAPACITY_MAX = 16, 2**30
 INDEXED_COLUMNS = 63

@@ -185,6 +185,33 @@ def prefetch(typing: Any, address: Any) -> Any:
 
 
 @intrinsic
+def called(
+    typing: Any,
+    address: Any,
+    machine: Any,
+    code: Any,
+    start: Any,
+    target: Any,
+    marks: Any,
+    rank: Any,
+) -> Any:
+    """Call machine code by its address, made the way numba makes its own (see `native.py`)."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        convention, words = context.call_conv, (types.int64,) * 6
+        kind = convention.get_function_type(types.int64, words)
+        function = builder.inttoptr(arguments[0], kind.as_pointer())
+        status, value = convention.call_function(
+            builder, function, types.int64, words, arguments[1:]
+        )
+        with cgutils.if_unlikely(builder, status.is_error):  # type: ignore[no-untyped-call]
+            convention.return_status_propagate(builder, status)
+        return value
+
+    return types.int64(*(types.int64,) * 7), generate
+
+
+@intrinsic
 def nanoseconds(typing: Any) -> Any:
     """The monotonic clock, the one `time.monotonic_ns` reads."""
 

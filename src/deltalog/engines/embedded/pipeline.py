@@ -28,6 +28,9 @@ from deltalog.engines.embedded.kernel import (
     HEADS,
     HEADS_MASK,
     HELD,
+    HOT,
+    HOT_AFTER,
+    HOT_LOG,
     INDEX,
     INDEX_BYTES,
     INDEXED_COLUMNS,
@@ -73,6 +76,7 @@ from deltalog.engines.embedded.kernel import (
     words_hash,
 )
 from deltalog.engines.embedded.memory import (
+    called,
     compiled,
     inlined,
     load32,
@@ -82,6 +86,10 @@ from deltalog.engines.embedded.memory import (
     store64,
 )
 
+# A pipeline; `NATIVE` is where its machine code is, if it has some, or that it has been asked for.
+STEPS_OF, DECIDING, OUTPUTS, NATIVE, HEAT = range(5)
+PIPELINE_HEADER = 5
+ASKED_FOR = 1
 # Steps, match modes, windows.
 MATCH, ABSENT, TEST, ASSIGN = 1, 2, 3, 4
 SCAN, BY_INDEX, BY_ROW = 0, 1, 2
@@ -113,6 +121,9 @@ DONE, FOUND, STOPPED, PAUSED, GIVEN_UP = 0, 1, 2, 3, 4
 STEPS_MIN, STEPS_PER_FACT = 50_000, 8
 """A deletion that takes more steps for each fact of its component is given up, if it may be: to
 compute the component anew costs about that."""
+
+HOT_MAX, HOT_ENTRY = 64, 3
+"""How many pipelines can ask for machine code before the caller has a look; where, and its mode."""
 
 ZERO, ONE = np.int64(0), np.int64(1)  # not literals, for which numba would compile once more
 SEEN, GONE = np.int64(1 << 62), np.int64(1 << 61)  # marks on the stamps of suspects
@@ -439,14 +450,41 @@ def has_match(machine, step, frame, keys, slots, marks):
 
 @compiled
 def run_pipeline(machine, code, start, mode, target, marks, rank):
-    """Run the pipeline at `start`; `mode` says what becomes of every row it emits."""
+    """Run the pipeline at `start`; `mode` says what becomes of every row it emits.
+
+    One that is run often becomes machine code (`native.py`), which does the same.
+    """
+    native = load64(start, NATIVE)
+    if native > ASKED_FOR:
+        return called(native, machine, code, start, target, marks, rank)
+    return interpret(machine, code, start, mode, target, marks, rank)
+
+
+@compiled
+def note_steps(machine, code, start, mode, steps):
+    """Count steps; machine code is asked for where many have been taken, if there is room."""
+    store64(machine, STEPS, load64(machine, STEPS) + steps)
+    heat = load64(start, HEAT) + steps
+    store64(start, HEAT, heat)
+    if heat > load64(machine, HOT_AFTER) and load64(start, NATIVE) == 0 and mode != TOTALS:
+        number = load64(machine, HOT)
+        if number < HOT_MAX:
+            store64(start, NATIVE, ASKED_FOR)
+            store64(machine, HOT, number + 1)
+            entry = load64(machine, HOT_LOG) + 8 * HOT_ENTRY * number
+            store64(entry, 0, code)
+            store64(entry, 1, (start - code) >> 3)
+            store64(entry, 2, mode)
+
+
+@compiled
+def interpret(machine, code, start, mode, target, marks, rank):
     scratch = load64(machine, SCRATCH)
     slots = scratch + 8 * SLOTS_AT
-    stack = scratch + 8 * STACK_AT
-    steps = load64(start, 0)
-    deciding = load64(start, 1)
-    outputs = load64(start, 2)
-    first = start + 24
+    steps = load64(start, STEPS_OF)
+    deciding = load64(start, DECIDING)
+    outputs = load64(start, OUTPUTS)
+    first = start + 8 * PIPELINE_HEADER
     out_at = first + 8 * steps
     depth = np.int64(0)
     is_entering = True
@@ -454,11 +492,11 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
     while depth >= 0:
         if depth == steps:
             if mode == FIRST:
-                store64(machine, STEPS, load64(machine, STEPS) + ticks)
+                note_steps(machine, code, start, mode, ticks)
                 return FOUND
             emit(machine, mode, target, out_at, outputs, slots, rank)
             ticks += 1
-            if ticks & TICKS == 0 and is_over(machine, target, mode):
+            if ticks & TICKS == 0 and is_over(machine, target, mode) == 1:
                 send(machine, mode)
                 return STOPPED
             depth = deciding - 1  # what comes after only finds the same row again
@@ -483,7 +521,7 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
                     look_ahead(step, frame, slots, code + 8 * load64(first, depth + 1))
                 goes_on = advance(step, frame, slots)
             ticks += 1
-            if ticks & TICKS == 0 and is_over(machine, target, mode):
+            if ticks & TICKS == 0 and is_over(machine, target, mode) == 1:
                 send(machine, mode)
                 return STOPPED
         elif is_entering:
@@ -492,15 +530,9 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
                 keys = scratch + 8 * (KEYS_AT + KEYS_MAX * depth)
                 goes_on = not has_match(machine, step, frame, keys, slots, marks)
             elif operation == TEST:
-                has_left, left = evaluate(code + 8 * load64(step, 3), slots, stack)
-                if has_left:
-                    has_right, right = evaluate(code + 8 * load64(step, 4), slots, stack)
-                    goes_on = has_right and compare(
-                        machine, load64(step, 1), load64(step, 2), left, right
-                    )
+                goes_on = holds(machine, code, step) == 1
             else:
-                goes_on, value = evaluate(code + 8 * load64(step, 2), slots, stack)
-                store64(slots, load64(step, 1), value)
+                goes_on = assigned(machine, code, step) == 1
         if goes_on:
             depth += 1
             is_entering = True
@@ -509,8 +541,31 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
             is_entering = False
     if mode == INTO and load64(machine, HELD) > 0:
         send(machine, mode)
-    store64(machine, STEPS, load64(machine, STEPS) + ticks)
+    note_steps(machine, code, start, mode, ticks)
     return DONE
+
+
+@compiled
+def holds(machine, code, step):
+    """Whether a test holds of what is in the slots."""
+    scratch = load64(machine, SCRATCH)
+    slots, stack = scratch + 8 * SLOTS_AT, scratch + 8 * STACK_AT
+    has_left, left = evaluate(code + 8 * load64(step, 3), slots, stack)
+    if not has_left:
+        return ZERO
+    has_right, right = evaluate(code + 8 * load64(step, 4), slots, stack)
+    is_true = has_right and compare(machine, load64(step, 1), load64(step, 2), left, right)
+    return ONE if is_true else ZERO
+
+
+@compiled
+def assigned(machine, code, step):
+    """Give a slot its value; answers whether there is one."""
+    scratch = load64(machine, SCRATCH)
+    slots, stack = scratch + 8 * SLOTS_AT, scratch + 8 * STACK_AT
+    has_value, value = evaluate(code + 8 * load64(step, 2), slots, stack)
+    store64(slots, load64(step, 1), value)
+    return ONE if has_value else ZERO
 
 
 @inlined
@@ -573,6 +628,7 @@ def send(machine, mode):
         row = rows + 8 * HELD_ROW * i
         target, state = load64(row, H_TARGET), load64(row, H_HASH)
         put(machine, mode, target, row + 8 * H_WORDS, state, load64(row, H_RANK))
+    return ZERO
 
 
 @compiled
@@ -582,17 +638,18 @@ def put(machine, mode, target, words, state, rank):
         add_hashed(machine, target, words, state)
     else:
         suspect(machine, target, words, state, rank)
+    return ZERO
 
 
 @compiled
 def is_over(machine, target, mode):
     """Whether a limit is reached in the middle of a round: time, or facts of one rule."""
     if nanoseconds() > load64(machine, DEADLINE):
-        return True
+        return ONE
     if mode != INTO:
-        return False
+        return ZERO
     made = load64(target, END) - load64(target, VISIBLE)
-    return load64(machine, FACTS) + made > load64(machine, FACTS_MAX)
+    return ONE if load64(machine, FACTS) + made > load64(machine, FACTS_MAX) else ZERO
 
 
 # --- rules --------------------------------------------------------------------------------------
@@ -837,8 +894,8 @@ def take_handful(machine, code):
 @compiled
 def look_ahead_of_given(code, pipeline, words):
     """Ask for the memory that the first step of a pipeline needs for a given row."""
-    if load64(pipeline, 0) > 0:
-        step = code + 8 * load64(pipeline, 3)
+    if load64(pipeline, STEPS_OF) > 0:
+        step = code + 8 * load64(pipeline, PIPELINE_HEADER)
         wanted = large_relation(step)
         if wanted != 0:
             prefetch(place_of(step, wanted, words))  # what is given are the first slots

@@ -3,7 +3,8 @@
     part:      [0, heads, rules, address of each head…, where each rule is…]
     rule:      [head, initial or -1, has fired, variants, aggregation or 0,
                 then per variant: occurrence, how far it is read, pipeline]
-    pipeline:  [steps, deciding, outputs, where each step is…, outputs as (kind, value)…];
+    pipeline:  [steps, deciding, outputs, machine code, heat, where each step is…, outputs as
+                (kind, value)…];
                 the first `deciding` steps bind all outputs, so one way through the others is enough
     match:     [1, mode, stored, minus, plus, is overlay, window, occurrence, is ranked, index,
                 index of plus, keys, binds, sames, keys as (column, kind, value)…,
@@ -102,6 +103,8 @@ class Translation:
         self.relations = relations
         self.code: list[int] = []
         self.groups: list[EmbeddedRelation] = []
+        self.pipelines: list[tuple[int, int]] = []
+        """Where each one is, and what becomes of the rows that it emits."""
 
     def finished(self) -> array[int]:
         return array("q", self.code)
@@ -119,6 +122,7 @@ class Translation:
                 where.append(self._rule(plan))
             except UntranslatableError:
                 del self.code[kept:]
+                self.pipelines = [entry for entry in self.pipelines if entry[0] < kept]
                 where.append(-1)
         known = [at for at in where if at >= 0]
         self.code[2] = len(known)
@@ -133,8 +137,11 @@ class Translation:
         self.code = [pipeline.DELETION, count, 0, *([0] * count), *deleted, *doubtful]
         number_of = {name: number for number, name in enumerate(plan.predicates)}
         for number, name in enumerate(plan.predicates):
-            lost = [(number_of[head], self.pipeline(used)) for head, used in plan.lost[number]]
-            support = [self.pipeline(each) for each in plan.support[number]]
+            lost = [
+                (number_of[head], self.pipeline(used, pipeline.SUSPECT))
+                for head, used in plan.lost[number]
+            ]
+            support = [self.pipeline(each, pipeline.FIRST) for each in plan.support[number]]
             self.code[3 + number] = len(self.code)
             self.code += [self._address(name), self._address(plan.suspects[number])]
             self.code += [deleted[number], doubtful[number], len(lost), len(support), number]
@@ -161,7 +168,7 @@ class Translation:
         totals = [part for part in aggregation.head if isinstance(part, Total)]
         if any(not _is_known(total) for total in totals) or len(aggregation.head) > OUTPUTS_MAX:
             raise UntranslatableError
-        bindings = self.pipeline(aggregation.bindings)
+        bindings = self.pipeline(aggregation.bindings, pipeline.TOTALS)
         width = aggregation.bindings.given
         engine = self.relations[plan.head].engine
         groups = EmbeddedRelation(engine, ("int",) * width)
@@ -185,7 +192,7 @@ class Translation:
                 words += self._value(part)
         return words
 
-    def pipeline(self, plan: Pipeline) -> int:
+    def pipeline(self, plan: Pipeline, mode: int = pipeline.INTO) -> int:
         """Where the translated pipeline is."""
         if (
             plan.slots >= pipeline.SLOTS_MAX
@@ -195,9 +202,10 @@ class Translation:
             raise UntranslatableError
         steps = [self._step(step) for step in plan.steps]
         start = len(self.code)
-        self.code += [len(plan.steps), _deciding(plan), len(plan.output), *steps]
+        self.code += [len(plan.steps), _deciding(plan), len(plan.output), 0, 0, *steps]
         for value in plan.output:
             self.code += self._value(value)
+        self.pipelines.append((start, int(mode)))
         return start
 
     def _value(self, value: Slot | Fixed) -> list[int]:
