@@ -16,7 +16,7 @@ compiled by numba: it answers a status, and an error of a kernel that it calls i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ from deltalog.engines.embedded import kernel, pipeline
 
 Value = Any
 Block = Any
+Int = np.integer[Any]
 
 WORD = ir.IntType(64)
 HALF = ir.IntType(32)
@@ -104,7 +105,7 @@ class _Writer:
 
     # --- words
 
-    def number(self, value: int) -> Value:
+    def number(self, value: int | Int) -> Value:
         return ir.Constant(WORD, int(value))
 
     def variable(self, value: int | None = None) -> Value:
@@ -125,7 +126,7 @@ class _Writer:
     def _pointer(self, address: Value, index: int | Value, kind: Any) -> Value:
         base = self.at.inttoptr(address, kind.as_pointer())
         if isinstance(index, int | np.integer):
-            index = self.number(int(index))
+            index = self.number(index)
         return self.at.gep(base, [index])
 
     def load(self, address: Value, index: int | Value = 0) -> Value:
@@ -170,7 +171,7 @@ class _Writer:
 
     def call(self, name: str, *arguments: int | Value) -> Value:
         """Call a kernel that takes words and answers one; an error ends this function too."""
-        words = [self.number(a) if isinstance(a, int | np.integer) else a for a in arguments]
+        words = [self.number(a) if isinstance(a, int) else a for a in arguments]
         kind = ir.FunctionType(HALF, [WORD] * (2 + len(words)))
         address = self.load(self.machine, kernel.CALLED + CALLED.index(name))
         answer = self.at.ptrtoint(self.answer, WORD)
@@ -233,9 +234,7 @@ class _Writer:
     def _are_same(self, address: Value, expected: Iterable[tuple[int, Value]]) -> Value:
         difference = self.number(0)
         for column, word in expected:
-            difference = self.at.or_(
-                difference, self.at.xor(self.load(address, column), word)
-            )
+            difference = self.at.or_(difference, self.at.xor(self.load(address, column), word))
         return self.is_("==", difference, 0)
 
     # --- slots
@@ -253,8 +252,9 @@ class _Writer:
         scratch = self.load(self.machine, kernel.SCRATCH)
         return self.plus(scratch, 8 * pipeline.SLOTS_AT)
 
-    def value(self, slot: int | None, constant: Callable[[], Value]) -> Value:
-        return constant() if slot is None else self.at.load(self.slot(slot))
+    def value(self, slot: int | None, code: Value, at: int) -> Value:
+        """What a slot holds; without one, a constant, from its place in the code."""
+        return self.load(code, at) if slot is None else self.at.load(self.slot(slot))
 
     def key_words(
         self, step: Lookup, address: Value, known: Mapping[int, Value] | None = None
@@ -262,11 +262,10 @@ class _Writer:
         """The key of a step; `known` are slots that the row at hand would bind."""
         words = []
         for number, (_, slot) in enumerate(step.keys):
-            if known is not None and slot in known:
+            if known is not None and slot is not None and slot in known:
                 words.append(known[slot])
             else:
-                at = pipeline.HEADER + 3 * number + 2
-                words.append(self.value(slot, lambda at=at: self.load(address, at)))
+                words.append(self.value(slot, address, pipeline.HEADER + 3 * number + 2))
         return words
 
     def index_hash(self, step: Lookup, words: list[Value]) -> Value:
@@ -315,10 +314,12 @@ class _Writer:
         for step in self.shape.steps:
             if isinstance(step, Lookup):
                 bound = [slot for _, slot in step.binds]
+            elif isinstance(step, Check) and step.assigned is not None:
+                bound = [step.assigned]
             else:
-                bound = [step.assigned] if isinstance(step, Check) else []
+                bound = []
             for slot in bound:
-                if slot is not None and slot not in self.slots:
+                if slot not in self.slots:
                     self.slots[slot] = self.variable()
 
     def _finish(self, status: int) -> None:
@@ -352,17 +353,15 @@ class _Writer:
     def _emit(self) -> None:
         """Make a row of what is bound, and hold it, or put it where memory is near."""
         mode = self.shape.mode
-        scratch, held = self.load(self.machine, kernel.SCRATCH), self.load(self.machine, kernel.HELD)
+        scratch = self.load(self.machine, kernel.SCRATCH)
+        held = self.load(self.machine, kernel.HELD)
         row = self.plus(
             self.plus(scratch, 8 * int(pipeline.HELD_AT)), self.times(held, 8 * pipeline.HELD_ROW)
         )
         words = self.plus(row, 8 * pipeline.H_WORDS)
-        outputs = self.plus(
-            self.start, 8 * (pipeline.PIPELINE_HEADER + len(self.shape.steps))
-        )
+        outputs = self.plus(self.start, 8 * (pipeline.PIPELINE_HEADER + len(self.shape.steps)))
         emitted = [
-            self.value(slot, lambda i=i: self.load(outputs, 2 * i + 1))
-            for i, slot in enumerate(self.shape.outputs)
+            self.value(slot, outputs, 2 * i + 1) for i, slot in enumerate(self.shape.outputs)
         ]
         state = self.hash_of(emitted)
         relation = self.target
@@ -396,7 +395,9 @@ class _Writer:
 
     # --- steps: each answers where to go when a deeper one has nothing more
 
-    def _step(self, step: Lookup | Check | Comparison, depth: int, onwards: Block, back: Block) -> Block:
+    def _step(
+        self, step: Lookup | Check | Comparison, depth: int, onwards: Block, back: Block
+    ) -> Block:
         if isinstance(step, Comparison):
             self._compare(step, depth, onwards, back)
         elif isinstance(step, Check):
@@ -412,12 +413,11 @@ class _Writer:
     def _compare(self, step: Comparison, depth: int, onwards: Block, back: Block) -> None:
         address = self.step_address[depth]()
 
-        def constant(which: int) -> Value:
+        def side(slot: int | None, which: int) -> Value:
             expression = self.plus(self.code, self.times(self.load(address, which), 8))
-            return self.load(expression, 1)
+            return self.value(slot, expression, 1)
 
-        left = self.value(step.left, lambda: constant(3))
-        right = self.value(step.right, lambda: constant(4))
+        left, right = side(step.left, 3), side(step.right, 4)
         if step.operator > 1:
             self.go_if(self.is_("==", left, int(kernel.NULL)), back)
             self.go_if(self.is_("==", right, int(kernel.NULL)), back)

@@ -11,6 +11,7 @@ are compiled anew.
 from __future__ import annotations
 
 import hashlib
+import shutil
 import signal
 import sys
 import threading
@@ -106,6 +107,8 @@ def ensure_compiled() -> None:
         if kept.name.startswith(("kernel.", "pipeline.", "wave.")):
             with suppress(OSError):
                 kept.unlink()
+    for made in kept_at().glob("pipelines_*"):
+        shutil.rmtree(made, ignore_errors=True)
     started = time.monotonic()
     compile_kernels(_show)
     _write(f"ready in {time.monotonic() - started:.0f} s\n")

@@ -41,7 +41,7 @@ class EmbeddedPart(RulesPart):
         return self.code.buffer_info()[0]
 
     @property
-    def is_native(self) -> bool:
+    def is_translated(self) -> bool:
         return -1 not in self.where
 
     @property
@@ -65,7 +65,7 @@ class EmbeddedDeletion(DeletionPart):
         return self.code.buffer_info()[0]
 
     @property
-    def is_native(self) -> bool:
+    def is_translated(self) -> bool:
         return len(self.code) > 0
 
     @property
@@ -486,7 +486,9 @@ class EmbeddedEngine:
     def sequence(
         self, parts: Collection[Part], is_soft: bool, is_impatient: bool
     ) -> EmbeddedSequence | None:
-        known = [p for p in parts if isinstance(p, EmbeddedPart | EmbeddedDeletion) and p.is_native]
+        known = [
+            p for p in parts if isinstance(p, EmbeddedPart | EmbeddedDeletion) and p.is_translated
+        ]
         if len(known) < len(parts):
             return None
         return EmbeddedSequence(self, known, is_soft, is_impatient)
@@ -497,7 +499,7 @@ class EmbeddedEngine:
         machine[kernel.FACTS], machine[kernel.FACTS_MAX] = 0, FOREVER
         machine[kernel.DEADLINE] = FOREVER
         self.publish_texts()
-        if isinstance(part, EmbeddedDeletion) and not part.is_native:
+        if isinstance(part, EmbeddedDeletion) and not part.is_translated:
             return self.interpreter.delete(part)
         assert isinstance(part, EmbeddedPart | EmbeddedDeletion)
         lines = {head: self.relations[head].line for head in part.heads}

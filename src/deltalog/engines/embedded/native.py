@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import logging
 import os
 import threading
 from array import array
@@ -35,6 +36,9 @@ STEPS = 50_000
 SHAPES_MAX = 4096
 WHEN = os.environ.get("DELTALOG_MACHINE_CODE", "often")
 """When a pipeline becomes machine code: if it is run `often`, `never`, or `eager`: at once."""
+
+_DIGEST = 32
+_LOG = logging.getLogger(__name__)
 
 ArityOf = Callable[[int], int]
 
@@ -165,7 +169,10 @@ class Specialist:
                 wanted = self._wanted.popleft()
             if wanted is None:
                 return
-            self._publish(*wanted)
+            try:
+                self._publish(*wanted)
+            except Exception:  # it is interpreted, as before
+                _LOG.warning("no machine code for %s", wanted[2], exc_info=True)
             del wanted  # the code of a database that is gone is not held
 
     def end(self) -> None:
@@ -189,15 +196,21 @@ def _target() -> Any:
 
 
 def _kept(name: str, shape: Shape) -> bytes:
-    """The machine code for a shape: what an earlier process has kept, or made now and kept."""
-    path = _folder() / f"{name}.o"
-    try:
-        return path.read_bytes()
-    except OSError:
-        made = _made(name, shape)
+    """The machine code for a shape: what an earlier process has kept, or made now and kept.
+
+    A digest of the code stands before it, as what is damaged must not be run.
+    """
+    path = _folder() / name
+    with suppress(OSError):
+        digest, made = (kept := path.read_bytes())[:_DIGEST], kept[_DIGEST:]
+        if digest == hashlib.sha256(made).digest():
+            return made
+    made = _made(name, shape)
     with suppress(OSError):
         path.parent.mkdir(exist_ok=True)
-        _write_whole(path, made)
+        begun = path.with_suffix(f".{os.getpid()}")
+        begun.write_bytes(hashlib.sha256(made).digest() + made)
+        begun.replace(path)  # who reads it finds all of it
     return made
 
 
@@ -213,13 +226,6 @@ def _made(name: str, shape: Shape) -> bytes:
     passes.add_simplify_cfg_pass()
     passes.run(module, llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options()))
     return bytes(target.emit_object(module))
-
-
-def _write_whole(path: Path, contents: bytes) -> None:
-    """Another process that reads it finds all of it or nothing."""
-    begun = path.with_suffix(f".{os.getpid()}")
-    begun.write_bytes(contents)
-    begun.replace(path)
 
 
 @cache
@@ -255,7 +261,7 @@ atexit.register(lambda: SPECIALIST.end())
 
 def _begin_anew() -> None:
     """A forked process has no thread; what the parent has made is there."""
-    global_compiler_lock.release()
+    global_compiler_lock.release()  # type: ignore[no-untyped-call]
     SPECIALIST._thread = None
     SPECIALIST._wanted.clear()
     SPECIALIST._is_awake = threading.Condition()

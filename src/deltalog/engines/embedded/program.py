@@ -138,10 +138,10 @@ class Translation:
         number_of = {name: number for number, name in enumerate(plan.predicates)}
         for number, name in enumerate(plan.predicates):
             lost = [
-                (number_of[head], self.pipeline(used, pipeline.SUSPECT))
+                (number_of[head], self.pipeline(used, int(pipeline.SUSPECT)))
                 for head, used in plan.lost[number]
             ]
-            support = [self.pipeline(each, pipeline.FIRST) for each in plan.support[number]]
+            support = [self.pipeline(each, int(pipeline.FIRST)) for each in plan.support[number]]
             self.code[3 + number] = len(self.code)
             self.code += [self._address(name), self._address(plan.suspects[number])]
             self.code += [deleted[number], doubtful[number], len(lost), len(support), number]
@@ -168,7 +168,7 @@ class Translation:
         totals = [part for part in aggregation.head if isinstance(part, Total)]
         if any(not _is_known(total) for total in totals) or len(aggregation.head) > OUTPUTS_MAX:
             raise UntranslatableError
-        bindings = self.pipeline(aggregation.bindings, pipeline.TOTALS)
+        bindings = self.pipeline(aggregation.bindings, int(pipeline.TOTALS))
         width = aggregation.bindings.given
         engine = self.relations[plan.head].engine
         groups = EmbeddedRelation(engine, ("int",) * width)
@@ -192,7 +192,7 @@ class Translation:
                 words += self._value(part)
         return words
 
-    def pipeline(self, plan: Pipeline, mode: int = pipeline.INTO) -> int:
+    def pipeline(self, plan: Pipeline, mode: int = int(pipeline.INTO)) -> int:
         """Where the translated pipeline is."""
         if (
             plan.slots >= pipeline.SLOTS_MAX
@@ -205,7 +205,7 @@ class Translation:
         self.code += [len(plan.steps), _deciding(plan), len(plan.output), 0, 0, *steps]
         for value in plan.output:
             self.code += self._value(value)
-        self.pipelines.append((start, int(mode)))
+        self.pipelines.append((start, mode))
         return start
 
     def _value(self, value: Slot | Fixed) -> list[int]:
