@@ -75,9 +75,10 @@ class Shape:
     deciding: int
     outputs: tuple[int | None, ...]
     mode: int
+    is_once: bool
 
 
-CALLED = ("put", "send", "is_over", "holds", "assigned")
+CALLED = ("put", "send", "append", "is_over", "holds", "assigned")
 """The kernels that are called, in the order in which the machine has their addresses."""
 
 
@@ -363,13 +364,15 @@ class _Writer:
         emitted = [
             self.value(slot, outputs, 2 * i + 1) for i, slot in enumerate(self.shape.outputs)
         ]
+        near, far, out = self.block("near"), self.block("far"), self.block("emitted")
+        if self.shape.is_once and mode == pipeline.INTO:
+            self._list(emitted, words, out)
         state = self.hash_of(emitted)
         relation = self.target
         if mode == pipeline.SUSPECT:
             relation = self.load(self.target, pipeline.RELATION)
         for i, word in enumerate(emitted):
             self.store(words, i, word)
-        near, far, out = self.block("near"), self.block("far"), self.block("emitted")
         capacity = self.load(relation, kernel.CAPACITY)
         self.at.cbranch(self.is_("<", capacity, int(pipeline.LARGE)), near, far)
         self.put_at(near)
@@ -389,6 +392,35 @@ class _Writer:
         self.call("send", self.machine, mode)
         self.at.branch(out)
         self.put_at(out)
+
+    def _list(self, emitted: list[Value], words: Value, out: Block) -> None:
+        """If rows are listed, put one at the end and go there."""
+        listed, room, full, hashed = (
+            self.block(name) for name in ("list", "room", "no_room", "hashed")
+        )
+        is_list = self.load(self.machine, kernel.IS_LIST)
+        self.at.cbranch(self.is_("==", is_list, 1), listed, hashed)
+        self.put_at(listed)
+        end = self.load(self.target, kernel.END)
+        is_full = self.is_("==", end, self.load(self.target, kernel.ROOM))
+        self.at.cbranch(is_full, full, room)
+        self.put_at(full)
+        for i, word in enumerate(emitted):
+            self.store(words, i, word)
+        self.call("append", self.machine, self.target, words)
+        self.at.branch(out)
+        self.put_at(room)
+        row = self.row(self.target, end, len(emitted))
+        stamp = self.load(self.machine, kernel.CLOCK)
+        live = self.load(self.target, kernel.LIVE)
+        for i, word in enumerate(emitted):
+            self.store(row, i, word)
+        self.store(row, kernel.STAMP, stamp)
+        self.store(self.machine, kernel.CLOCK, self.plus(stamp, 1))
+        self.store(self.target, kernel.END, self.plus(end, 1))
+        self.store(self.target, kernel.LIVE, self.plus(live, 1))
+        self.at.branch(out)
+        self.put_at(hashed)
 
     def _half_address(self, base: Value, state: Value, mask: Value) -> Value:
         return self.plus(base, self.times(self.at.and_(state, mask), 4))

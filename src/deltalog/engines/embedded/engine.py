@@ -498,6 +498,7 @@ class EmbeddedEngine:
         machine = self.machine
         machine[kernel.FACTS], machine[kernel.FACTS_MAX] = 0, FOREVER
         machine[kernel.DEADLINE] = FOREVER
+        machine[kernel.MAY_LIST] = 0
         self.publish_texts()
         if isinstance(part, EmbeddedDeletion) and not part.is_translated:
             return self.interpreter.delete(part)

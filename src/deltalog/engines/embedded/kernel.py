@@ -9,6 +9,10 @@ keeps its place until the relation is compacted between transactions.
     hash      open addressing over the whole row: 0 is free, -1 was taken once, else position + 1
     index     per set of columns: heads by the hash of the key, `next` per row, newest first
     visible   where the rows end that rules may read; a round appends behind it
+    entered   how many rows have been entered into hash and indexes; a *list* lags behind
+
+Changes are often only walked over. So where rows cannot come twice they are listed, which costs
+little, and entered when somebody looks one up, which may be never.
 """
 
 from __future__ import annotations
@@ -35,7 +39,7 @@ from deltalog.engines.embedded.memory import (
 
 # A relation's line.
 ROWS, ARITY, END, VISIBLE, CAPACITY, HASH, MASK, LIVE = range(8)
-INDEX, INDEXES, LAST, MADE, NOTHING = range(8, 13)
+INDEX, INDEXES, LAST, MADE, NOTHING, ENTERED, ROOM = range(8, 15)
 LINE = 16
 STAMP = np.int64(-1)
 """Where the stamp of a row is, seen from its words."""
@@ -46,7 +50,8 @@ INDEX_BYTES = 32
 CLOCK, SCRATCH, DEADLINE, FACTS, FACTS_MAX, ROUNDS, ROUNDS_MAX, TEXTS = range(8)
 QUEUE, QUEUED, QUEUE_SIZE, SEEN_LOG, SEEN_COUNT, SEEN_SIZE, PAUSE_AT, FRUITFUL = range(8, 16)
 PASSED_OVER, STEPS, MAY_GIVE_UP, HELD, LOWEST, HOT_AFTER, HOT, HOT_LOG = range(16, 24)
-CALLED = 24
+IS_LIST, MAY_LIST = 24, 25
+CALLED = 26
 """From here on: where the kernels are that machine code calls (`assembler.py`)."""
 MACHINE = 32
 
@@ -135,7 +140,58 @@ def add(machine, relation, key):
 
 
 @compiled
+def append(machine, relation, words):
+    """List a row that cannot be there; it is entered when somebody looks one up."""
+    row = load64(relation, END)
+    if row == load64(relation, ROOM):
+        make_room(relation, max(np.int64(CAPACITY_MIN), 2 * row))
+    arity = load64(relation, ARITY)
+    target = row_address(relation, row)
+    for column in range(arity):
+        store64(target, column, load64(words, column))
+    stamp = load64(machine, CLOCK)
+    store64(machine, CLOCK, stamp + 1)
+    store64(target, STAMP, stamp)
+    store64(relation, END, row + 1)
+    store64(relation, LIVE, load64(relation, LIVE) + 1)
+    return np.int64(0)
+
+
+@compiled
+def make_room(relation, capacity):
+    """Give a relation memory for so many rows."""
+    if capacity > CAPACITY_MAX:
+        raise MemoryError("a relation of the embedded engine holds at most 2^30 rows")
+    if capacity > load64(relation, ROOM):
+        width = 8 * (load64(relation, ARITY) + 1)
+        store64(relation, ROWS, obtained(load64(relation, ROWS), width * capacity))
+        store64(relation, ROOM, capacity)
+
+
+@inlined
+def enter(relation):
+    """Rows are going to be looked up."""
+    if load64(relation, ENTERED) != load64(relation, END):
+        enter_listed(relation)
+
+
+@compiled
+def enter_listed(relation):
+    end, capacity = load64(relation, END), load64(relation, CAPACITY)
+    if end > capacity:
+        capacity = max(np.int64(CAPACITY_MIN), capacity)
+        while capacity < end:
+            capacity *= 2
+        store64(relation, ENTERED, end)
+        resize(relation, capacity)
+    else:
+        link(relation, load64(relation, ENTERED), end)
+        store64(relation, ENTERED, end)
+
+
+@compiled
 def add_hashed(machine, relation, key, state):
+    enter(relation)
     arity = load64(relation, ARITY)
     rows = load64(relation, ROWS) + 8
     width = 8 * (arity + 1)
@@ -172,6 +228,7 @@ def add_hashed(machine, relation, key, state):
     store64(machine, CLOCK, stamp + 1)
     store64(target, STAMP, stamp)
     store64(relation, END, row + 1)
+    store64(relation, ENTERED, row + 1)
     store64(relation, LIVE, load64(relation, LIVE) + 1)
     index = load64(relation, INDEX)
     for _ in range(load64(relation, INDEXES)):
@@ -280,11 +337,8 @@ def in_large_pages(block, size):
 @compiled
 def resize(relation, capacity):
     """Give a relation room for `capacity` rows (a power of two), and enter its rows anew."""
-    if capacity > CAPACITY_MAX:
-        raise MemoryError("a relation of the embedded engine holds at most 2^30 rows")
+    make_room(relation, capacity)
     had = load64(relation, CAPACITY)
-    width = 8 * (load64(relation, ARITY) + 1)
-    store64(relation, ROWS, obtained(load64(relation, ROWS), width * capacity))
     if had > 0:
         release(load64(relation, HASH))
     store64(relation, HASH, zeros(8 * capacity))
@@ -294,7 +348,7 @@ def resize(relation, capacity):
         resize_index(index, had, capacity)
         index += INDEX_BYTES
     store64(relation, CAPACITY, capacity)
-    relink(relation)
+    link(relation, np.int64(0), load64(relation, ENTERED))
 
 
 @compiled
@@ -320,14 +374,13 @@ def resize_index(index, had, capacity):
 
 
 @compiled
-def relink(relation):
-    """Enter every live row into empty hash and index arrays."""
+def link(relation, start, end):
+    """Enter the live rows of a range into hash and indexes, in which they are not."""
     arity = load64(relation, ARITY)
     slots = load64(relation, HASH)
     mask = load64(relation, MASK)
     indexes = load64(relation, INDEXES)
-    end = load64(relation, END)
-    for row in range(end):
+    for row in range(start, end):
         if row + AHEAD < end:
             expect(relation, row_address(relation, row + AHEAD))
         words = row_address(relation, row)
@@ -345,8 +398,9 @@ def relink(relation):
 @compiled
 def forget_memory(relation):
     """Give all memory of rows back; an empty relation reads a shared block of zeros."""
-    if load64(relation, CAPACITY) > 0:
+    if load64(relation, ROOM) > 0:
         release(load64(relation, ROWS))
+    if load64(relation, CAPACITY) > 0:
         release(load64(relation, HASH))
     nothing = load64(relation, NOTHING)
     index = load64(relation, INDEX)
@@ -358,7 +412,7 @@ def forget_memory(relation):
         store64(index, HEADS_MASK, 0)
         store64(index, NEXT, 0)
         index += INDEX_BYTES
-    for word in (ROWS, MASK, CAPACITY, END, VISIBLE, LIVE):
+    for word in (ROWS, ROOM, MASK, CAPACITY, END, ENTERED, VISIBLE, LIVE):
         store64(relation, word, 0)
     store64(relation, HASH, nothing)
 
@@ -390,7 +444,7 @@ def add_index(relation, columns):
     capacity = load64(relation, CAPACITY)
     if capacity > 0:
         resize_index(index, np.int64(0), capacity)
-        for row in range(load64(relation, END)):
+        for row in range(load64(relation, ENTERED)):
             if load64(row_address(relation, row), STAMP) >= 0:
                 link_index(relation, index, row)
     return count
@@ -399,6 +453,7 @@ def add_index(relation, columns):
 @compiled
 def remove(relation, key):
     """Mark a row dead, if it is there; chains pass over it until the relation is compacted."""
+    enter(relation)
     slots = load64(relation, HASH)
     slot = slot_of(relation, key, words_hash(key, load64(relation, ARITY)))
     row = load32(slots, slot) - 1
@@ -428,6 +483,7 @@ def compact(relation):
                 store64(target, column, load64(source, column))
             kept += 1
     store64(relation, END, kept)
+    store64(relation, ENTERED, kept)
     store64(relation, VISIBLE, kept)
     capacity = np.int64(CAPACITY_MIN)
     while capacity < kept + kept // 4:
@@ -441,22 +497,21 @@ def clear(relation):
     end = load64(relation, END)
     if end == 0:
         return
-    capacity = load64(relation, CAPACITY)
-    if capacity > KEPT_MAX and 8 * end < capacity:
+    room, capacity = load64(relation, ROOM), load64(relation, CAPACITY)
+    if room > KEPT_MAX and 8 * end < room:
         forget_memory(relation)
         return
-    indexes = load64(relation, INDEXES)
-    if 8 * end > capacity or load64(relation, LIVE) != end:
+    entered = load64(relation, ENTERED)
+    if 8 * entered > capacity or load64(relation, LIVE) != end:
         zero_bytes(load64(relation, HASH), 8 * capacity)
         index = load64(relation, INDEX)
-        for _ in range(indexes):
+        for _ in range(load64(relation, INDEXES)):
             zero_bytes(load64(index, HEADS), 4 * capacity)
             index += INDEX_BYTES
     else:
-        unlink_rows(relation, end)
-    store64(relation, END, 0)
-    store64(relation, VISIBLE, 0)
-    store64(relation, LIVE, 0)
+        unlink_rows(relation, entered)
+    for word in (END, ENTERED, VISIBLE, LIVE):
+        store64(relation, word, 0)
 
 
 @compiled
@@ -526,6 +581,7 @@ def delete_rows(relation, words, count):
 @compiled
 def find_rows(relation, words, count, out):
     """Whether each row is there, as words 0 and 1."""
+    enter(relation)
     width = 8 * load64(relation, ARITY)
     for number in range(count):
         look_ahead_among(relation, words, width, number, count)
@@ -556,6 +612,7 @@ def matching_rows(relation, number, keys, count, start, end, out, room):
 
     Newest first; with index number -1 every row of the range is looked at.
     """
+    enter(relation)
     arity = load64(relation, ARITY)
     index = load64(relation, INDEX) + number * INDEX_BYTES
     row = end - 1
@@ -586,7 +643,14 @@ def matching_rows(relation, number, keys, count, start, end, out, room):
 
 
 @compiled
+def is_there(relation, key):
+    enter(relation)
+    return find(relation, key) >= 0
+
+
+@compiled
 def rank(relation, key):
+    enter(relation)
     return load64(row_address(relation, find(relation, key)), STAMP)
 
 

@@ -34,6 +34,7 @@ from deltalog.engines.embedded.kernel import (
     INDEX,
     INDEX_BYTES,
     INDEXED_COLUMNS,
+    IS_LIST,
     LARGEST,
     LAST,
     LIVE,
@@ -41,6 +42,7 @@ from deltalog.engines.embedded.kernel import (
     MADE,
     MASK,
     MAY_GIVE_UP,
+    MAY_LIST,
     NEXT,
     NULL,
     PASSED_OVER,
@@ -60,8 +62,10 @@ from deltalog.engines.embedded.kernel import (
     VISIBLE,
     add,
     add_hashed,
+    append,
     clear,
     compare,
+    enter,
     evaluate,
     expect_links,
     expect_row,
@@ -87,8 +91,8 @@ from deltalog.engines.embedded.memory import (
 )
 
 # A pipeline; `NATIVE` is where its machine code is, if it has some, or that it has been asked for.
-STEPS_OF, DECIDING, OUTPUTS, NATIVE, HEAT = range(5)
-PIPELINE_HEADER = 5
+STEPS_OF, DECIDING, OUTPUTS, IS_ONCE, NATIVE, HEAT = range(6)
+PIPELINE_HEADER = 6
 ASKED_FOR = 1
 # Steps, match modes, windows.
 MATCH, ABSENT, TEST, ASSIGN = 1, 2, 3, 4
@@ -153,7 +157,7 @@ HELD_AT = TOTALS_AT + 4 * KEYS_MAX
 H_TARGET, H_RANK, H_HASH, H_WORDS = range(4)
 HELD_ROW = H_WORDS + KEYS_MAX
 TAKEN_AT = HELD_AT + HANDFUL * HELD_ROW
-T_RANK, T_ENTRY, T_HASH, T_STANDS, TAKEN_ROW = range(5)
+T_RANK, T_ENTRY, T_STANDS, TAKEN_ROW = range(4)
 SCRATCH_WORDS = int(TAKEN_AT + HANDFUL * TAKEN_ROW)
 
 
@@ -584,7 +588,9 @@ def emit(machine, mode, target, outputs, count, slots, rank):
         word = value_at(outputs + 16 * i, slots)
         state = mixed(state, word)
         store64(words, i, word)
-    if mode == TOTALS:
+    if mode == INTO and load64(machine, IS_LIST) == 1:
+        append(machine, target, words)
+    elif mode == TOTALS:
         accumulate(machine, target, words)
     else:
         hold(machine, mode, target, row, state, rank)
@@ -656,6 +662,29 @@ def is_over(machine, target, mode):
 
 
 @compiled
+def run_into(machine, code, start, target, marks):
+    """Run a pipeline into a relation; where rows can come but once, they are listed."""
+    enter_looked_up(code, start)
+    is_list = load64(start, IS_ONCE) & load64(machine, MAY_LIST)
+    store64(machine, IS_LIST, is_list if load64(target, END) == 0 else 0)
+    return run_pipeline(machine, code, start, INTO, target, marks, ZERO)
+
+
+@compiled
+def enter_looked_up(code, start):
+    """Enter the rows of all relations in which a pipeline looks something up."""
+    for number in range(load64(start, STEPS_OF)):
+        step = code + 8 * load64(start, PIPELINE_HEADER + number)
+        if load64(step, OPERATION) <= ABSENT:
+            if load64(step, MODE) != SCAN:
+                enter(load64(step, STORED))
+                if load64(step, PLUS) != 0:
+                    enter(load64(step, PLUS))
+            if load64(step, MINUS) != 0:
+                enter(load64(step, MINUS))
+
+
+@compiled
 def fire(machine, code, rule):
     """What one rule derives from what it has not read yet."""
     aggregation = load64(rule, AGGREGATION)
@@ -665,7 +694,7 @@ def fire(machine, code, rule):
     marks = rule + 8 * RULE_HEADER
     if load64(rule, HAS_FIRED) == 0 and load64(rule, INITIAL) >= 0:
         start = code + 8 * load64(rule, INITIAL)
-        if run_pipeline(machine, code, start, INTO, target, marks, ZERO) == STOPPED:
+        if run_into(machine, code, start, target, marks) == STOPPED:
             return STOPPED
     store64(rule, HAS_FIRED, 1)
     variants = load64(rule, VARIANTS)
@@ -673,7 +702,7 @@ def fire(machine, code, rule):
         variant = marks + 8 * VARIANT * i
         if load64(variant, 1) < load64(load64(variant, 0), VISIBLE):
             start = code + 8 * load64(variant, 2)
-            if run_pipeline(machine, code, start, INTO, target, marks, ZERO) == STOPPED:
+            if run_into(machine, code, start, target, marks) == STOPPED:
                 return STOPPED
     status = np.int64(DONE)
     if aggregation != 0:
@@ -691,6 +720,7 @@ def fire_groups(machine, code, rule, aggregation, marks):
     width, parts, totals = load64(aggregation, 2), load64(aggregation, 3), load64(aggregation, 4)
     head_at = aggregation + 40
     totals_at = head_at + 16 * parts
+    enter_looked_up(code, bindings)
     scratch = load64(machine, SCRATCH)
     slots = scratch + 8 * SLOTS_AT
     emitted = scratch + 8 * EMITTED_AT
@@ -876,12 +906,6 @@ def take_handful(machine, code):
     for i in range(count):
         taken = handful + 8 * TAKEN_ROW * i
         predicate, words = suspected(code, load64(taken, T_ENTRY))
-        deleted = load64(predicate, DELETED)
-        state = words_hash(words, load64(deleted, ARITY))
-        store64(taken, T_HASH, state)
-        prefetch(load64(deleted, HASH) + 4 * (state & load64(deleted, MASK)))
-        if load64(deleted, CAPACITY) >= LARGE:
-            expect_links(deleted, words)
         lost, support = load64(predicate, LOST), load64(predicate, SUPPORT)
         at = predicate + PREDICATE_BYTES
         for number in range(lost):
@@ -908,8 +932,8 @@ def give(slots, words, arity):
 
 
 @compiled
-def examine(machine, code, predicate, words, state, rank):
-    """Whether a suspect has support; one that has none is deleted."""
+def examine(machine, code, predicate, words, rank):
+    """Whether a suspect has support; one that has none is deleted, which happens but once."""
     slots = load64(machine, SCRATCH) + 8 * SLOTS_AT
     arity = load64(load64(predicate, RELATION), ARITY)
     at = predicate + PREDICATE_BYTES + 16 * load64(predicate, LOST)
@@ -919,11 +943,22 @@ def examine(machine, code, predicate, words, state, rank):
         pipeline = code + 8 * load64(at, i)
         if run_pipeline(machine, code, pipeline, FIRST, ZERO, ZERO, rank) == FOUND:
             return True
-    add_hashed(machine, load64(predicate, DELETED), words, state)
+    append(machine, load64(predicate, DELETED), words)
     store64(words, STAMP, load64(words, STAMP) | GONE)
     if load64(machine, PASSED_OVER) == 1:
-        add_hashed(machine, load64(predicate, DOUBTFUL), words, state)
+        append(machine, load64(predicate, DOUBTFUL), words)
     return False
+
+
+@compiled
+def enter_examined(code, predicate):
+    """Enter the rows that a deletion looks up."""
+    lost = load64(predicate, LOST)
+    at = predicate + PREDICATE_BYTES
+    for i in range(lost):
+        enter_looked_up(code, code + 8 * load64(at, 2 * i + 1))
+    for i in range(load64(predicate, SUPPORT)):
+        enter_looked_up(code, code + 8 * load64(at + 16 * lost, i))
 
 
 @compiled
@@ -959,6 +994,8 @@ def run_deletion(machine, code):
     steps_max = load64(machine, STEPS) + steps_allowed(machine, code, count)
     for i in range(count):
         predicate = code + 8 * load64(predicates, i)
+        enter(load64(predicate, RELATION))
+        enter_examined(code, predicate)
         suspects = load64(predicate, SUSPECTS)
         arity = load64(suspects, ARITY)
         for number in range(load64(suspects, END)):
@@ -995,8 +1032,7 @@ def run_handful(machine, code, handful, count):
     for i in range(count):
         taken = handful + 8 * TAKEN_ROW * i
         predicate, words = suspected(code, load64(taken, T_ENTRY))
-        rank, state = load64(taken, T_RANK), load64(taken, T_HASH)
-        stands = examine(machine, code, predicate, words, state, rank)
+        stands = examine(machine, code, predicate, words, load64(taken, T_RANK))
         store64(taken, T_STANDS, 1 if stands else 0)
     store64(machine, LOWEST, LARGEST)
     for i in range(count):
@@ -1111,7 +1147,8 @@ def begin(machine, rounds, rounds_max, facts, facts_max, until):
 
 @compiled
 def run_alone(machine, sequence, rounds, rounds_max, facts, facts_max, until):
-    """Run a sequence that belongs to no wave."""
+    """Run a sequence that belongs to no wave; what it makes is there to stay."""
+    store64(machine, MAY_LIST, 0)
     begin(machine, rounds, rounds_max, facts, facts_max, until)
     return run_sequence(machine, sequence)
 

@@ -3,8 +3,8 @@
     part:      [0, heads, rules, address of each head…, where each rule is…]
     rule:      [head, initial or -1, has fired, variants, aggregation or 0,
                 then per variant: occurrence, how far it is read, pipeline]
-    pipeline:  [steps, deciding, outputs, machine code, heat, where each step is…, outputs as
-                (kind, value)…];
+    pipeline:  [steps, deciding, outputs, is once, machine code, heat, where each step is…,
+                outputs as (kind, value)…]; one that `is once` never emits a row twice;
                 the first `deciding` steps bind all outputs, so one way through the others is enough
     match:     [1, mode, stored, minus, plus, is overlay, window, occurrence, is ranked, index,
                 index of plus, keys, binds, sames, keys as (column, kind, value)…,
@@ -202,7 +202,8 @@ class Translation:
             raise UntranslatableError
         steps = [self._step(step) for step in plan.steps]
         start = len(self.code)
-        self.code += [len(plan.steps), _deciding(plan), len(plan.output), 0, 0, *steps]
+        self.code += [len(plan.steps), _deciding(plan), len(plan.output), int(_is_once(plan)), 0, 0]
+        self.code += steps
         for value in plan.output:
             self.code += self._value(value)
         self.pipelines.append((start, mode))
@@ -319,6 +320,20 @@ def _deciding(plan: Pipeline) -> int:
         if bound & wanted:
             count = number
     return count
+
+
+def _is_once(plan: Pipeline) -> bool:
+    """Whether every row emitted tells from which row of one relation it was made.
+
+    Steps behind those that decide only ask whether there is something, so they make no row twice.
+    """
+    told = {value.index for value in plan.output if isinstance(value, Slot)}
+    walks = [step for step in plan.steps[: _deciding(plan)] if isinstance(step, Match)]
+    return (
+        len(walks) == 1
+        and isinstance(walks[0].relation, str)
+        and {slot.index for _, slot in walks[0].bind} <= told
+    )
 
 
 def _is_known(total: Total) -> bool:

@@ -103,14 +103,14 @@ class EmbeddedRelation:
     def __contains__(self, row: object) -> bool:
         assert isinstance(row, tuple)
         words = self.encoded((row,))
-        return kernel.find(self.address, words.buffer_info()[0]) >= 0  # type: ignore[no-any-return]
+        return bool(kernel.is_there(self.address, words.buffer_info()[0]))
 
     def present(self, rows: Collection[Row]) -> list[bool]:
         if not self.line[kernel.LIVE]:
             return [False] * len(rows)
         words = self.encoded(rows)
         if len(rows) == 1:
-            return [kernel.find(self.address, words.buffer_info()[0]) >= 0]
+            return [bool(kernel.is_there(self.address, words.buffer_info()[0]))]
         out = array("q", bytes(8 * len(rows)))
         kernel.find_rows(self.address, words.buffer_info()[0], len(rows), out.buffer_info()[0])
         return [word == 1 for word in out]

@@ -25,6 +25,7 @@ from deltalog.engines.embedded.kernel import (
     ARITY,
     END,
     LIVE,
+    MAY_LIST,
     VISIBLE,
     add,
     clear,
@@ -33,6 +34,7 @@ from deltalog.engines.embedded.kernel import (
     move,
 )
 from deltalog.engines.embedded.kernel import MADE as MADE_BY
+from deltalog.engines.embedded.kernel import enter as enter_rows
 from deltalog.engines.embedded.memory import compiled, load64, store64
 from deltalog.engines.embedded.pipeline import (
     DONE,
@@ -109,6 +111,7 @@ def take(machine, wave, inbox, count):
         stored = np.int64(0)
         if load64(station, MOVES) > 0:  # otherwise it has changed already
             stored = load64(station + load64(station, MOVES_AT), 0)
+            enter_rows(stored)
         inbox += 24
         enter(wave, number)
         inbox = insert_news(machine, stored, load64(sides, 0), inbox, come, False)
@@ -141,6 +144,7 @@ def clear_listed(station, which):
 def run_wave(machine, wave, inbox, taken, rounds, rounds_max, facts, facts_max, until):
     """Take what is in the inbox, and run what is due, lowest first; answers how it ended."""
     take(machine, wave, inbox, taken)
+    store64(machine, MAY_LIST, 1)
     begin(machine, rounds, rounds_max, facts, facts_max, until)
     status = run_due(machine, wave)
     tell_made(wave)
