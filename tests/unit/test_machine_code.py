@@ -1,0 +1,212 @@
+"""Pipelines become machine code in the background, once for each shape, and are kept on disk."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import deltalog
+from deltalog.engines.embedded import native
+from deltalog.engines.embedded.engine import EmbeddedEngine
+from deltalog.runtime.database import Database
+
+CLOSURE = """
+base edge(a: int, b: int).
+path(X, Y) :- edge(X, Y).
+path(X, Z) :- path(X, Y), edge(Y, Z).
+"""
+CHAIN = [(i, i + 1) for i in range(60)]
+PATHS = {(i, j) for i in range(61) for j in range(i + 1, 61)}
+
+
+@pytest.fixture
+def specialist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[native.Specialist]:
+    """A new one, which keeps what it makes in a folder of its own."""
+    made = native.Specialist()
+    monkeypatch.setattr(native, "SPECIALIST", made)
+    monkeypatch.setattr(native, "_folder", lambda: tmp_path / "pipelines")
+    monkeypatch.setattr(native, "WHEN", "often")
+    monkeypatch.setattr(native, "STEPS", 50)
+    yield made
+    made.end()
+
+
+def closure() -> Database:
+    return deltalog.connect(program=CLOSURE, facts={"edge": CHAIN})
+
+
+def used() -> Database:
+    """One in which all has been prepared."""
+    database = closure()
+    go_there_and_back(database)
+    return database
+
+
+def made(database: Database) -> int:
+    """How many pipelines of a database have machine code."""
+    engine = database.engine
+    assert isinstance(engine, EmbeddedEngine)
+    addresses = set(native.SPECIALIST.addresses.values())
+    return sum(word in addresses for code in engine.codes.values() for word in code)
+
+
+def go_there_and_back(database: Database) -> None:
+    for edge in CHAIN:
+        database.apply(delete={"edge": [edge]})
+        database.apply(insert={"edge": [edge]})
+
+
+def wait_until_made(database: Database, count: int) -> None:
+    until = time.monotonic() + 30
+    while made(database) < count:
+        assert time.monotonic() < until, "no machine code"
+        go_there_and_back(database)
+
+
+def test_what_is_run_often_becomes_machine_code(specialist: native.Specialist) -> None:
+    database = closure()
+    wait_until_made(database, 3)
+    go_there_and_back(database)
+    assert database.facts("path") == PATHS
+
+
+def test_what_is_run_seldom_does_not(
+    specialist: native.Specialist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native, "STEPS", 10**9)
+    database = used()
+    specialist.end()
+    assert not specialist.addresses
+
+
+def test_it_can_be_switched_off(
+    specialist: native.Specialist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native, "WHEN", "never")
+    database = used()
+    specialist.end()
+    assert not specialist.addresses
+    assert database.facts("path") == PATHS
+
+
+def test_a_shape_is_made_once(
+    specialist: native.Specialist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native, "WHEN", "eager")
+    first = used()
+    shapes = len(specialist.addresses)
+    second = used()
+    assert made(first) == made(second) > 0
+    assert len(specialist.addresses) == shapes
+
+
+def test_it_is_kept_for_the_next_process(
+    specialist: native.Specialist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native, "WHEN", "eager")
+    count = made(used())
+
+    def refuse(name: str, shape: object) -> bytes:
+        raise AssertionError("it has been made before")
+
+    monkeypatch.setattr(native, "_made", refuse)
+    monkeypatch.setattr(native, "SPECIALIST", native.Specialist())
+    database = used()
+    assert made(database) == count > 0
+    assert database.facts("path") == PATHS
+
+
+def test_what_is_damaged_is_made_anew(
+    specialist: native.Specialist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native, "WHEN", "eager")
+    used()
+    files = list(native._folder().iterdir())
+    assert files
+    for number, file in enumerate(files):
+        kept = bytearray(file.read_bytes())
+        kept[40 + number] ^= 0xFF
+        file.write_bytes(bytes(kept[: len(kept) // 2] if number % 2 else kept))
+    monkeypatch.setattr(native, "SPECIALIST", native.Specialist())
+    database = used()
+    assert database.facts("path") == PATHS
+
+
+def test_a_folder_that_cannot_be_written_is_no_hindrance(
+    specialist: native.Specialist, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(native, "_folder", lambda: tmp_path / "file" / "pipelines")
+    monkeypatch.setattr(native, "WHEN", "eager")
+    assert used().facts("path") == PATHS
+
+
+def test_what_cannot_be_made_is_interpreted(
+    specialist: native.Specialist,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail(name: str, shape: object) -> bytes:
+        raise RuntimeError("no memory that may be executed")
+
+    monkeypatch.setattr(native, "_made", fail)
+    database = used()
+    assert database.facts("path") == PATHS
+    until = time.monotonic() + 30
+    while "no machine code" not in caplog.text and time.monotonic() < until:
+        time.sleep(0.01)
+    assert "no memory that may be executed" in caplog.text
+
+
+def test_there_is_a_limit(specialist: native.Specialist, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "WHEN", "eager")
+    monkeypatch.setattr(native, "SHAPES_MAX", 2)
+    database = used()
+    assert len(specialist.addresses) == 2
+    assert database.facts("path") == PATHS
+
+
+def test_a_database_that_is_gone_is_not_held(specialist: native.Specialist) -> None:
+    """Machine code may come when nobody wants it any more."""
+    for _ in range(5):
+        used()
+    specialist.end()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_process_goes_on() -> None:
+    text = f"""
+import os, deltalog
+from deltalog.engines.embedded import native
+native.STEPS = 50
+database = deltalog.connect(program={CLOSURE!r}, facts={{"edge": {CHAIN!r}}})
+child = os.fork()
+for edge in {CHAIN!r}:
+    database.apply(delete={{"edge": [edge]}})
+    database.apply(insert={{"edge": [edge]}})
+assert len(database.facts("path")) == {len(PATHS)}
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+"""
+    assert subprocess.run([sys.executable, "-c", text], timeout=120).returncode == 0
+
+
+def test_a_process_can_end_while_something_is_being_made() -> None:
+    text = f"""
+import deltalog
+from deltalog.engines.embedded import native
+native.STEPS = 50
+native._kept = native._made
+database = deltalog.connect(program={CLOSURE!r}, facts={{"edge": {CHAIN!r}}})
+for edge in {CHAIN!r}[:5]:
+    database.apply(delete={{"edge": [edge]}})
+assert native.SPECIALIST._wanted or native.SPECIALIST.addresses
+"""
+    ended = subprocess.run([sys.executable, "-c", text], timeout=120, capture_output=True)
+    assert (ended.returncode, ended.stderr) == (0, b"")
