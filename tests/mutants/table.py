@@ -13,6 +13,7 @@ PROGRAMS = "tests/conformance/test_programs.py"
 PAIRS = "tests/properties/test_rule_changes.py"
 FILES = "tests/unit/test_database_files.py"
 REOPENED = "tests/properties/test_file_database.py"
+MACHINE_CODE = "tests/properties/test_machine_code.py"
 
 
 @dataclass(frozen=True)
@@ -191,8 +192,15 @@ MUTANTS = (
     Mutant(
         "what concerns some variables is not joined with the rest",
         "rewrites/maintenance_rules.py",
-        "kept = [name for name in variable_names(*side) if name in needed]",
-        "kept = [name for name in variable_names(*side) if name in bound]",
+        "found = Atom(name, tuple(Variable(v) for v in own if v in needed))",
+        "found = Atom(name, tuple(Variable(v) for v in own if v in bound))",
+        _sequences("rights and rederive"),
+    ),
+    Mutant(
+        "the sides of a rule meet anywhere",
+        "rewrites/maintenance_rules.py",
+        "yield replace(rule, body=(estimate, faced, found, *others))",
+        "yield replace(rule, body=(estimate, faced, *others))",
         _sequences("rights and rederive"),
     ),
     Mutant(
@@ -510,6 +518,41 @@ MUTANTS = (
         "                    store64(box, IS_ALL, 0)\n",
         "                    pass\n",
         ("tests/unit/test_embedded.py", "-k", "whenever"),
+    ),
+    Mutant(
+        "rows are listed that may come twice",
+        "engines/embedded/program.py",
+        "{slot.index for _, slot in step.bind} <= told\n",
+        "True\n",
+        ("tests/unit/test_embedded.py", "-k", "comes_once"),
+    ),
+    Mutant(
+        "a list is not entered before something is looked up",
+        "engines/embedded/pipeline.py",
+        "    enter_looked_up(code, start)\n    is_list",
+        "    is_list",
+        ("tests/unit/test_embedded.py", "-k", "entered"),
+    ),
+    Mutant(
+        "machine code looks at no ranks",
+        "engines/embedded/assembler.py",
+        'self.at.cbranch(self.is_("<", rank, self.rank), older, younger)',
+        'self.at.cbranch(self.is_(">=", rank, 0), older, younger)',
+        (MACHINE_CODE, "-k", "w1_scc"),
+    ),
+    Mutant(
+        "machine code forgets rows that are new",
+        "engines/embedded/assembler.py",
+        "            w.go_if(has_more, self.open_plus)\n",
+        "            pass\n",
+        (MACHINE_CODE, "-k", "w2 or w7"),
+    ),
+    Mutant(
+        "machine code counts other steps",
+        "engines/embedded/assembler.py",
+        "        if self.is_match:\n            w._tick(is_checked=False)\n",
+        "        if not self.is_match:\n            w._tick(is_checked=False)\n",
+        (MACHINE_CODE, "-k", "w1_dag"),
     ),
     Mutant(
         "a handful of suspects is never examined again",

@@ -80,7 +80,7 @@ def test_what_is_run_seldom_does_not(
     specialist: native.Specialist, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(native, "STEPS", 10**9)
-    database = used()
+    used()
     specialist.end()
     assert not specialist.addresses
 

@@ -39,7 +39,7 @@ Nothing in `path__add` was kept, so what of it was there before is in `path__del
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Generator, Iterable, Iterator, Set
 from dataclasses import replace
 
 from deltalog.language.ast import Atom, Literal, Negation, Rule, Variable
@@ -110,7 +110,15 @@ def _sided(rule: Rule, number: int) -> Iterator[Rule]:
            can__side1(U, F) :- can__side1__wanted(U), in(U, G), grant(G, F).
            can__red(U, D) :- can__del(U, D), can__side1(U, F), under(D, F).
 
-    As in `split_joins.py`, `exists` moves inwards; what is wanted is a magic set.
+    As in `split_joins.py`, `exists` moves inwards; what is wanted is a magic set. If the rest of
+    the body has nothing to do with U, its rows too are looked for once, for every D, and only those
+    are kept that meet something on the first side; often few do:
+
+           can__side1__met(F) :- can__side1(U, F).
+           can__side1__facing__wanted(D) :- can__del(U, D).
+           can__side1__facing(D, F) :-
+               can__side1__facing__wanted(D), under(D, F), can__side1__met(F).
+           can__red(U, D) :- can__del(U, D), can__side1__facing(D, F), can__side1(U, F).
     """
     estimate, *body = rule.body
     side = _side(rule.head, body)
@@ -118,15 +126,41 @@ def _sided(rule: Rule, number: int) -> Iterator[Rule]:
         yield rule
         return
     rest = [literal for literal in body if literal not in side]
-    bound = [name for name in variable_names(rule.head) if name in variable_names(*side)]
+    name = names.side(rule.head.predicate.removesuffix(names.rederived("")), number)
+    found = yield from _looked_for_once(rule, name, side, rest)
+    facing = _facing(rule.head, side, rest)
+    if facing is None:
+        yield replace(rule, body=(estimate, found, *rest))
+        return
+    shared = set(variable_names(found)) & set(variable_names(*facing))
+    met = Atom(names.met(name), tuple(Variable(v) for v in variable_names(found) if v in shared))
+    yield replace(rule, head=met, body=(found,))
+    others = [literal for literal in rest if literal not in facing]
+    faced = yield from _looked_for_once(rule, names.facing(name), [*facing, met], [found, *others])
+    yield replace(rule, body=(estimate, faced, found, *others))
+
+
+def _looked_for_once(
+    rule: Rule, name: str, part: list[Literal], rest: list[Literal]
+) -> Generator[Rule, None, Atom]:
+    """Rules for a part of a body under a name, for the values that are wanted; answers the atom."""
+    own = variable_names(*part)
+    bound = [v for v in variable_names(rule.head) if v in own]
     needed = variable_names(rule.head, *rest)
-    kept = [name for name in variable_names(*side) if name in needed]
-    predicate = names.side(rule.head.predicate.removesuffix(names.rederived("")), number)
-    wanted = Atom(names.wanted(predicate), tuple(map(Variable, bound)))
-    found = Atom(predicate, tuple(map(Variable, kept)))
-    yield replace(rule, head=wanted, body=(estimate,))
-    yield replace(rule, head=found, body=(wanted, *side))
-    yield replace(rule, body=(estimate, found, *rest))
+    wanted = Atom(names.wanted(name), tuple(map(Variable, bound)))
+    found = Atom(name, tuple(Variable(v) for v in own if v in needed))
+    yield replace(rule, head=wanted, body=rule.body[:1])
+    yield replace(rule, head=found, body=(wanted, *part))
+    return found
+
+
+def _facing(head: Atom, side: list[Literal], rest: list[Literal]) -> list[Literal] | None:
+    """The atoms of the rest, if they have other head variables than the side, and it meets them."""
+    outer, own = set(variable_names(head)), set(variable_names(*side))
+    atoms: list[Literal] = [literal for literal in rest if isinstance(literal, Atom)]
+    used = set(variable_names(*atoms))
+    is_apart = bool(used & outer) and not used & outer & own
+    return atoms if is_apart and used & own else None
 
 
 def _side(head: Atom, body: list[Literal]) -> list[Literal] | None:

@@ -17,6 +17,7 @@ from deltalog.language.ast import Variable
 
 ANSWER = "answer__"
 _QUERY_PIECE = re.compile(r"[bf]+|0|[0-9]+_[0-9]+")
+_SIDE = re.compile(r"__side[0-9]+(__facing)?$")
 
 
 def bindings(predicate: str, rule: int) -> str:
@@ -72,6 +73,10 @@ def kept(predicate: str) -> str:
 def rederived(predicate: str) -> str:
     """Estimated deletions that have another derivation."""
     return f"{predicate}__red"
+
+
+def is_rederived(predicate: str) -> bool:
+    return predicate.endswith(rederived(""))
 
 
 def inserted(predicate: str) -> str:
@@ -134,9 +139,27 @@ def side(predicate: str, rule: int) -> str:
     return f"{predicate}__side{rule}"
 
 
+def is_side(predicate: str) -> bool:
+    """
+    >>> is_side("can__side1"), is_side("can__side12__facing"), is_side("can__side1__wanted")
+    (True, True, False)
+    """
+    return _SIDE.search(predicate) is not None
+
+
 def wanted(predicate: str) -> str:
     """The values for which that part is computed."""
     return f"{predicate}__wanted"
+
+
+def facing(side: str) -> str:
+    """The part of the body that concerns others of the head's variables."""
+    return f"{side}__facing"
+
+
+def met(side: str) -> str:
+    """The values of the variables by which the two parts are joined."""
+    return f"{side}__met"
 
 
 def still(predicate: str) -> str:

@@ -298,9 +298,19 @@ def _strata(program: NodeProgram) -> Stratification:
             made.append(Rule(Atom(name), (Atom(overlay.plus),)))
     if program.ranked is not None:
         made += _as_rules(program.ranked)
+    made += _after_sides(program.rules)
     found = stratification((*program.rules, *made))
     assert found.is_stratified, f"not stratified: {found.cycles}"
     return found
+
+
+def _after_sides(rules: Iterable[Rule]) -> Iterator[Rule]:
+    """A fact is looked at once, when the sides of its rule are complete, not with every row."""
+    for rule in rules:
+        if names.is_rederived(rule.head.predicate):
+            for literal in rule.body:
+                if isinstance(literal, Atom) and names.is_side(literal.predicate):
+                    yield Rule(rule.head, (Negation(literal),))
 
 
 def _as_rules(component: RankedComponent) -> list[Rule]:

@@ -59,7 +59,7 @@ CAPACITY_MIN, CAPACITY_MAX = 16, 2**30
 INDEXED_COLUMNS = 63
 """Columns from here on have no bit in an index; they are compared, and not looked up by."""
 LARGE_PAGE, LARGE_BLOCK = np.int64(1 << 21), np.int64(1 << 23)
-KEPT_MAX = 4096
+KEPT_MAX = 1 << 14
 """A relation that is emptied keeps memory for so many rows, and more if it used much of it."""
 
 # Expressions, in postfix order.

@@ -202,12 +202,29 @@ class Translation:
             raise UntranslatableError
         steps = [self._step(step) for step in plan.steps]
         start = len(self.code)
-        self.code += [len(plan.steps), _deciding(plan), len(plan.output), int(_is_once(plan)), 0, 0]
-        self.code += steps
+        is_once = int(self._is_once(plan))
+        self.code += [len(plan.steps), _deciding(plan), len(plan.output), is_once, 0, 0, *steps]
         for value in plan.output:
             self.code += self._value(value)
         self.pipelines.append((start, mode))
         return start
+
+    def _is_once(self, plan: Pipeline) -> bool:
+        """Whether every row emitted tells which rows it was made of, so that none comes twice.
+
+        Steps behind those that decide only ask whether there is something, so they make no row
+        twice. A relation is a set, and what an overlay adds is not in the rest of it.
+        """
+        told = {value.index for value in plan.output if isinstance(value, Slot)}
+        return all(
+            {slot.index for _, slot in step.bind} <= told
+            and len(step.key) + len(step.bind) + len(step.same) == self._arity(step.relation)
+            for step in plan.steps[: _deciding(plan)]
+            if isinstance(step, Match)
+        )
+
+    def _arity(self, relation: str | Overlay) -> int:
+        return self.relations[relation.stored if isinstance(relation, Overlay) else relation].arity
 
     def _value(self, value: Slot | Fixed) -> list[int]:
         if isinstance(value, Slot):
@@ -320,20 +337,6 @@ def _deciding(plan: Pipeline) -> int:
         if bound & wanted:
             count = number
     return count
-
-
-def _is_once(plan: Pipeline) -> bool:
-    """Whether every row emitted tells from which row of one relation it was made.
-
-    Steps behind those that decide only ask whether there is something, so they make no row twice.
-    """
-    told = {value.index for value in plan.output if isinstance(value, Slot)}
-    walks = [step for step in plan.steps[: _deciding(plan)] if isinstance(step, Match)]
-    return (
-        len(walks) == 1
-        and isinstance(walks[0].relation, str)
-        and {slot.index for _, slot in walks[0].bind} <= told
-    )
 
 
 def _is_known(total: Total) -> bool:
