@@ -658,7 +658,7 @@ def rank(relation, key):
 def move(machine, pairs, count):
     """Take `gone` away from each stored relation, then append what came, in the order of stamps.
 
-    `pairs` holds per relation: stored, gone, come, and a cursor.
+    Nothing that came is there. `pairs` holds per relation: stored, gone, come, and a cursor.
     """
     for i in range(count):
         pair = pairs + 32 * i
@@ -683,12 +683,11 @@ def move(machine, pairs, count):
             break
         pair = pairs + 32 * best
         stored, come, row = load64(pair, 0), load64(pair, 2), load64(pair, 3)
-        if row + AHEAD < load64(come, END):
-            expect(stored, row_address(come, row + AHEAD))
-        add(machine, stored, row_address(come, row))
+        append(machine, stored, row_address(come, row))
         store64(pair, 3, row + 1)
     for i in range(count):
         stored = load64(pairs + 32 * i, 0)
+        enter(stored)
         store64(stored, VISIBLE, load64(stored, END))
 
 

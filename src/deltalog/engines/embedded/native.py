@@ -31,7 +31,7 @@ from deltalog.engines.embedded import assembler, kernel, pipeline
 from deltalog.engines.embedded.assembler import Check, Comparison, Lookup, Shape, function
 from deltalog.engines.embedded.compile import compiled_sources, kept_at
 
-STEPS = 50_000
+STEPS = 20_000
 """After so many steps a pipeline is worth machine code: it takes about as long to make."""
 SHAPES_MAX = 4096
 WHEN = os.environ.get("DELTALOG_MACHINE_CODE", "often")
