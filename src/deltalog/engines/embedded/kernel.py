@@ -159,13 +159,18 @@ def append(machine, relation, words):
 
 @compiled
 def make_room(relation, capacity):
-    """Give a relation memory for so many rows."""
+    """Give a relation memory for so many rows, or more."""
     if capacity > CAPACITY_MAX:
         raise MemoryError("a relation of the embedded engine holds at most 2^30 rows")
     if capacity > load64(relation, ROOM):
-        width = 8 * (load64(relation, ARITY) + 1)
-        store64(relation, ROWS, obtained(load64(relation, ROWS), width * capacity))
-        store64(relation, ROOM, capacity)
+        set_room(relation, capacity)
+
+
+@compiled
+def set_room(relation, capacity):
+    width = 8 * (load64(relation, ARITY) + 1)
+    store64(relation, ROWS, obtained(load64(relation, ROWS), width * capacity))
+    store64(relation, ROOM, capacity)
 
 
 @inlined
@@ -337,8 +342,12 @@ def in_large_pages(block, size):
 @compiled
 def resize(relation, capacity):
     """Give a relation room for `capacity` rows (a power of two), and enter its rows anew."""
-    make_room(relation, capacity)
     had = load64(relation, CAPACITY)
+    if had == capacity:
+        unlink_all(relation)
+        link(relation, np.int64(0), load64(relation, ENTERED))
+        return
+    make_room(relation, capacity)
     if had > 0:
         release(load64(relation, HASH))
     store64(relation, HASH, zeros(8 * capacity))
@@ -464,11 +473,15 @@ def remove(relation, key):
 
 
 @compiled
-def compact(relation):
-    """Give dead rows back when there are more of them than live ones."""
+def compact(relation, more):
+    """Give dead rows back when there are more of them than live ones.
+
+    When there is no room for `more` rows, already when a fifth is dead: to grow costs as much.
+    """
     live = load64(relation, LIVE)
     end = load64(relation, END)
-    if end <= 2 * live + 64:
+    has_room = end + more <= load64(relation, CAPACITY) or 5 * live > 4 * end
+    if end <= 2 * live + 64 and has_room:
         return
     if live == 0:
         forget_memory(relation)
@@ -486,8 +499,10 @@ def compact(relation):
     store64(relation, ENTERED, kept)
     store64(relation, VISIBLE, kept)
     capacity = np.int64(CAPACITY_MIN)
-    while capacity < kept + kept // 4:
+    while capacity < max(kept + kept // 4, kept + more):
         capacity *= 2
+    if capacity < load64(relation, ROOM):
+        set_room(relation, capacity)
     resize(relation, capacity)
 
 
@@ -503,15 +518,21 @@ def clear(relation):
         return
     entered = load64(relation, ENTERED)
     if 8 * entered > capacity or load64(relation, LIVE) != end:
-        zero_bytes(load64(relation, HASH), 8 * capacity)
-        index = load64(relation, INDEX)
-        for _ in range(load64(relation, INDEXES)):
-            zero_bytes(load64(index, HEADS), 4 * capacity)
-            index += INDEX_BYTES
+        unlink_all(relation)
     else:
         unlink_rows(relation, entered)
     for word in (END, ENTERED, VISIBLE, LIVE):
         store64(relation, word, 0)
+
+
+@compiled
+def unlink_all(relation):
+    capacity = load64(relation, CAPACITY)
+    zero_bytes(load64(relation, HASH), 8 * capacity)
+    index = load64(relation, INDEX)
+    for _ in range(load64(relation, INDEXES)):
+        zero_bytes(load64(index, HEADS), 4 * capacity)
+        index += INDEX_BYTES
 
 
 @compiled
@@ -543,7 +564,7 @@ def insert_rows(machine, relation, words, count):
     width = 8 * load64(relation, ARITY)
     for number in range(count):
         if load64(relation, END) == load64(relation, CAPACITY):
-            compact(relation)
+            compact(relation, np.int64(1))
         if number + AHEAD < count:
             expect(relation, words + (number + AHEAD) * width)
         add(machine, relation, words + number * width)
@@ -574,7 +595,7 @@ def delete_rows(relation, words, count):
     for number in range(count):
         look_ahead_among(relation, words, width, number, count)
         remove(relation, words + number * width)
-    compact(relation)
+    compact(relation, np.int64(0))
     return before - load64(relation, LIVE)
 
 
@@ -668,7 +689,7 @@ def move(machine, pairs, count):
         for row in range(end):
             look_ahead_among(stored, rows, width, row, end)
             remove(stored, rows + row * width)
-        compact(stored)
+        compact(stored, load64(load64(pair, 2), LIVE))
         store64(pair, 3, 0)
     while True:
         best, first = np.int64(-1), np.int64(0)
