@@ -268,8 +268,9 @@ def _begin_anew() -> None:
     SPECIALIST._is_awake = threading.Condition()
 
 
-os.register_at_fork(
-    before=global_compiler_lock.acquire,
-    after_in_parent=global_compiler_lock.release,
-    after_in_child=_begin_anew,
-)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=_begin_anew,
+    )
