@@ -190,20 +190,6 @@ MUTANTS = (
         _sequences("closure and (rederive or demand)"),
     ),
     Mutant(
-        "what concerns some variables is not joined with the rest",
-        "rewrites/maintenance_rules.py",
-        "found = Atom(name, tuple(Variable(v) for v in own if v in needed))",
-        "found = Atom(name, tuple(Variable(v) for v in own if v in bound))",
-        _sequences("rights and rederive"),
-    ),
-    Mutant(
-        "the sides of a rule meet anywhere",
-        "rewrites/maintenance_rules.py",
-        "yield replace(rule, body=(estimate, faced, found, *others))",
-        "yield replace(rule, body=(estimate, faced, *others))",
-        _sequences("rights and rederive"),
-    ),
-    Mutant(
         "what returned is reported as new",
         "rewrites/maintenance_rules.py",
         "(add, Negation(lost)), origin, leads=True)",

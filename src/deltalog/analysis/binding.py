@@ -8,7 +8,8 @@ every test as soon as it can be done, and go on with the atom that has most of i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Callable, Iterable, Set
+from typing import TypeAlias
 
 from deltalog.language.ast import (
     Atom,
@@ -22,6 +23,9 @@ from deltalog.language.ast import (
     Variable,
 )
 from deltalog.language.walk import names
+
+Fanout: TypeAlias = Callable[[str, tuple[int, ...]], float]
+"""About how many rows of a predicate have the same values in some columns."""
 
 
 def bound_variables(body: Iterable[Literal], given: Set[str] = frozenset()) -> set[str]:
@@ -87,11 +91,13 @@ def evaluation_order(
     bound: Set[str] = frozenset(),
     first: Atom | None = None,
     large: Set[str] = frozenset(),
+    fanout: Fanout | None = None,
 ) -> tuple[Literal, ...]:
     """The body in the order to evaluate it, `first` (one of its atoms) at the front.
 
     Every test as soon as it can be done; among atoms a pure test first, then the one with most
-    bound arguments; of equals those of predicates that are not `large`; ties as written.
+    bound arguments; of equals those of predicates that are not `large`, then the one with fewest
+    rows for what is bound; ties as written.
     """
     known: set[str] = set()
     ordered: list[Literal] = []
@@ -127,11 +133,19 @@ def evaluation_order(
         usable = [candidate for candidate in atoms if candidate.needed <= known]
         if not usable:  # an unsafe body; the safety check reports it
             return (*ordered, *(x for x, _ in tests), *(c.atom for c in atoms))
-        best = max(usable, key=_Candidate.preference)
+        best = _best(usable, known, fanout)
         atoms.remove(best)
         ordered.append(best.atom)
         learn(best.names)
     return tuple(ordered)
+
+
+def _best(usable: list[_Candidate], known: set[str], fanout: Fanout | None) -> _Candidate:
+    preferred = max(candidate.preference() for candidate in usable)
+    equals = [candidate for candidate in usable if candidate.preference() == preferred]
+    if fanout is None or len(equals) == 1:
+        return equals[0]
+    return min(equals, key=lambda c: fanout(c.atom.predicate, c.bound_columns(known)))
 
 
 class _Candidate:
@@ -146,6 +160,13 @@ class _Candidate:
 
     def preference(self) -> tuple[bool, int, bool]:
         return (self.bound == len(self.atom.arguments), self.bound, not self.is_large)
+
+    def bound_columns(self, known: set[str]) -> tuple[int, ...]:
+        return tuple(
+            column
+            for column, term in enumerate(self.atom.arguments)
+            if not isinstance(term, Variable) or term.name in known
+        )
 
 
 def _ready(literal: Literal, needed: set[str], known: set[str]) -> bool:

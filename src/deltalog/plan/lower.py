@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from deltalog.analysis.binding import evaluation_order
+from deltalog.analysis.binding import Fanout, evaluation_order
 from deltalog.language.ast import (
     Aggregate,
     Atom,
@@ -47,16 +47,22 @@ Overlays = Mapping[str, "Overlay | str"]
 """States that are not stored, by predicate; a plain name is another name for a stored relation."""
 
 
-def lower(rule: Rule, growing: Set[str], overlays: Overlays = MappingProxyType({})) -> RulePlan:
+def lower(
+    rule: Rule,
+    growing: Set[str],
+    overlays: Overlays = MappingProxyType({}),
+    fanout: Fanout | None = None,
+) -> RulePlan:
     """The plan of a rule; `growing` are the predicates that may grow while it runs.
 
-    `overlays` names the predicates that are not stored but read as a stored relation with changes.
+    `overlays` names the predicates that are not stored but read as a stored relation with changes,
+    `fanout` tells about the data that is there, if there is some.
     """
     body = rule.body
     grows = {i: _growing_part(literal, growing, overlays) for i, literal in enumerate(body)}
     moving = [i for i, relation in grows.items() if relation is not None]
     output = _group(rule) if rule.is_aggregate else rule.head.arguments
-    lowering = Lowering(overlays)
+    lowering = Lowering(overlays, fanout=fanout)
     variants = tuple(
         lowering.pipeline(body, output, first=position, windows=_windows(moving, position))
         for position in moving
@@ -79,9 +85,12 @@ def lower(rule: Rule, growing: Set[str], overlays: Overlays = MappingProxyType({
 
 
 def lower_all(
-    rules: Iterable[Rule], growing: Set[str], overlays: Overlays = MappingProxyType({})
+    rules: Iterable[Rule],
+    growing: Set[str],
+    overlays: Overlays = MappingProxyType({}),
+    fanout: Fanout | None = None,
 ) -> tuple[RulePlan, ...]:
-    return tuple(lower(rule, growing, overlays) for rule in rules)
+    return tuple(lower(rule, growing, overlays, fanout) for rule in rules)
 
 
 def _predicate(literal: Literal) -> str | None:
@@ -178,6 +187,7 @@ class Lowering:
 
     overlays: Overlays
     ranked: Set[str] = frozenset()
+    fanout: Fanout | None = None
 
     def pipeline(
         self,
@@ -192,7 +202,7 @@ class Lowering:
         assert start is None or isinstance(start, Atom)
         position_of = {id(literal): i for i, literal in enumerate(body)}
         steps: list[Step] = []
-        for literal in evaluation_order(body, set(given), start, self.ranked):
+        for literal in evaluation_order(body, set(given), start, self.ranked, self.fanout):
             read = windows.get(position_of[id(literal)], _EVERYTHING)
             steps.append(self._step(literal, slots, read))
         emitted = tuple(slots.value(term) for term in output)

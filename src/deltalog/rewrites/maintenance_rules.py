@@ -39,11 +39,10 @@ Nothing in `path__add` was kept, so what of it was there before is in `path__del
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
 
-from deltalog.language.ast import Atom, Literal, Negation, Rule, Variable
-from deltalog.language.walk import names as variable_names
+from deltalog.language.ast import Atom, Literal, Negation, Rule
 from deltalog.rewrites import names
 from deltalog.rewrites.propagation_rules import is_injective, propagation_rules
 from deltalog.rewrites.states import Rename, becomes, changing, in_state, unchanged
@@ -88,10 +87,9 @@ def _direct_rules(rules: tuple[Rule, ...], component: Set[str]) -> Iterator[Rule
         for made in propagation_rules(rules):  # a fact has one derivation, which came or went
             yield replace(made, origin=Origin.made_by("maintenance_rules", rules[0].origin))
         return
-    for number, rule in enumerate(rules, start=1):
+    for rule in rules:
         yield from deletion_rules(rule, component)
-        for made in rederivation_rules(rule, component):
-            yield from _sided(made, number)
+        yield from rederivation_rules(rule, component)
         head = Atom(names.plus(rule.head.predicate), rule.head.arguments)
         for made in insertion_rules(rule, component):
             yield replace(made, head=head, body=(*made.body[:-1], Negation(rule.head)))
@@ -100,91 +98,6 @@ def _direct_rules(rules: tuple[Rule, ...], component: Set[str]) -> Iterator[Rule
         lost, red = Atom(names.deleted(predicate), row), Atom(names.rederived(predicate), row)
         origin = Origin.made_by("maintenance_rules", *(r.origin for r in rules))
         yield Rule(Atom(names.minus(predicate), row), (lost, Negation(red)), origin, leads=True)
-
-
-def _sided(rule: Rule, number: int) -> Iterator[Rule]:
-    """(R) with what concerns only some head variables looked for once, not once for every fact.
-
-        can__red(U, D) :- can__del(U, D), in(U, G), grant(G, F), under(D, F).
-        →  can__side1__wanted(U) :- can__del(U, D).
-           can__side1(U, F) :- can__side1__wanted(U), in(U, G), grant(G, F).
-           can__red(U, D) :- can__del(U, D), can__side1(U, F), under(D, F).
-
-    As in `split_joins.py`, `exists` moves inwards; what is wanted is a magic set. If the rest of
-    the body has nothing to do with U, its rows too are looked for once, for every D, and only those
-    are kept that meet something on the first side; often few do:
-
-           can__side1__met(F) :- can__side1(U, F).
-           can__side1__facing__wanted(D) :- can__del(U, D).
-           can__side1__facing(D, F) :-
-               can__side1__facing__wanted(D), under(D, F), can__side1__met(F).
-           can__red(U, D) :- can__del(U, D), can__side1__facing(D, F), can__side1(U, F).
-    """
-    estimate, *body = rule.body
-    side = _side(rule.head, body)
-    if side is None:
-        yield rule
-        return
-    rest = [literal for literal in body if literal not in side]
-    name = names.side(rule.head.predicate.removesuffix(names.rederived("")), number)
-    found = yield from _looked_for_once(rule, name, side, rest)
-    facing = _facing(rule.head, side, rest)
-    if facing is None:
-        yield replace(rule, body=(estimate, found, *rest))
-        return
-    shared = set(variable_names(found)) & set(variable_names(*facing))
-    met = Atom(names.met(name), tuple(Variable(v) for v in variable_names(found) if v in shared))
-    yield replace(rule, head=met, body=(found,))
-    others = [literal for literal in rest if literal not in facing]
-    faced = yield from _looked_for_once(rule, names.facing(name), [*facing, met], [found, *others])
-    yield replace(rule, body=(estimate, faced, found, *others))
-
-
-def _looked_for_once(
-    rule: Rule, name: str, part: list[Literal], rest: list[Literal]
-) -> Generator[Rule, None, Atom]:
-    """Rules for a part of a body under a name, for the values that are wanted; answers the atom."""
-    own = variable_names(*part)
-    bound = [v for v in variable_names(rule.head) if v in own]
-    needed = variable_names(rule.head, *rest)
-    wanted = Atom(names.wanted(name), tuple(map(Variable, bound)))
-    found = Atom(name, tuple(Variable(v) for v in own if v in needed))
-    yield replace(rule, head=wanted, body=rule.body[:1])
-    yield replace(rule, head=found, body=(wanted, *part))
-    return found
-
-
-def _facing(head: Atom, side: list[Literal], rest: list[Literal]) -> list[Literal] | None:
-    """The atoms of the rest, if they have other head variables than the side, and it meets them."""
-    outer, own = set(variable_names(head)), set(variable_names(*side))
-    atoms: list[Literal] = [literal for literal in rest if isinstance(literal, Atom)]
-    used = set(variable_names(*atoms))
-    is_apart = bool(used & outer) and not used & outer & own
-    return atoms if is_apart and used & own else None
-
-
-def _side(head: Atom, body: list[Literal]) -> list[Literal] | None:
-    """Two or more atoms joined by variables that nothing else uses, with some of the head's."""
-    outer = set(variable_names(head))
-    for first in body:
-        own = outer & set(variable_names(first))
-        if not isinstance(first, Atom) or not own or own == outer:
-            continue
-        side: list[Literal] = [first]
-        while more := [x for x in body if x not in side and _joins(x, side, outer, own)]:
-            side.append(more[0])
-        rest = variable_names(head, *(x for x in body if x not in side))
-        is_forgetful = any(name not in rest for name in variable_names(*side))
-        if 1 < len(side) < len(body) and is_forgetful:
-            return side
-    return None
-
-
-def _joins(literal: Literal, side: list[Literal], outer: set[str], own: set[str]) -> bool:
-    """Whether an atom goes on from the atoms of a side, with none of the other head variables."""
-    used = set(variable_names(literal))
-    inner = set(variable_names(*side)) - outer
-    return isinstance(literal, Atom) and bool(used & inner) and used & outer <= own
 
 
 def _within(component: Set[str], inside: Rename, outside: Rename) -> Rename:

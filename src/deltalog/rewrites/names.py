@@ -17,7 +17,6 @@ from deltalog.language.ast import Variable
 
 ANSWER = "answer__"
 _QUERY_PIECE = re.compile(r"[bf]+|0|[0-9]+_[0-9]+")
-_SIDE = re.compile(r"__side[0-9]+(__facing)?$")
 
 
 def bindings(predicate: str, rule: int) -> str:
@@ -75,10 +74,6 @@ def rederived(predicate: str) -> str:
     return f"{predicate}__red"
 
 
-def is_rederived(predicate: str) -> bool:
-    return predicate.endswith(rederived(""))
-
-
 def inserted(predicate: str) -> str:
     """Facts that gained a derivation and are not kept anyway."""
     return f"{predicate}__ins"
@@ -132,34 +127,6 @@ def auxiliary(predicate: str, number: int) -> str:
 def join(predicate: str, number: int) -> str:
     """A join of two atoms in a rule for it, over the variables that are still needed."""
     return f"{predicate}__join{number}"
-
-
-def side(predicate: str, rule: int) -> str:
-    """The part of a rule's body that concerns only some of the head's variables."""
-    return f"{predicate}__side{rule}"
-
-
-def is_side(predicate: str) -> bool:
-    """
-    >>> is_side("can__side1"), is_side("can__side12__facing"), is_side("can__side1__wanted")
-    (True, True, False)
-    """
-    return _SIDE.search(predicate) is not None
-
-
-def wanted(predicate: str) -> str:
-    """The values for which that part is computed."""
-    return f"{predicate}__wanted"
-
-
-def facing(side: str) -> str:
-    """The part of the body that concerns others of the head's variables."""
-    return f"{side}__facing"
-
-
-def met(side: str) -> str:
-    """The values of the variables by which the two parts are joined."""
-    return f"{side}__met"
 
 
 def still(predicate: str) -> str:

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Literal as OneOf
 from typing import TypeAlias
 
+from deltalog.analysis.binding import Fanout
 from deltalog.engines.base import Ended, Engine, GivenUpError, Part, Sequence
 from deltalog.language.ast import Rule
 from deltalog.language.walk import atoms
@@ -85,12 +86,13 @@ def install(
     stages: Iterable[Stage],
     overlays: Overlays = MappingProxyType({}),
     is_impatient: bool = False,
+    fanout: Fanout | None = None,
 ) -> Installed:
     """Lower every rule and prepare every part, in this order.
 
     If it is impatient, `run` may end in a `GivenUpError`.
     """
-    plans, is_soft = lowered(stages, overlays)
+    plans, is_soft = lowered(stages, overlays, fanout)
     parts = tuple(
         engine.prepare_deletion(plan) if isinstance(plan, RankedDeletion) else engine.prepare(plan)
         for plan in plans
@@ -99,7 +101,9 @@ def install(
 
 
 def lowered(
-    stages: Iterable[Stage], overlays: Overlays = MappingProxyType({})
+    stages: Iterable[Stage],
+    overlays: Overlays = MappingProxyType({}),
+    fanout: Fanout | None = None,
 ) -> tuple[tuple[tuple[RulePlan, ...] | RankedDeletion, ...], bool]:
     """The plans of every stage, and whether the partition is a soft one."""
     stages = tuple(stages)
@@ -111,7 +115,8 @@ def lowered(
         if isinstance(stage, RankedComponent):
             plans.append(lower_ranked_deletion(stage, overlays))
         else:
-            plans.append(lower_all(stage, everything if is_soft else defined, overlays))
+            growing = everything if is_soft else defined
+            plans.append(lower_all(stage, growing, overlays, fanout))
     return tuple(plans), is_soft
 
 

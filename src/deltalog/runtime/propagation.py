@@ -41,6 +41,7 @@ from deltalog.rewrites.rederive_on_demand import (
 )
 from deltalog.rewrites.states import Rename, renamed, rule_in_state, unchanged
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
+from deltalog.runtime.fanout import sampled_fanout
 from deltalog.runtime.fixpoint import (
     Installed,
     Stage,
@@ -298,19 +299,9 @@ def _strata(program: NodeProgram) -> Stratification:
             made.append(Rule(Atom(name), (Atom(overlay.plus),)))
     if program.ranked is not None:
         made += _as_rules(program.ranked)
-    made += _after_sides(program.rules)
     found = stratification((*program.rules, *made))
     assert found.is_stratified, f"not stratified: {found.cycles}"
     return found
-
-
-def _after_sides(rules: Iterable[Rule]) -> Iterator[Rule]:
-    """A fact is looked at once, when the sides of its rule are complete, not with every row."""
-    for rule in rules:
-        if names.is_rederived(rule.head.predicate):
-            for literal in rule.body:
-                if isinstance(literal, Atom) and names.is_side(literal.predicate):
-                    yield Rule(rule.head, (Negation(literal),))
 
 
 def _as_rules(component: RankedComponent) -> list[Rule]:
@@ -522,7 +513,9 @@ class Propagation:
             self._create_changes(choice.predicates, (names.deleted, names.returned))
         self.create(node.relations)
         is_impatient = choice.is_auto and self._can_recompute(choice)
-        return install(self.engine, node.stages, node.program.overlays, is_impatient)
+        overlays = node.program.overlays
+        fanout = sampled_fanout(self.engine, overlays)
+        return install(self.engine, node.stages, overlays, is_impatient, fanout)
 
     def local_relations(self, node: Node) -> Relations:
         """The relations that only this node needs, with their columns."""

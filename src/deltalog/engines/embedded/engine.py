@@ -346,6 +346,10 @@ class EmbeddedEngine:
     def rows(self, relation: str) -> Iterator[Row]:
         return iter(self.relations[relation])
 
+    def sample(self, relation: str, count: int) -> Iterable[Row]:
+        known = self.relations.get(relation)
+        return known.sample(count) if known is not None and len(known) >= count else ()
+
     def copied(self, relation: str) -> Changed:
         store = self.relations[relation]
         count = store.line[kernel.LIVE]

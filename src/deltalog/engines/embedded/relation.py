@@ -68,6 +68,16 @@ class EmbeddedRelation:
         kernel.copy_rows(self.address, 0, self.line[kernel.END], words.buffer_info()[0], 0)
         return words
 
+    def sample(self, count: int) -> list[Row]:
+        """Rows from all over, about as many as wanted; dead ones are left out."""
+        words = array("q", bytes(8 * self.arity * count))
+        first, width, step = words.buffer_info()[0], 8 * self.arity, self.end // count
+        taken = 0
+        for row in range(0, count * step, step):
+            taken += int(kernel.copy_rows(self.address, row, row + 1, first + taken * width, 0))
+        del words[taken * self.arity :]
+        return self.decoded(words, taken)
+
     def kept(self, count: int, words: array[int]) -> Copied:
         """Rows that have been copied, to be read when somebody wants them."""
         if self.is_interned:  # its numbers may be given to other values

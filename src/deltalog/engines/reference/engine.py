@@ -6,6 +6,7 @@ Every other engine and every strategy must give what this one gives.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import islice
 
 from deltalog.engines.base import Part
 from deltalog.engines.interpreter import DeletionPart, Interpreter, RulesPart
@@ -46,6 +47,11 @@ class ReferenceEngine:
 
     def rows(self, relation: str) -> Iterator[Row]:
         return iter(self.relations[relation])
+
+    def sample(self, relation: str, count: int) -> Iterable[Row]:
+        rows = self.relations.get(relation, ())
+        step = len(rows) // count
+        return islice(rows, 0, count * step, step) if step else ()
 
     def copied(self, relation: str) -> frozenset[Row]:
         return frozenset(self.relations[relation])

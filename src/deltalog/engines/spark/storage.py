@@ -96,6 +96,9 @@ class Storage:
     def rows(self, relation: str) -> Iterator[Row]:
         return (row for _, row in self.ranked(relation))
 
+    def sample(self, relation: str, count: int) -> Iterable[Row]:
+        return ()  # it would take a job
+
     def ranked(self, relation: str) -> list[tuple[int, Row]]:
         """All rows with their ranks, lowest first; those of frames are brought to the driver."""
         store = self.relations[relation]
