@@ -3,10 +3,10 @@
 A relation is a line of words at a fixed address; what it points to is allocated here and grows
 here. Rows stand in the order they came, so a row's position tells what is new; its stamp, a word
 before the others, is the rank of first derivation, comparable between relations, and -1 once the
-row is dead. A dead row
-keeps its place until the relation is compacted between transactions.
+row is dead. A dead row keeps its place until the relation is compacted between transactions, and
+has it again if the same row returns before.
 
-    hash      open addressing over the whole row: 0 is free, -1 was taken once, else position + 1
+    hash      open addressing over the whole row: position + 1, of dead rows too; 0 is free
     index     per set of columns: heads by the hash of the key, `next` per row, newest first
     visible   where the rows end that rules may read; a round appends behind it
     entered   how many rows have been entered into hash and indexes; a *list* lags behind
@@ -114,12 +114,13 @@ def find(relation, key):
 @inlined
 def find_hashed(relation, key, state):
     slot = slot_of(relation, key, state)
-    return load32(load64(relation, HASH), slot) - 1
+    row = load32(load64(relation, HASH), slot) - 1
+    return row if row < 0 or load64(row_address(relation, row), STAMP) >= 0 else np.int64(-1)
 
 
 @inlined
 def slot_of(relation, key, state):
-    """The slot of the row with exactly these words, whose hash is `state`, or a free one."""
+    """The slot of the row, live or dead, with these words, whose hash is `state`; or a free one."""
     arity = load64(relation, ARITY)
     rows = load64(relation, ROWS) + 8
     width = 8 * (arity + 1)
@@ -128,7 +129,7 @@ def slot_of(relation, key, state):
     slot = state & mask
     while True:
         found = load32(slots, slot)
-        if found == 0 or (found > 0 and are_same(rows + (found - 1) * width, key, arity)):
+        if found == 0 or are_same(rows + (found - 1) * width, key, arity):
             return slot
         slot = (slot + 1) & mask
 
@@ -203,19 +204,16 @@ def add_hashed(machine, relation, key, state):
     slots = load64(relation, HASH)
     mask = load64(relation, MASK)
     slot = state & mask
-    free = np.int64(-1)
     while True:
         found = load32(slots, slot)
         if found == 0:
             break
-        if found > 0:
-            if are_same(rows + (found - 1) * width, key, arity):
+        other = rows + (found - 1) * width
+        if are_same(other, key, arity):
+            if load64(other, STAMP) >= 0:
                 return False
-        elif free < 0:
-            free = slot
+            break
         slot = (slot + 1) & mask
-    if free >= 0:
-        slot = free
     row = load64(relation, END)
     if row == load64(relation, CAPACITY):
         resize(relation, max(CAPACITY_MIN, 2 * row))
@@ -223,7 +221,7 @@ def add_hashed(machine, relation, key, state):
         slots = load64(relation, HASH)
         mask = load64(relation, MASK)
         slot = state & mask
-        while load32(slots, slot) > 0:
+        while load32(slots, slot) != 0:
             slot = (slot + 1) & mask
     store32(slots, slot, row + 1)
     target = rows + row * width
@@ -395,7 +393,7 @@ def link(relation, start, end):
         words = row_address(relation, row)
         if load64(words, STAMP) >= 0:
             slot = words_hash(words, arity) & mask
-            while load32(slots, slot) > 0:
+            while load32(slots, slot) != 0:
                 slot = (slot + 1) & mask
             store32(slots, slot, row + 1)
             index = load64(relation, INDEX)
@@ -466,10 +464,23 @@ def remove(relation, key):
     slots = load64(relation, HASH)
     slot = slot_of(relation, key, words_hash(key, load64(relation, ARITY)))
     row = load32(slots, slot) - 1
-    if row >= 0:
-        store32(slots, slot, -1)
+    if row >= 0 and load64(row_address(relation, row), STAMP) >= 0:
         store64(row_address(relation, row), STAMP, -1)
         store64(relation, LIVE, load64(relation, LIVE) - 1)
+
+
+@compiled
+def restore(machine, relation, key):
+    """Add a row that is not there; if a dead one has its words, it lives again, with a new rank."""
+    state = words_hash(key, load64(relation, ARITY))
+    row = load32(load64(relation, HASH), slot_of(relation, key, state)) - 1
+    if row < 0:
+        add_hashed(machine, relation, key, state)
+        return
+    stamp = load64(machine, CLOCK)
+    store64(machine, CLOCK, stamp + 1)
+    store64(row_address(relation, row), STAMP, stamp)
+    store64(relation, LIVE, load64(relation, LIVE) + 1)
 
 
 @compiled
@@ -704,11 +715,13 @@ def move(machine, pairs, count):
             break
         pair = pairs + 32 * best
         stored, come, row = load64(pair, 0), load64(pair, 2), load64(pair, 3)
-        append(machine, stored, row_address(come, row))
+        rows = row_address(come, 0)
+        width = row_address(come, 1) - rows
+        look_ahead_among(stored, rows, width, row, load64(come, END))
+        restore(machine, stored, rows + row * width)
         store64(pair, 3, row + 1)
     for i in range(count):
         stored = load64(pairs + 32 * i, 0)
-        enter(stored)
         store64(stored, VISIBLE, load64(stored, END))
 
 
