@@ -520,6 +520,20 @@ MUTANTS = (
         ("tests/unit/test_embedded.py", "-k", "entered"),
     ),
     Mutant(
+        "what returns has its old rank",
+        "engines/embedded/kernel.py",
+        "    store64(row_address(relation, row), STAMP, stamp)\n    store64(relation, LIVE",
+        "    store64(row_address(relation, row), STAMP, row)\n    store64(relation, LIVE",
+        ("tests/unit/test_embedded.py", "-k", "old_place"),
+    ),
+    Mutant(
+        "machine code finds what is dead",
+        "engines/embedded/assembler.py",
+        "position = self.at.select(is_dead, self.number(0), found)",
+        "position = found",
+        (MACHINE_CODE, "-k", "w1_scc or w7"),
+    ),
+    Mutant(
         "machine code looks at no ranks",
         "engines/embedded/assembler.py",
         'self.at.cbranch(self.is_("<", rank, self.rank), older, younger)',

@@ -407,3 +407,20 @@ def test_a_list_is_entered_when_something_is_looked_up_in_it() -> None:
             sides["delete"][name] = sorted(rows & held)
         assert database.apply(**sides) == plain.apply(**sides)
     assert all(database.facts(view) == plain.facts(view) for view in "cdef")
+
+
+def test_what_returns_has_its_old_place_and_a_new_rank() -> None:
+    database = deltalog.connect(program=CLOSURE, facts={"edge": [(i, i + 1) for i in range(30)]})
+    engine = database.engine
+    assert isinstance(engine, EmbeddedEngine)
+    path = engine.relations["path"]
+    before, end = {row: rank for rank, row in path.stamped()}, path.end
+    for _ in range(20):
+        gone = database.apply(delete={"edge": [(10, 11)]}).deleted["path"]
+        assert len(path) == len(before) - len(gone) == path.end - len(gone)
+        assert database.apply(insert={"edge": [(10, 11)]}).inserted["path"] == gone
+    assert path.end == end
+    after = {row: rank for rank, row in engine.ranked("path")}
+    assert list(after.values()) == sorted(after.values())
+    assert {row for row in after if after[row] != before[row]} == gone
+    assert min(after[row] for row in gone) > max(before.values())

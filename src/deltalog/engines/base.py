@@ -168,7 +168,7 @@ class Engine(Protocol):
     def rows(self, relation: str) -> Iterator[Row]: ...
 
     def sample(self, relation: str, count: int) -> Iterable[Row]:
-        """So many rows from all over a relation; none if it has fewer, or to look costs much."""
+        """So many rows at random, the same each time; none if there are fewer, or it costs much."""
 
     def copied(self, relation: str) -> Changed:
         """The rows as they are now, whatever happens to the relation afterwards."""

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from operator import itemgetter
 
 from deltalog.engines.base import NO_ROWS, Changed, Ended, Part, Sides, Station
 from deltalog.engines.embedded import kernel, native, pipeline, wave
@@ -380,7 +381,7 @@ class EmbeddedEngine:
         stamped = [
             (rank, name, row) for name in relations for rank, row in self.relations[name].stamped()
         ]
-        return ((name, row) for _, name, row in sorted(stamped, key=lambda entry: entry[0]))
+        return ((name, row) for _, name, row in sorted(stamped, key=itemgetter(0)))
 
     @property
     def clock(self) -> int:
@@ -390,7 +391,7 @@ class EmbeddedEngine:
         return self.relations[relation].ranks(rows)
 
     def ranked(self, relation: str) -> Iterator[tuple[int, Row]]:
-        return self.relations[relation].stamped()
+        return iter(sorted(self.relations[relation].stamped(), key=itemgetter(0)))
 
     def load(self, relation: str, ranked: Collection[Row]) -> int:
         before = self.clock

@@ -5,6 +5,7 @@ The line of words is Python's and never moves, so its address is the relation's 
 
 from __future__ import annotations
 
+import random
 from array import array
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -69,11 +70,11 @@ class EmbeddedRelation:
         return words
 
     def sample(self, count: int) -> list[Row]:
-        """Rows from all over, about as many as wanted; dead ones are left out."""
+        """Rows at random, the same ones each time, as many as wanted but for dead ones."""
         words = array("q", bytes(8 * self.arity * count))
-        first, width, step = words.buffer_info()[0], 8 * self.arity, self.end // count
+        first, width = words.buffer_info()[0], 8 * self.arity
         taken = 0
-        for row in range(0, count * step, step):
+        for row in random.Random(0).sample(range(self.end), count):
             taken += int(kernel.copy_rows(self.address, row, row + 1, first + taken * width, 0))
         del words[taken * self.arity :]
         return self.decoded(words, taken)

@@ -5,8 +5,8 @@ Every other engine and every strategy must give what this one gives.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from itertools import islice
 
 from deltalog.engines.base import Part
 from deltalog.engines.interpreter import DeletionPart, Interpreter, RulesPart
@@ -49,9 +49,8 @@ class ReferenceEngine:
         return iter(self.relations[relation])
 
     def sample(self, relation: str, count: int) -> Iterable[Row]:
-        rows = self.relations.get(relation, ())
-        step = len(rows) // count
-        return islice(rows, 0, count * step, step) if step else ()
+        rows = list(self.relations.get(relation, ()))
+        return random.Random(0).sample(rows, count) if len(rows) >= count else ()
 
     def copied(self, relation: str) -> frozenset[Row]:
         return frozenset(self.relations[relation])
