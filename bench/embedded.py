@@ -45,6 +45,8 @@ WORKLOADS = (
 LARGEST = ("w1_grid", "w5_1m", "w6")
 """Those that take more than a few seconds to load; left out of a quick run."""
 CHANGES_QUICK = 40
+MORE_UPDATES = 10
+"""An update of w5 takes some 30 microseconds: with 200 of them one would measure a moment."""
 SECONDS_MAX, SECONDS_MAX_QUICK = 90.0, 30.0
 """For one workload with everything around it; then its process is stopped."""
 KINDS = ("load", *(kind for kinds in PHASES.values() for kind in kinds))
@@ -256,6 +258,8 @@ def _measure(
     """Run the process of one workload, and follow what it says."""
     scale = settings.scale if settings.scale is not None else 1.0
     changes = settings.changes or (CHANGES_QUICK if settings.is_quick else CHANGES)
+    if settings.changes is None and name.startswith("w5_"):
+        changes *= MORE_UPDATES
     command = [sys.executable, "-m", "bench.full_scale", name, "--engine", ENGINE]
     command += ["--scale", str(scale), "--changes", str(changes)]
     command += ["--seconds", str(settings.seconds_max)]
