@@ -903,26 +903,33 @@ def take_handful(machine, code):
         store64(taken, T_ENTRY, entry)
         _, words = suspected(code, entry)
         prefetch(words)
+    looked_at, is_far = ZERO, False
     for i in range(count):
         taken = handful + 8 * TAKEN_ROW * i
         predicate, words = suspected(code, load64(taken, T_ENTRY))
-        lost, support = load64(predicate, LOST), load64(predicate, SUPPORT)
-        at = predicate + PREDICATE_BYTES
-        for number in range(lost):
-            look_ahead_of_given(code, code + 8 * load64(at, 2 * number + 1), words)
-        for number in range(support):
-            look_ahead_of_given(code, code + 8 * load64(at + 16 * lost, number), words)
+        if predicate != looked_at:
+            looked_at, is_far = predicate, look_ahead_of_given(code, predicate, words)
+        elif is_far:
+            look_ahead_of_given(code, predicate, words)
     return count
 
 
 @compiled
-def look_ahead_of_given(code, pipeline, words):
-    """Ask for the memory that the first step of a pipeline needs for a given row."""
-    if load64(pipeline, STEPS_OF) > 0:
-        step = code + 8 * load64(pipeline, PIPELINE_HEADER)
-        wanted = large_relation(step)
-        if wanted != 0:
-            prefetch(place_of(step, wanted, words))  # what is given are the first slots
+def look_ahead_of_given(code, predicate, words):
+    """Ask for the memory that the first steps for a suspect need; answers whether it is far."""
+    lost = load64(predicate, LOST)
+    at = predicate + PREDICATE_BYTES
+    is_far = False
+    for number in range(lost + load64(predicate, SUPPORT)):
+        where = 2 * number + 1 if number < lost else lost + number
+        pipeline = code + 8 * load64(at, where)
+        if load64(pipeline, STEPS_OF) > 0:
+            step = code + 8 * load64(pipeline, PIPELINE_HEADER)
+            wanted = large_relation(step)
+            if wanted != 0:
+                is_far = True
+                prefetch(place_of(step, wanted, words))  # what is given are the first slots
+    return is_far
 
 
 @inlined
