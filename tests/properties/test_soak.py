@@ -5,18 +5,12 @@ It must also notice: a delta that lies and a view that is wrong end it, and say 
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-import deltalog
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # `bench` is not a part of the package
-
 from bench.soak import CLAIM_TRANSACTIONS_MIN, Plan, Soak, SoakError
 from bench.soak import main as soak_command
 from bench.traffic import Step, Traffic
+
+import deltalog
 
 SHORT = {"reference": 1_000, "embedded": 3_000}
 
