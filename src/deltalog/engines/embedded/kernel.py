@@ -475,6 +475,8 @@ def restore(machine, relation, key):
     state = words_hash(key, load64(relation, ARITY))
     row = load32(load64(relation, HASH), slot_of(relation, key, state)) - 1
     if row < 0:
+        if load64(relation, END) == load64(relation, CAPACITY):
+            compact(relation, np.int64(1))
         add_hashed(machine, relation, key, state)
         return
     stamp = load64(machine, CLOCK)
@@ -700,7 +702,7 @@ def move(machine, pairs, count):
         for row in range(end):
             look_ahead_among(stored, rows, width, row, end)
             remove(stored, rows + row * width)
-        compact(stored, load64(load64(pair, 2), LIVE))
+        compact(stored, np.int64(0))
         store64(pair, 3, 0)
     while True:
         best, first = np.int64(-1), np.int64(0)
