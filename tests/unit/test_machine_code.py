@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -174,9 +176,33 @@ def test_there_is_a_limit(specialist: native.Specialist, monkeypatch: pytest.Mon
 
 def test_a_database_that_is_gone_is_not_held(specialist: native.Specialist) -> None:
     """Machine code may come when nobody wants it any more."""
-    for _ in range(5):
-        used()
-    specialist.end()
+    database = closure()
+    go_there_and_back(database)
+    engine = database.engine
+    assert isinstance(engine, EmbeddedEngine)
+    codes = [weakref.ref(code) for code in engine.codes.values()]
+    assert specialist._wanted or specialist.addresses
+    del database, engine
+    until = time.monotonic() + 30
+    while any(code() is not None for code in codes) and time.monotonic() < until:
+        gc.collect()
+    assert all(code() is None for code in codes)
+
+
+def test_long_bodies_are_interpreted(
+    specialist: native.Specialist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would take long to make them, and a process waits for what is being made."""
+    monkeypatch.setattr(native, "WHEN", "eager")
+    monkeypatch.setattr(native, "LONGEST", 1)
+    assert used().facts("path") == PATHS
+    assert all(len(shape.steps) <= 1 for shape in specialist.addresses)
+
+
+def test_a_misspelt_choice_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(native.VARIABLE, "nevr")
+    with pytest.warns(UserWarning, match="often, never or eager"):
+        assert native._when() == "often"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

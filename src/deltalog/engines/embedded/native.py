@@ -14,6 +14,7 @@ import hashlib
 import logging
 import os
 import threading
+import warnings
 from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -33,14 +34,26 @@ from deltalog.engines.embedded.compile import compiled_sources, kept_at
 
 STEPS = 20_000
 """After so many steps a pipeline is worth machine code: it takes about as long to make."""
-SHAPES_MAX = 4096
-WHEN = os.environ.get("DELTALOG_MACHINE_CODE", "often")
-"""When a pipeline becomes machine code: if it is run `often`, `never`, or `eager`: at once."""
+SHAPES_MAX, LONGEST = 4096, 32
+"""How many functions there may be, and of how many steps: longer ones take long to make."""
+VARIABLE = "DELTALOG_MACHINE_CODE"
 
 _DIGEST = 32
 _LOG = logging.getLogger(__name__)
 
 ArityOf = Callable[[int], int]
+
+
+def _when() -> str:
+    said = os.environ.get(VARIABLE, "often")
+    if said not in ("often", "never", "eager"):
+        warnings.warn(f"{VARIABLE}={said}: it is often, never or eager", stacklevel=2)
+        return "often"
+    return said
+
+
+WHEN = _when()
+"""When a pipeline becomes machine code: if it is run `often`, `never`, or `eager`: at once."""
 
 
 def shape_of(code: Sequence[int], start: int, mode: int, arity_of: ArityOf) -> Shape:
@@ -128,6 +141,8 @@ class Specialist:
 
     def ask(self, code: array[int], start: int, mode: int, arity_of: ArityOf) -> None:
         """Have machine code made for a pipeline, some time soon."""
+        if code[start + pipeline.STEPS_OF] > LONGEST:
+            return
         shape = shape_of(code, start, mode, arity_of)
         if shape in self.addresses:
             self._publish(code, start, shape)
@@ -140,15 +155,17 @@ class Specialist:
             self._is_awake.notify()
 
     def make(self, code: array[int], start: int, mode: int, arity_of: ArityOf) -> None:
-        """Have it made now, unless it adds up totals."""
-        if mode != pipeline.TOTALS:
+        """Have it made now, unless it adds up totals or is long."""
+        if mode != pipeline.TOTALS and code[start + pipeline.STEPS_OF] <= LONGEST:
             self._publish(code, start, shape_of(code, start, mode, arity_of))
 
     def _publish(self, code: array[int], start: int, shape: Shape) -> None:
         address = self.addresses.get(shape)
         if address is None and len(self.addresses) < SHAPES_MAX:
             with global_compiler_lock:
-                address = self.addresses[shape] = self._loaded(shape)
+                address = self.addresses.get(shape)  # another may have made it meanwhile
+                if address is None:
+                    address = self.addresses[shape] = self._loaded(shape)
         if address is not None:
             code[start + pipeline.NATIVE] = address
 
