@@ -67,7 +67,7 @@ def shape_of(code: Sequence[int], start: int, mode: int, arity_of: ArityOf) -> S
         deciding,
         tuple(_slot(parts[2 * i], parts[2 * i + 1]) for i in range(outputs)),
         mode,
-        code[start + pipeline.IS_ONCE] == 1,
+        code[start + pipeline.IS_ONCE] != 0,
     )
 
 

@@ -94,6 +94,8 @@ from deltalog.engines.embedded.memory import (
 STEPS_OF, DECIDING, OUTPUTS, IS_ONCE, NATIVE, HEAT = range(6)
 PIPELINE_HEADER = 6
 ASKED_FOR = 1
+# Whether a pipeline emits rows at most once: always, or for each row that its first step walks.
+ONCE, ONCE_A_ROW = 1, 2
 # Steps, match modes, windows.
 MATCH, ABSENT, TEST, ASSIGN = 1, 2, 3, 4
 SCAN, BY_INDEX, BY_ROW = 0, 1, 2
@@ -664,10 +666,26 @@ def is_over(machine, target, mode):
 @compiled
 def run_into(machine, code, start, target, marks):
     """Run a pipeline into a relation; where rows can come but once, they are listed."""
+    walked = walked_first(code, start)
+    if walked != 0 and load64(walked, VISIBLE) == 0:
+        return np.int64(DONE)
     enter_looked_up(code, start)
-    is_list = load64(start, IS_ONCE) & load64(machine, MAY_LIST)
-    store64(machine, IS_LIST, is_list if load64(target, END) == 0 else 0)
+    once = load64(start, IS_ONCE)
+    is_once = once == ONCE or (once == ONCE_A_ROW and load64(walked, END) == 1)
+    is_list = is_once and load64(machine, MAY_LIST) == 1 and load64(target, END) == 0
+    store64(machine, IS_LIST, 1 if is_list else 0)
     return run_pipeline(machine, code, start, INTO, target, marks, ZERO)
+
+
+@inlined
+def walked_first(code, start):
+    """The relation that the first step of a pipeline walks from end to end, or 0."""
+    if load64(start, STEPS_OF) == 0:
+        return ZERO
+    step = code + 8 * load64(start, PIPELINE_HEADER)
+    if load64(step, OPERATION) != MATCH or load64(step, MODE) != SCAN:
+        return ZERO
+    return ZERO if load64(step, IS_OVERLAY) == 1 else load64(step, STORED)
 
 
 @compiled

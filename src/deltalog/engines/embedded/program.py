@@ -4,8 +4,9 @@
     rule:      [head, initial or -1, has fired, variants, aggregation or 0,
                 then per variant: occurrence, how far it is read, pipeline]
     pipeline:  [steps, deciding, outputs, is once, machine code, heat, where each step is…,
-                outputs as (kind, value)…]; one that `is once` never emits a row twice;
-                the first `deciding` steps bind all outputs, so one way through the others is enough
+                outputs as (kind, value)…]; `is once` tells whether no row is emitted
+                twice; the first `deciding` steps bind all outputs, so one way through the others
+                is enough
     match:     [1, mode, stored, minus, plus, is overlay, window, occurrence, is ranked, index,
                 index of plus, keys, binds, sames, keys as (column, kind, value)…,
                 binds as (column, slot)…, sames as (column, slot)…]
@@ -202,25 +203,36 @@ class Translation:
             raise UntranslatableError
         steps = [self._step(step) for step in plan.steps]
         start = len(self.code)
-        is_once = int(self._is_once(plan))
-        self.code += [len(plan.steps), _deciding(plan), len(plan.output), is_once, 0, 0, *steps]
+        once = self._once(plan)
+        self.code += [len(plan.steps), _deciding(plan), len(plan.output), once, 0, 0, *steps]
         for value in plan.output:
             self.code += self._value(value)
         self.pipelines.append((start, mode))
         return start
 
-    def _is_once(self, plan: Pipeline) -> bool:
+    def _once(self, plan: Pipeline) -> int:
         """Whether every row emitted tells which rows it was made of, so that none comes twice.
 
         Steps behind those that decide only ask whether there is something, so they make no row
-        twice. A relation is a set, and what an overlay adds is not in the rest of it.
+        twice. A relation is a set, and what an overlay adds is not in the rest of it. Of a relation
+        that is walked first it need not be told which row it was if there is but one.
         """
         told = {value.index for value in plan.output if isinstance(value, Slot)}
+        matches = [step for step in plan.steps[: _deciding(plan)] if isinstance(step, Match)]
+        if self._are_told(matches, told):
+            return pipeline.ONCE
+        first = plan.steps[0] if plan.steps else None
+        if isinstance(first, Match) and isinstance(first.relation, str) and not first.key:
+            told |= {slot.index for _, slot in first.bind}
+            if self._are_told(matches[1:], told):
+                return pipeline.ONCE_A_ROW
+        return 0
+
+    def _are_told(self, matches: list[Match], told: set[int]) -> bool:
         return all(
             {slot.index for _, slot in step.bind} <= told
             and len(step.key) + len(step.bind) + len(step.same) == self._arity(step.relation)
-            for step in plan.steps[: _deciding(plan)]
-            if isinstance(step, Match)
+            for step in matches
         )
 
     def _arity(self, relation: str | Overlay) -> int:
