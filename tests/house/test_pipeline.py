@@ -20,6 +20,7 @@ base mark(x: int).
 link(X, Y) :- edge(X, Y).
 link(X, Y) :- edge(X, Z), edge(Z, Y).
 far(X) :- link(X, Y), not mark(Y).
+met(X, Y) :- link(X, A), edge(A, B), link(Y, B).
 last(X) :- far(X), not link(X, _).
 linked :- link(_, _).
 marked :- mark(X), (X > 3 ; X < 0).

@@ -360,6 +360,28 @@ MUTANTS = (
         "renaming = {name: Variable(name) for name in names",
         _sequences("flat"),
     ),
+    # --- looking once
+    Mutant(
+        "a way forgets what the rest of the body needs",
+        "rewrites/look_once.py",
+        "variable_names(rule.head, *others)",
+        "variable_names(rule.head)",
+        _sequences("rights"),
+    ),
+    Mutant(
+        "a way begins from what waits for other variables",
+        "rewrites/look_once.py",
+        "if not foreign & set(variable_names(literal)) and ",
+        "if ",
+        ("tests/unit/test_case_files.py", "-k", "look_once"),
+    ),
+    Mutant(
+        "what one row derives is listed when there are several",
+        "engines/embedded/pipeline.py",
+        "(once == ONCE_A_ROW and is_single)",
+        "once == ONCE_A_ROW",
+        ("tests/unit/test_embedded.py",),
+    ),
     # --- split joins
     Mutant(
         "a split join forgets what the rest of the body needs",
@@ -515,8 +537,8 @@ MUTANTS = (
     Mutant(
         "a list is not entered before something is looked up",
         "engines/embedded/pipeline.py",
-        "    enter_looked_up(code, start)\n    is_list",
-        "    is_list",
+        "    enter_looked_up(code, start)\n    once",
+        "    once",
         ("tests/unit/test_embedded.py", "-k", "entered"),
     ),
     Mutant(

@@ -24,6 +24,7 @@ from deltalog.rewrites.aggregate_changes import aggregate_changes
 from deltalog.rewrites.delta_rules import delta_rules, unstratified_cycle
 from deltalog.rewrites.desugar import desugar, desugar_query
 from deltalog.rewrites.group_state import fold_changes, group_state, is_foldable
+from deltalog.rewrites.look_once import look_once
 from deltalog.rewrites.magic_sets import asked_rules, magic_sets
 from deltalog.rewrites.magic_updates import magic_updates
 from deltalog.rewrites.maintenance_rules import maintenance_rules
@@ -136,6 +137,18 @@ def _maintenance(program: Program) -> str:
     return "\n\n".join(shown)
 
 
+def _looked_once(program: Program) -> str:
+    """The rederivations of views that do not use themselves, their atoms as written."""
+    made = (
+        look_once(maintenance_rules(rules, component), sorted(component))
+        for component, rules in _components(_core(program).rules)
+        if not _is_recursive(rules, component)
+    )
+    found = ("__given", "__way", "__red")
+    rules = (rule for part in made for rule in part)
+    return _text(rule for rule in rules if any(x in rule.head.predicate for x in found))
+
+
 def _on_demand(program: Program) -> str:
     """Component by component, what is below taken as given; the questions are written out."""
     shown = []
@@ -219,6 +232,7 @@ REWRITES = {
     "delta_rules": _delta,
     "desugar": _desugared,
     "group_state": _group_state,
+    "look_once": _looked_once,
     "magic_sets": _magic,
     "magic_updates": _magic_updates,
     "maintenance_rules": _maintenance,

@@ -362,6 +362,8 @@ def test_an_interrupt_while_kernels_are_compiled(monkeypatch: pytest.MonkeyPatch
         "p(Y) :- r(_), q(Y).",
         "p(X) :- q(X), s(X, Y). p(X) :- s(X, X).",
         "p(X) :- s(X, Y).",
+        "p(Y) :- r(X), s(X, Y), q(Y).",
+        "p(Y) :- s(X, Z), s(Z, Y), q(X).",
     ],
 )
 def test_what_comes_in_many_ways_comes_once(rules: str) -> None:
@@ -375,6 +377,9 @@ def test_what_comes_in_many_ways_comes_once(rules: str) -> None:
         {"q": [(i,) for i in range(3)]},
         {"r": [(i,) for i in range(3)]},
         {"s": pairs},
+        {"r": [(7,)]},
+        {"s": [(2, 7)]},
+        {"s": [(7, 2)], "r": [(8,)]},
     ]
     for change in (*changes, *reversed(changes)):
         for side in ("insert", "delete"):

@@ -145,7 +145,16 @@ def _best(usable: list[_Candidate], known: set[str], fanout: Fanout | None) -> _
     equals = [candidate for candidate in usable if candidate.preference() == preferred]
     if fanout is None or len(equals) == 1:
         return equals[0]
-    return min(equals, key=lambda c: fanout(c.atom.predicate, c.bound_columns(known)))
+    return min(equals, key=lambda c: fanout(c.atom.predicate, bound_columns(c.atom, known)))
+
+
+def bound_columns(atom: Atom, known: Set[str]) -> tuple[int, ...]:
+    """The columns of an atom that have a value when some variables have one."""
+    return tuple(
+        column
+        for column, term in enumerate(atom.arguments)
+        if not isinstance(term, Variable) or term.name in known
+    )
 
 
 class _Candidate:
@@ -160,13 +169,6 @@ class _Candidate:
 
     def preference(self) -> tuple[bool, int, bool]:
         return (self.bound == len(self.atom.arguments), self.bound, not self.is_large)
-
-    def bound_columns(self, known: set[str]) -> tuple[int, ...]:
-        return tuple(
-            column
-            for column, term in enumerate(self.atom.arguments)
-            if not isinstance(term, Variable) or term.name in known
-        )
 
 
 def _ready(literal: Literal, needed: set[str], known: set[str]) -> bool:

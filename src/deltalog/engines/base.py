@@ -167,8 +167,12 @@ class Engine(Protocol):
 
     def rows(self, relation: str) -> Iterator[Row]: ...
 
+    @property
+    def has_samples(self) -> bool:
+        """Whether a sample costs little, as does looking something up."""
+
     def sample(self, relation: str, count: int) -> Iterable[Row]:
-        """So many rows at random, the same each time; none if there are fewer, or it costs much."""
+        """So many rows at random, the same each time; none if there are fewer."""
 
     def copied(self, relation: str) -> Changed:
         """The rows as they are now, whatever happens to the relation afterwards."""

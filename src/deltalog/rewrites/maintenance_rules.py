@@ -22,7 +22,8 @@ and `__ins`. For a predicate that is not stored `new_state_rules` gives (N1) to 
 
 A component that does not use itself needs no state in between: (I) and (E1) are one rule,
 `p__plus(X) :- Δ, not p(X).`, and in (E2) what (R) finds includes what was inserted. Where a fact
-has one derivation at most, the propagation rules are exact without any test.
+has one derivation at most, the propagation rules are exact without any test. Elsewhere a deletion
+spends most of its time on (R), see `look_once.py`.
 
 For a recursive component the estimate (D) can be far too large; `plan/ranked_deletion.py` stops it
 early where the predicates are stored. It then needs only `suspect_rules`, the part of (D) that

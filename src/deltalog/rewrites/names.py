@@ -74,6 +74,16 @@ def rederived(predicate: str) -> str:
     return f"{predicate}__red"
 
 
+def given(predicate: str, rule: int) -> str:
+    """The values from which the rederivation by a rule begins."""
+    return f"{predicate}__given{rule}"
+
+
+def way(predicate: str, rule: int) -> str:
+    """What the rederivation by a rule finds from there, before it looks at single facts."""
+    return f"{predicate}__way{rule}"
+
+
 def inserted(predicate: str) -> str:
     """Facts that gained a derivation and are not kept anyway."""
     return f"{predicate}__ins"

@@ -90,6 +90,11 @@ MAINTENANCE_RULES = Pass(
     "estimate deletions, rederive, insert, net out",
     "after desugar: a literal of a flat body either changes or only tests",
 )
+LOOK_ONCE = Pass(
+    "look_once",
+    "do the beginning of a rederivation once for all facts that share it",
+    "after maintenance_rules: it knows the form of rederivations",
+)
 REDERIVE_ON_DEMAND = Pass(
     "rederive_on_demand",
     "maintenance rules for a view that is not stored",
@@ -117,7 +122,7 @@ MAINTAIN: Mapping[str, tuple[Pass, ...]] = {
     "recompute": (DESUGAR, SPLIT_JOINS, RECOMPUTATION, *_STATES),
     "delta": (DESUGAR, NORMALIZE, DELTA_RULES, *_STATES),
     "differencing": (DESUGAR, UNFOLD, PARTIAL_DIFFERENTIALS, *_STATES),
-    "rederive": (DESUGAR, SPLIT_JOINS, MAINTENANCE_RULES, *_STATES),
+    "rederive": (DESUGAR, SPLIT_JOINS, MAINTENANCE_RULES, LOOK_ONCE, *_STATES),
     "magic": (DESUGAR, PROPAGATION_RULES, *_STATES),
     "demand": (DESUGAR, MAINTENANCE_RULES, REDERIVE_ON_DEMAND, *_STATES),
 }

@@ -23,25 +23,31 @@ from deltalog.plan.nodes import Overlay
 SAMPLE = 1_000
 
 
-def sampled_fanout(engine: Engine, overlays: Overlays) -> Fanout:
-    """Of a relation with fewer rows than a sample, and where there is none, nothing is known: 0."""
-    samples: dict[str, tuple[Row, ...]] = {}
-    known: dict[tuple[str, tuple[int, ...]], float] = {}
+class Samples:
+    """Samples of relations, each taken when it is first asked for."""
 
-    def estimated(relation: str, columns: tuple[int, ...]) -> float:
-        if relation not in samples:
-            samples[relation] = tuple(engine.sample(relation, SAMPLE))
-        rows = samples[relation]
-        return _agreeing(rows, columns) * engine.size(relation) if rows else 0.0
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._rows: dict[str, tuple[Row, ...]] = {}
+        self._known: dict[tuple[str, tuple[int, ...]], float] = {}
 
-    def fanout(predicate: str, columns: tuple[int, ...]) -> float:
-        read = overlays.get(predicate, predicate)
-        relation = read.stored if isinstance(read, Overlay) else read
-        if (relation, columns) not in known:
-            known[relation, columns] = estimated(relation, columns)
-        return known[relation, columns]
+    def fanout(self, overlays: Overlays) -> Fanout:
+        """Of a relation with fewer rows than a sample nothing is known: 0."""
 
-    return fanout
+        def fanout(predicate: str, columns: tuple[int, ...]) -> float:
+            read = overlays.get(predicate, predicate)
+            relation = read.stored if isinstance(read, Overlay) else read
+            if (relation, columns) not in self._known:
+                self._known[relation, columns] = self._estimated(relation, columns)
+            return self._known[relation, columns]
+
+        return fanout
+
+    def _estimated(self, relation: str, columns: tuple[int, ...]) -> float:
+        if relation not in self._rows:
+            self._rows[relation] = tuple(self._engine.sample(relation, SAMPLE))
+        rows = self._rows[relation]
+        return _agreeing(rows, columns) * self._engine.size(relation) if rows else 0.0
 
 
 def _agreeing(rows: tuple[Row, ...], columns: tuple[int, ...]) -> float:

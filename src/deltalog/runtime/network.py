@@ -34,6 +34,7 @@ from deltalog.rewrites import names
 from deltalog.rewrites.aggregate_changes import aggregate_changes
 from deltalog.rewrites.delta_rules import delta_rules
 from deltalog.rewrites.desugar import desugar
+from deltalog.rewrites.look_once import look_once
 from deltalog.rewrites.magic_updates import magic_updates
 from deltalog.rewrites.maintenance_rules import maintenance_rules
 from deltalog.rewrites.normalize import normalize
@@ -266,6 +267,13 @@ def _maintained(part: Rules) -> Rules:
     return maintenance_rules(part, {rule.head.predicate for rule in part})
 
 
+def _looked_once(part: Rules) -> Rules:
+    maintained = _maintained(part)
+    if _is_recursive(part):
+        return maintained
+    return look_once(maintained, {rule.head.predicate for rule in part})
+
+
 def _differentiated(part: Rules) -> Rules:
     return part if _is_recursive(part) else partial_differentials(part)
 
@@ -277,6 +285,7 @@ _REWRITES: Mapping[str, Callable[[Rules], Rules]] = {
     "transition_rules": lambda part: transition_rules(part, {}),
     "propagation_rules": propagation_rules,
     "maintenance_rules": _unless_aggregate(_maintained),
+    "look_once": _unless_aggregate(_looked_once),
     "partial_differentials": _unless_aggregate(_differentiated),
     "recomputation": recomputation,
     "aggregate_changes": _unless_aggregate(lambda part: part),

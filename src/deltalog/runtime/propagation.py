@@ -29,6 +29,7 @@ from deltalog.rewrites import names
 from deltalog.rewrites.aggregate_changes import aggregate_changes
 from deltalog.rewrites.delta_rules import delta_rules
 from deltalog.rewrites.group_state import fold_changes, is_foldable
+from deltalog.rewrites.look_once import look_once
 from deltalog.rewrites.magic_sets import asked_rules
 from deltalog.rewrites.maintenance_rules import maintenance_rules
 from deltalog.rewrites.partial_differentials import partial_differentials
@@ -41,7 +42,7 @@ from deltalog.rewrites.rederive_on_demand import (
 )
 from deltalog.rewrites.states import Rename, renamed, rule_in_state, unchanged
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
-from deltalog.runtime.fanout import sampled_fanout
+from deltalog.runtime.fanout import Samples
 from deltalog.runtime.fixpoint import (
     Installed,
     Stage,
@@ -116,7 +117,7 @@ class Building:
             self.answered[new] = new_state_on_demand(name, self.relations[name].arity)
             self._asked_for[new] = name
 
-    def program(self, choice: Choice) -> NodeProgram:
+    def program(self, choice: Choice, samples: Samples | None = None) -> NodeProgram:
         """The program of a component that was added, rewritten by its strategy."""
         if choice.strategy == "recompute":
             apart = _apart(choice)
@@ -126,7 +127,7 @@ class Building:
             changes = fold_changes if self._is_folded(choice) else aggregate_changes
             return self._program(changes(rule, unchanged, names.new))
         if choice.strategy in ("rederive", "demand"):
-            return self._maintained(choice)
+            return self._maintained(choice, samples)
         if choice.strategy == "delta":
             return self._program(delta_rules(choice.rules))
         return self._propagated(choice)
@@ -205,7 +206,7 @@ class Building:
         transitions = (renamed(rule, apart) for rule in _transitions(choice.rules))
         return self._program((renamed(rule, apart) for rule in own), transitions)
 
-    def _maintained(self, choice: Choice) -> NodeProgram:
+    def _maintained(self, choice: Choice, samples: Samples | None) -> NodeProgram:
         """Maintenance rules; the new state is the kept facts and those that came back or in."""
         if not self._is_stored(choice):
             return self._program((), on_demand=rederive_on_demand(choice.rules, choice.members))
@@ -216,6 +217,8 @@ class Building:
             overlays[names.kept(name)] = Overlay(name, gone)
         is_ranked = self._is_ranked(choice)
         rules = maintenance_rules(choice.rules, choice.members, is_ranked)
+        if samples and choice.strategy == "rederive" and not choice.is_recursive:
+            rules = look_once(rules, choice.predicates, samples.fanout(self.overlays))
         ranked = _ranked(choice) if is_ranked else None
         return self._program(rules, overlays=overlays, ranked=ranked)
 
@@ -339,7 +342,12 @@ class Node:
 
     @cached_property
     def program(self) -> NodeProgram:
-        return self.network.building.program(self.choice)
+        return self.network.building.program(self.choice, self.samples)
+
+    @cached_property
+    def samples(self) -> Samples | None:
+        """What tells how many rows a lookup finds, where it costs little to know."""
+        return Samples(self.network.engine) if self.network.engine.has_samples else None
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
@@ -514,7 +522,7 @@ class Propagation:
         self.create(node.relations)
         is_impatient = choice.is_auto and self._can_recompute(choice)
         overlays = node.program.overlays
-        fanout = sampled_fanout(self.engine, overlays)
+        fanout = node.samples.fanout(overlays) if node.samples else None
         return install(self.engine, node.stages, overlays, is_impatient, fanout)
 
     def local_relations(self, node: Node) -> Relations:

@@ -290,6 +290,7 @@ class EmbeddedWave:
 
 class EmbeddedEngine:
     name = "embedded"
+    has_samples = True
 
     def __init__(self) -> None:
         ensure_compiled()

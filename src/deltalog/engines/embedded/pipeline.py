@@ -671,7 +671,8 @@ def run_into(machine, code, start, target, marks):
         return np.int64(DONE)
     enter_looked_up(code, start)
     once = load64(start, IS_ONCE)
-    is_once = once == ONCE or (once == ONCE_A_ROW and load64(walked, END) == 1)
+    is_single = walked != 0 and load64(walked, END) == 1
+    is_once = once == ONCE or (once == ONCE_A_ROW and is_single)
     is_list = is_once and load64(machine, MAY_LIST) == 1 and load64(target, END) == 0
     store64(machine, IS_LIST, 1 if is_list else 0)
     return run_pipeline(machine, code, start, INTO, target, marks, ZERO)

@@ -18,6 +18,7 @@ from deltalog.plan.nodes import RankedDeletion, RulePlan
 
 class ReferenceEngine:
     name = "reference"
+    has_samples = True
 
     def __init__(self) -> None:
         self.relations: dict[str, Relation] = {}

@@ -95,6 +95,7 @@ class SparkEngine(Storage):
     """`local` makes the engine that tasks run, and the driver where much is derived from little."""
 
     name = "spark"
+    has_samples = False  # one would take a job
 
     def __init__(
         self,

@@ -97,7 +97,7 @@ class Storage:
         return (row for _, row in self.ranked(relation))
 
     def sample(self, relation: str, count: int) -> Iterable[Row]:
-        return ()  # it would take a job
+        return ()
 
     def ranked(self, relation: str) -> list[tuple[int, Row]]:
         """All rows with their ranks, lowest first; those of frames are brought to the driver."""
