@@ -535,6 +535,20 @@ MUTANTS = (
         ("tests/unit/test_embedded.py", "-k", "comes_once"),
     ),
     Mutant(
+        "the links of one key go on with those of the next",
+        "engines/embedded/kernel.py",
+        "            store64(links, behind - 1, linked_row(load64(links, behind - 1)))\n",
+        "",
+        ("tests/unit/test_embedded.py", "-k", "index or newer"),
+    ),
+    Mutant(
+        "links are sorted oldest first",
+        "engines/embedded/kernel.py",
+        "        row = end - 1 - number\n",
+        "        row = number\n",
+        ("tests/unit/test_embedded.py", "-k", "index or newer"),
+    ),
+    Mutant(
         "a list is not entered before something is looked up",
         "engines/embedded/pipeline.py",
         "    enter_looked_up(code, start)\n    once",

@@ -21,6 +21,7 @@ from deltalog.engines.embedded import compile, kernel
 from deltalog.engines.embedded.codec import SWEEP_MIN
 from deltalog.engines.embedded.engine import EmbeddedEngine
 from deltalog.engines.embedded.memory import as_float
+from deltalog.engines.reference.engine import ReferenceEngine
 from deltalog.runtime.limits import Limits
 
 CLOSURE = """
@@ -349,6 +350,50 @@ def test_an_interrupt_while_kernels_are_compiled(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(KeyboardInterrupt):
         compile.compile_kernels(lambda *_: None)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+# --- indexes whose links are side by side -------------------------------------------------------
+
+
+@pytest.mark.parametrize("keys", [1, 3, 40, 2_000])
+def test_an_index_made_late_and_filled_on(keys: int) -> None:
+    """Rows before it was made, rows that go, come back and come anew, and a relation compacted."""
+    engine, plain = EmbeddedEngine(), ReferenceEngine()
+    draw = random.Random(keys)
+    held: set[tuple[int, int]] = set()
+    for each in (engine, plain):
+        each.create("pair", ("int", "int"))
+    for round_ in range(30):
+        some = {(draw.randrange(keys), draw.randrange(5_000)) for _ in range(300)}
+        gone = set(draw.sample(sorted(held), len(held) // draw.choice([2, 3, 9]))) - some
+        held = (held | some) - gone
+        for each in (engine, plain):
+            each.insert("pair", sorted(some))
+            each.delete("pair", sorted(gone))
+        for key in draw.sample(range(keys), min(keys, 5)):
+            for columns in ({0: key}, {1: key}) if round_ > 3 else ({1: key},):
+                found, expected = (list(each.lookup("pair", columns)) for each in (engine, plain))
+                assert len(found) == len(set(found))
+                assert set(found) == set(expected)
+    assert engine.size("pair") == len(held)
+
+
+def test_newer_rows_are_read_by_rounds_that_follow() -> None:
+    """A recursive rule reads what is new of an index with many rows to a key."""
+    program = """
+    base edge(x: int, y: int).
+    path(X, Y) :- edge(X, Y).
+    path(X, Y) :- path(X, Z), path(Z, Y).
+    """
+    fan = [(0, n) for n in range(1, 60)] + [(n, 60) for n in range(1, 60)]
+    chain = [(60 + n, 61 + n) for n in range(20)]
+    database = deltalog.connect(program=program, facts={"edge": fan})
+    for step in chain:
+        database.apply(insert={"edge": [step]})
+    database.apply(delete={"edge": [chain[10], fan[3]]})
+    left = sorted({*fan, *chain} - {chain[10], fan[3]})
+    afresh = deltalog.connect(program=program, facts={"edge": left}, engine="reference")
+    assert database.facts("path") == afresh.facts("path")
 
 
 # --- changes that are listed --------------------------------------------------------------------

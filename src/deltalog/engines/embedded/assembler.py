@@ -16,7 +16,7 @@ compiled by numba: it answers a status, and an error of a kernel that it calls i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -540,7 +540,7 @@ class _Walk:
         self.onwards, self.back = onwards, back
         self.is_match = step.operation == pipeline.MATCH
         self.window = step.window if self.is_match else pipeline.ALL
-        self.relation, self.row, self.start, self.end = (writer.variable() for _ in range(4))
+        self.relation, self.where, self.start, self.end = (writer.variable() for _ in range(4))
         self.index, self.taken, self.filled, self.most = (writer.variable() for _ in range(4))
         self.phase = writer.variable()
         with writer.at.goto_block(writer.entry):
@@ -608,39 +608,46 @@ class _Walk:
             index = w.at.add(w.load(relation, kernel.INDEX), w.times(number, kernel.INDEX_BYTES))
             w.at.store(index, self.index)
             bucket = w.at.and_(self.state, w.load(index, kernel.HEADS_MASK))
-            row = w.plus(w.load_half(w.load(index, kernel.HEADS), bucket), -1)
+            first = w.plus(w.load_half(w.load(index, kernel.HEADS), bucket), -1)
         else:
-            row = w.plus(w.at.load(self.end), -1)
-        w.at.store(row, self.row)
+            first = w.plus(w.at.load(self.end), -1)
+        w.at.store(first, self.where)
         w.at.store(w.number(int(pipeline.HANDFUL_FIRST)), self.most)
         w.at.branch(self.fill)
 
     def _write_fill(self) -> None:
         w = self.w
         w.put_at(self.fill)
-        is_over = w.is_("<", w.at.load(self.row), w.at.load(self.start))
+        is_over = w.is_("<", w.at.load(self.where), 0)
         w.at.cbranch(is_over, self.exhausted, self.collect)
 
     def _write_collect(self) -> None:
-        """Take the next rows of the chain, and ask for their memory."""
+        """Take the next rows, by links or one after the other, and ask for their memory."""
         w = self.w
         w.put_at(self.collect)
         relation = w.at.load(self.relation)
         rows = w.plus(w.load(relation, kernel.ROWS), 8)
-        following = w.load(w.at.load(self.index), kernel.NEXT) if self.is_indexed else None
+        links = w.load(w.at.load(self.index), kernel.LINKS) if self.is_indexed else None
         start, end, most = (w.at.load(each) for each in (self.start, self.end, self.most))
-        begun = w.at.load(self.row)
+        begun = w.at.load(self.where)
         before = w.at.block
         look, keep, onwards = w.block("take"), w.block("keep"), w.block("onwards")
         w.at.branch(look)
         w.put_at(look)
-        row, count = w.at.phi(WORD), w.at.phi(WORD)
-        row.add_incoming(begun, before)
+        where, count = w.at.phi(WORD), w.at.phi(WORD)
+        where.add_incoming(begun, before)
         count.add_incoming(w.number(0), before)
         if self.is_indexed:
+            link = w.load(links, where)
+            row = _linked_row(w, link)
+            after = w.plus(w.at.lshr(link, w.number(32)), -1)
             address = w.plus(rows, w.times(row, 8 * (self.step.arity + 1)))
             w.prefetch(w.plus(address, -8))
-        w.at.cbranch(w.is_("<", row, end), keep, onwards)
+        else:
+            row, after = where, w.plus(where, -1)
+        is_behind = w.is_(">=", row, start)
+        after = w.at.select(is_behind, after, w.number(-1))
+        w.at.cbranch(w.at.and_(is_behind, w.is_("<", row, end)), keep, onwards)
         w.put_at(keep)
         w.at.store(row, w.at.gep(self.rows, [count]))
         more = w.plus(count, 1)
@@ -649,13 +656,12 @@ class _Walk:
         counted = w.at.phi(WORD)
         counted.add_incoming(count, look)
         counted.add_incoming(more, keep)
-        after = w.plus(w.load_half(following, row) if self.is_indexed else row, -1)
-        row.add_incoming(after, onwards)
+        where.add_incoming(after, onwards)
         count.add_incoming(counted, onwards)
-        goes_on = w.at.and_(w.is_(">=", after, start), w.is_("<", counted, most))
+        goes_on = w.at.and_(w.is_(">=", after, 0), w.is_("<", counted, most))
         w.at.cbranch(goes_on, look, self.filter)
         w.put_at(self.filter)
-        w.at.store(after, self.row)
+        w.at.store(after, self.where)
         doubled = w.at.shl(most, w.number(1))
         is_more = w.is_("<", doubled, int(pipeline.HANDFUL))
         w.at.store(w.at.select(is_more, doubled, w.number(int(pipeline.HANDFUL))), self.most)
@@ -743,9 +749,7 @@ class _Walk:
         w.put_at(ask)
         words = w.key_words(ahead.step, ahead.address, bound)
         if ahead.step.mode == pipeline.BY_INDEX:
-            which = w.load(ahead.address, pipeline.INDEX_NUMBER)
-            first = w.load(ahead.relation, kernel.INDEX)
-            index = w.at.add(first, w.times(which, kernel.INDEX_BYTES))
+            index = self._index_of(ahead)
             base, mask = w.load(index, kernel.HEADS), w.load(index, kernel.HEADS_MASK)
             state = w.index_hash(ahead.step, words)
         else:
@@ -758,13 +762,44 @@ class _Walk:
         w.put_at(asked)
 
     def _ask_for_rows(self, ahead: _Ahead) -> None:
-        """Ask for the rows that the places say, which are there by now."""
+        """Ask for the rows that the places say, which are there by now, or by links from there."""
         w = self.w
-        number = w.variable()
-        loop, body, out = w.block("places"), w.block("place"), w.block("places_asked")
-        begin = w.block("begin")
+        begin, out = w.block("begin"), w.block("places_asked")
         w.at.cbranch(ahead.is_far, begin, out)
         w.put_at(begin)
+
+        def ask_for_row(row: Value) -> None:
+            w.prefetch(w.plus(w.row(ahead.relation, row, ahead.step.arity), -8))
+
+        if ahead.step.mode == pipeline.BY_INDEX:
+            index = self._index_of(ahead)
+            links = w.load(index, kernel.LINKS)
+
+            def ask_for_link(link: Value) -> None:
+                w.prefetch(w.plus(links, w.times(link, 8)))
+
+            def ask_for_both(number: Value) -> None:
+                ask_for_link(number)
+                ask_for_row(number)
+
+            side_by_side, elsewhere = w.block("sorted"), w.block("unsorted")
+            is_sorted = w.is_("==", w.load(index, kernel.IS_SORTED), 1)
+            w.at.cbranch(is_sorted, side_by_side, elsewhere)
+            w.put_at(elsewhere)
+            self._for_places(ask_for_both)
+            w.at.branch(out)
+            w.put_at(side_by_side)
+            self._for_places(ask_for_link)
+            self._for_places(lambda link: ask_for_row(_linked_row(w, w.load(links, link))))
+        else:
+            self._for_places(ask_for_row)
+        w.at.branch(out)
+        w.put_at(out)
+
+    def _for_places(self, ask: Callable[[Value], None]) -> None:
+        w = self.w
+        number = w.variable()
+        loop, body, out = w.block("places"), w.block("place"), w.block("places_done")
         w.at.store(w.number(0), number)
         w.at.branch(loop)
         w.put_at(loop)
@@ -772,11 +807,16 @@ class _Walk:
         w.put_at(body)
         place = w.at.load(w.at.gep(self.places, [w.at.load(number)]))
         w.at.store(w.plus(w.at.load(number), 1), number)
-        row = w.plus(w.load_half(place), -1)
-        w.go_if(w.is_("<", row, 0), loop)
-        w.prefetch(w.plus(w.row(ahead.relation, row, ahead.step.arity), -8))
+        found = w.plus(w.load_half(place), -1)
+        w.go_if(w.is_("<", found, 0), loop)
+        ask(found)
         w.at.branch(loop)
         w.put_at(out)
+
+    def _index_of(self, ahead: _Ahead) -> Value:
+        which = self.w.load(ahead.address, pipeline.INDEX_NUMBER)
+        first = self.w.load(ahead.relation, kernel.INDEX)
+        return self.w.plus(first, self.w.times(which, kernel.INDEX_BYTES))
 
     def _write_next(self) -> None:
         """Bind the next row of the handful and go on, or take the next handful."""
@@ -805,6 +845,10 @@ class _Walk:
         if self.is_match:
             w._tick(is_checked=False)
         w.at.branch(self.back)
+
+
+def _linked_row(w: _Writer, link: Value) -> Value:
+    return w.at.and_(link, w.number(0xFFFFFFFF))
 
 
 @dataclass

@@ -7,7 +7,9 @@ row is dead. A dead row keeps its place until the relation is compacted between 
 has it again if the same row returns before.
 
     hash      open addressing over the whole row: position + 1, of dead rows too; 0 is free
-    index     per set of columns: heads by the hash of the key, `next` per row, newest first
+    index     per set of columns: heads by the hash of the key, and links, newest row first; a link
+              tells a row and the next link. The link of a row has its number; but where keys have
+              many rows, those that are there when an index is made have their links side by side
     visible   where the rows end that rules may read; a round appends behind it
     entered   how many rows have been entered into hash and indexes; a *list* lags behind
 
@@ -44,8 +46,10 @@ LINE = 16
 STAMP = np.int64(-1)
 """Where the stamp of a row is, seen from its words."""
 # An index.
-COLUMNS, HEADS, HEADS_MASK, NEXT = range(4)
-INDEX_BYTES = 32
+COLUMNS, HEADS, HEADS_MASK, LINKS, IS_SORTED = range(5)
+INDEX_BYTES = 40
+SIDE_BY_SIDE = 4
+"""From so many rows to a key on their links are side by side."""
 # The machine: what all kernels of an engine share.
 CLOCK, SCRATCH, DEADLINE, FACTS, FACTS_MAX, ROUNDS, ROUNDS_MAX, TEXTS = range(8)
 QUEUE, QUEUED, QUEUE_SIZE, SEEN_LOG, SEEN_COUNT, SEEN_SIZE, PAUSE_AT, FRUITFUL = range(8, 16)
@@ -257,8 +261,19 @@ def link_index(relation, index, row):
     bucket = index_hash(row_address(relation, row), load64(index, COLUMNS))
     bucket &= load64(index, HEADS_MASK)
     heads = load64(index, HEADS)
-    store32(load64(index, NEXT), row, load32(heads, bucket))
+    store64(load64(index, LINKS), row, row | (load32(heads, bucket) << 32))
     store32(heads, bucket, row + 1)
+
+
+@inlined
+def linked_row(link):
+    return link & _HALF
+
+
+@inlined
+def next_link(link):
+    """The number of the link behind this one, or -1."""
+    return (link >> 32) - 1
 
 
 AHEAD = 12
@@ -343,7 +358,7 @@ def resize(relation, capacity):
     had = load64(relation, CAPACITY)
     if had == capacity:
         unlink_all(relation)
-        link(relation, np.int64(0), load64(relation, ENTERED))
+        link_anew(relation)
         return
     make_room(relation, capacity)
     if had > 0:
@@ -355,7 +370,7 @@ def resize(relation, capacity):
         resize_index(index, had, capacity)
         index += INDEX_BYTES
     store64(relation, CAPACITY, capacity)
-    link(relation, np.int64(0), load64(relation, ENTERED))
+    link_anew(relation)
 
 
 @compiled
@@ -377,29 +392,117 @@ def resize_index(index, had, capacity):
         release(load64(index, HEADS))
     store64(index, HEADS, zeros(4 * capacity))
     store64(index, HEADS_MASK, capacity - 1)
-    store64(index, NEXT, obtained(load64(index, NEXT), 4 * capacity))
+    store64(index, LINKS, obtained(load64(index, LINKS), 8 * capacity))
 
 
 @compiled
 def link(relation, start, end):
     """Enter the live rows of a range into hash and indexes, in which they are not."""
-    arity = load64(relation, ARITY)
-    slots = load64(relation, HASH)
-    mask = load64(relation, MASK)
-    indexes = load64(relation, INDEXES)
     for row in range(start, end):
         if row + AHEAD < end:
             expect(relation, row_address(relation, row + AHEAD))
-        words = row_address(relation, row)
-        if load64(words, STAMP) >= 0:
-            slot = words_hash(words, arity) & mask
-            while load32(slots, slot) != 0:
-                slot = (slot + 1) & mask
-            store32(slots, slot, row + 1)
+        if load64(row_address(relation, row), STAMP) >= 0:
+            enter_hash(relation, row)
             index = load64(relation, INDEX)
-            for _ in range(indexes):
+            for _ in range(load64(relation, INDEXES)):
                 link_index(relation, index, row)
                 index += INDEX_BYTES
+
+
+@inlined
+def enter_hash(relation, row):
+    slots = load64(relation, HASH)
+    mask = load64(relation, MASK)
+    slot = words_hash(row_address(relation, row), load64(relation, ARITY)) & mask
+    while load32(slots, slot) != 0:
+        slot = (slot + 1) & mask
+    store32(slots, slot, row + 1)
+
+
+@compiled
+def link_anew(relation):
+    """Enter all live rows into hash and indexes, which are empty."""
+    end = load64(relation, ENTERED)
+    for row in range(end):
+        if row + AHEAD < end:
+            expect_slot(relation, row_address(relation, row + AHEAD))
+        if load64(row_address(relation, row), STAMP) >= 0:
+            enter_hash(relation, row)
+    index = load64(relation, INDEX)
+    for _ in range(load64(relation, INDEXES)):
+        fill_index(relation, index)
+        index += INDEX_BYTES
+
+
+@compiled
+def fill_index(relation, index):
+    """Fill an empty index: links side by side if keys have many rows."""
+    end, columns = load64(relation, ENTERED), load64(index, COLUMNS)
+    heads, mask = load64(index, HEADS), load64(index, HEADS_MASK)
+    buckets, live = np.int64(0), np.int64(0)
+    for row in range(end):
+        expect_bucket(relation, index, row + AHEAD, end)
+        words = row_address(relation, row)
+        if load64(words, STAMP) >= 0:
+            bucket = index_hash(words, columns) & mask
+            count = load32(heads, bucket)
+            store32(heads, bucket, count + 1)
+            buckets += 1 if count == 0 else 0
+            live += 1
+    is_sorted = live > 0 and live >= SIDE_BY_SIDE * buckets
+    store64(index, IS_SORTED, 1 if is_sorted else 0)
+    if is_sorted:
+        sort_links(relation, index)
+        return
+    zero_bytes(heads, 4 * (mask + 1))
+    for row in range(end):
+        expect_bucket(relation, index, row + AHEAD, end)
+        if load64(row_address(relation, row), STAMP) >= 0:
+            link_index(relation, index, row)
+
+
+@inlined
+def expect_bucket(relation, index, row, end):
+    """A row, if it is one of those below `end`, will be entered into an index soon."""
+    if row < end:
+        bucket = index_hash(row_address(relation, row), load64(index, COLUMNS))
+        prefetch(load64(index, HEADS) + 4 * (bucket & load64(index, HEADS_MASK)))
+
+
+@compiled
+def sort_links(relation, index):
+    """Link all rows by bucket, and in a bucket newest first.
+
+    Heads count the rows of their bucket, then tell where its next link goes, and in the end where
+    its first one is. A row that comes later has the link with its own number: it is not taken, as
+    there are no more links than rows.
+    """
+    end, columns = load64(relation, ENTERED), load64(index, COLUMNS)
+    heads, mask, links = load64(index, HEADS), load64(index, HEADS_MASK), load64(index, LINKS)
+    first = np.int64(0)
+    for bucket in range(mask + 1):
+        count = load32(heads, bucket)
+        store32(heads, bucket, first)
+        first += count
+    for number in range(end):
+        row = end - 1 - number
+        if row >= AHEAD:
+            expect_bucket(relation, index, row - AHEAD, end)
+        words = row_address(relation, row)
+        if load64(words, STAMP) >= 0:
+            bucket = index_hash(words, columns) & mask
+            place = load32(heads, bucket)
+            store32(heads, bucket, place + 1)
+            store64(links, place, row | ((place + 2) << 32))
+    first = np.int64(0)
+    for bucket in range(mask + 1):
+        behind = load32(heads, bucket)
+        if behind > first:
+            store64(links, behind - 1, linked_row(load64(links, behind - 1)))
+            store32(heads, bucket, first + 1)
+        else:
+            store32(heads, bucket, 0)
+        first = behind
 
 
 @compiled
@@ -414,10 +517,11 @@ def forget_memory(relation):
     for _ in range(load64(relation, INDEXES)):
         if load64(relation, CAPACITY) > 0:
             release(load64(index, HEADS))
-            release(load64(index, NEXT))
+            release(load64(index, LINKS))
         store64(index, HEADS, nothing)
         store64(index, HEADS_MASK, 0)
-        store64(index, NEXT, 0)
+        store64(index, LINKS, 0)
+        store64(index, IS_SORTED, 0)
         index += INDEX_BYTES
     for word in (ROWS, ROOM, MASK, CAPACITY, END, ENTERED, VISIBLE, LIVE):
         store64(relation, word, 0)
@@ -446,14 +550,13 @@ def add_index(relation, columns):
     store64(index, COLUMNS, columns)
     store64(index, HEADS, load64(relation, NOTHING))
     store64(index, HEADS_MASK, 0)
-    store64(index, NEXT, 0)
+    store64(index, LINKS, 0)
+    store64(index, IS_SORTED, 0)
     store64(relation, INDEXES, count + 1)
     capacity = load64(relation, CAPACITY)
     if capacity > 0:
         resize_index(index, np.int64(0), capacity)
-        for row in range(load64(relation, ENTERED)):
-            if load64(row_address(relation, row), STAMP) >= 0:
-                link_index(relation, index, row)
+        fill_index(relation, index)
     return count
 
 
@@ -649,15 +752,21 @@ def matching_rows(relation, number, keys, count, start, end, out, room):
     enter(relation)
     arity = load64(relation, ARITY)
     index = load64(relation, INDEX) + number * INDEX_BYTES
-    row = end - 1
+    at = end - 1
     if number >= 0:
         state = np.int64(0)
         for i in range(count):
             if load64(keys, 2 * i) < INDEXED_COLUMNS:
                 state = mixed(state, load64(keys, 2 * i + 1))
-        row = load32(load64(index, HEADS), state & load64(index, HEADS_MASK)) - 1
+        at = load32(load64(index, HEADS), state & load64(index, HEADS_MASK)) - 1
     found = np.int64(0)
-    while row >= start:
+    while at >= 0:
+        row, at = at, at - 1
+        if number >= 0:
+            link = load64(load64(index, LINKS), row)
+            row, at = linked_row(link), next_link(link)
+        if row < start:
+            break
         source = row_address(relation, row)
         if row < end and load64(source, STAMP) >= 0:
             fits = True
@@ -672,7 +781,6 @@ def matching_rows(relation, number, keys, count, start, end, out, room):
                 for column in range(arity):
                     store64(target, column, load64(source, column))
                 found += 1
-        row = load32(load64(index, NEXT), row) - 1 if number >= 0 else row - 1
     return found
 
 

@@ -35,15 +35,16 @@ from deltalog.engines.embedded.kernel import (
     INDEX_BYTES,
     INDEXED_COLUMNS,
     IS_LIST,
+    IS_SORTED,
     LARGEST,
     LAST,
+    LINKS,
     LIVE,
     LOWEST,
     MADE,
     MASK,
     MAY_GIVE_UP,
     MAY_LIST,
-    NEXT,
     NULL,
     PASSED_OVER,
     PAUSE_AT,
@@ -71,7 +72,9 @@ from deltalog.engines.embedded.kernel import (
     expect_row,
     find,
     find_hashed,
+    linked_row,
     mixed,
+    next_link,
     obtained,
     order_of,
     ratio,
@@ -143,7 +146,7 @@ PAUSE = np.int64(200_000_000)
 # where in memory the next step will look for each.
 HANDFUL_FIRST, HANDFUL = np.int64(4), np.int64(16)
 FRAMES_MAX, FRAME = 256, 48
-F_ROW, F_PHASE, F_RELATION, F_START, F_END, F_INDEX, F_TAKEN, F_FILLED, F_MOST = range(9)
+F_AT, F_PHASE, F_RELATION, F_START, F_END, F_INDEX, F_TAKEN, F_FILLED, F_MOST = range(9)
 F_ROWS, F_AHEAD = 16, 32
 LARGE = np.int64(1 << 12)
 """From this many rows on memory is asked for ahead."""
@@ -176,7 +179,7 @@ def open_phase(step, frame, keys, slots, marks, phase):
     relation = load64(step, STORED if phase == 0 else PLUS)
     store64(frame, F_PHASE, phase)
     store64(frame, F_RELATION, relation)
-    store64(frame, F_ROW, -1)
+    store64(frame, F_AT, -1)
     store64(frame, F_START, 0)
     store64(frame, F_TAKEN, 0)
     store64(frame, F_FILLED, 0)
@@ -200,7 +203,7 @@ def open_phase(step, frame, keys, slots, marks, phase):
     store64(frame, F_END, end)
     mode = load64(step, MODE)
     if mode == SCAN:
-        store64(frame, F_ROW, end - 1)
+        store64(frame, F_AT, end - 1)
         return
     count = load64(step, KEYS)
     at = step + 8 * HEADER
@@ -215,7 +218,7 @@ def open_phase(step, frame, keys, slots, marks, phase):
     index = load64(relation, INDEX) + number * INDEX_BYTES
     store64(frame, F_INDEX, index)
     bucket = state & load64(index, HEADS_MASK)
-    store64(frame, F_ROW, load32(load64(index, HEADS), bucket) - 1)
+    store64(frame, F_AT, load32(load64(index, HEADS), bucket) - 1)
 
 
 @inlined
@@ -246,19 +249,19 @@ def fill(machine, step, frame, keys, slots, marks, rank):
 
     First those of its stored relation, then those of `plus`.
     """
-    if load64(frame, F_ROW) < load64(frame, F_START):
+    if load64(frame, F_AT) < 0:
         if load64(frame, F_PHASE) == 1 or not has_plus(step):
             return False
         open_phase(step, frame, keys, slots, marks, ONE)
-        if load64(frame, F_ROW) < load64(frame, F_START):
+        if load64(frame, F_AT) < 0:
             return False
     relation = load64(frame, F_RELATION)
     rows = load64(relation, ROWS) + 8
     width = 8 * (load64(relation, ARITY) + 1)
     start, end = load64(frame, F_START), load64(frame, F_END)
-    row = load64(frame, F_ROW)
+    at = load64(frame, F_AT)
     is_indexed = load64(step, MODE) == BY_INDEX
-    following = load64(load64(frame, F_INDEX), NEXT) if is_indexed else np.int64(0)
+    links = load64(load64(frame, F_INDEX), LINKS) if is_indexed else np.int64(0)
     is_stored = load64(frame, F_PHASE) == 0
     is_ranked = is_stored and load64(step, IS_RANKED) == 1
     minus = load64(step, MINUS) if is_stored else np.int64(0)
@@ -269,7 +272,14 @@ def fill(machine, step, frame, keys, slots, marks, rank):
     store64(frame, F_MOST, min(2 * most, HANDFUL))
     is_far = is_indexed and load64(relation, CAPACITY) >= LARGE
     count = np.int64(0)
-    while row >= start and count < most:
+    while at >= 0 and count < most:
+        row, at = at, at - 1
+        if is_indexed:
+            link = load64(links, row)
+            row, at = linked_row(link), next_link(link)
+        if row < start:
+            at = -ONE
+            break
         words = rows + row * width
         if is_far:
             prefetch(words)
@@ -278,8 +288,7 @@ def fill(machine, step, frame, keys, slots, marks, rank):
         ):
             store64(frame, F_ROWS + count, row)
             count += 1
-        row = load32(following, row) - 1 if is_indexed else row - 1
-    store64(frame, F_ROW, row)
+    store64(frame, F_AT, at)
     if is_far:
         kept = np.int64(0)
         for number in range(count):
@@ -332,7 +341,10 @@ def look_ahead(step, frame, slots, ahead):
     for number in range(load64(frame, F_FILLED)):
         bind(step, row_address(load64(frame, F_RELATION), load64(frame, F_ROWS + number)), slots)
         ask_for(frame, number, place_of(ahead, wanted, slots))
-    ask_for_rows(frame, wanted)
+    if load64(ahead, MODE) == BY_INDEX:
+        ask_for_links(frame, index_of(ahead, wanted), wanted)
+    else:
+        ask_for_rows(frame, wanted)
 
 
 @inlined
@@ -346,9 +358,14 @@ def place_of(step, relation, slots):
             state = mixed(state, value_at(at + 8, slots))
         at += 24
     if is_indexed:
-        index = load64(relation, INDEX) + load64(step, INDEX_NUMBER) * INDEX_BYTES
+        index = index_of(step, relation)
         return load64(index, HEADS) + 4 * (state & load64(index, HEADS_MASK))
     return load64(relation, HASH) + 4 * (state & load64(relation, MASK))
+
+
+@inlined
+def index_of(step, relation):
+    return load64(relation, INDEX) + load64(step, INDEX_NUMBER) * INDEX_BYTES
 
 
 @inlined
@@ -364,6 +381,24 @@ def ask_for_rows(frame, relation):
         row = load32(load64(frame, F_AHEAD + number), 0) - 1
         if row >= 0:
             prefetch(row_address(relation, row))
+
+
+@compiled
+def ask_for_links(frame, index, relation):
+    """Ask for the first links that the places say, and for the rows that these tell."""
+    links, filled = load64(index, LINKS), load64(frame, F_FILLED)
+    is_sorted = load64(index, IS_SORTED) == 1
+    for number in range(filled):
+        first = load32(load64(frame, F_AHEAD + number), 0) - 1
+        if first >= 0:
+            prefetch(links + 8 * first)
+            if not is_sorted:
+                prefetch(row_address(relation, first))
+    if is_sorted:
+        for number in range(filled):
+            first = load32(load64(frame, F_AHEAD + number), 0) - 1
+            if first >= 0:
+                prefetch(row_address(relation, linked_row(load64(links, first))))
 
 
 @inlined
