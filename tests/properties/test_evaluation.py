@@ -22,7 +22,7 @@ def loaded(draw: st.DrawFn, features: Features = Features()) -> tuple[Program, F
     return draw(programs(features, bases)), rows
 
 
-@effort(quick=250, fuzz=2500)
+@effort(quick=120, fuzz=2500)
 @given(loaded())
 def test_every_evaluation_agrees_with_clingo(example: tuple[Program, Facts]) -> None:
     agree(*example)
@@ -65,7 +65,7 @@ def asked(draw: st.DrawFn) -> tuple[Program, Facts, Query]:
     return program, facts, Query(tuple(atoms))
 
 
-@effort(quick=250, fuzz=2500)
+@effort(quick=120, fuzz=2500)
 @given(asked())
 def test_magic_sets_answer_what_full_evaluation_filtered_answers(
     example: tuple[Program, Facts, Query],

@@ -69,7 +69,7 @@ def patch() -> Iterator[pytest.MonkeyPatch]:
 
 @pytest.mark.parametrize("strategy", ["auto", "rederive", "magic"])
 def test_random_programs(strategy: str, patch: pytest.MonkeyPatch) -> None:
-    @effort(quick=3, fuzz=100)
+    @effort(quick=2, fuzz=100)
     @given(scenarios(Features(view_declarations=strategy == "magic")))
     def run(scenario: Scenario) -> None:
         twins = Twins(patch, program=scenario.program, strategy=strategy)

@@ -375,15 +375,19 @@ def resize(relation, capacity):
 
 @compiled
 def reserve(relation, count):
-    """Make room at once for rows that are more than those that are there."""
-    had = load64(relation, END)
-    if count <= had:
-        return
+    """Make room at once for so many rows in all."""
     capacity = max(np.int64(CAPACITY_MIN), load64(relation, CAPACITY))
-    while capacity < had + count:
+    while capacity < count:
         capacity *= 2
     if capacity > load64(relation, CAPACITY):
         resize(relation, capacity)
+
+
+@compiled
+def reserve_for_many(relation, count):
+    """Make room at once for rows that are more than those that are there."""
+    if count > load64(relation, END):
+        reserve(relation, load64(relation, END) + count)
 
 
 @compiled
@@ -675,7 +679,7 @@ def unlink_rows(relation, end):
 @compiled
 def insert_rows(machine, relation, words, count):
     """Add rows that are not there; answers how many were new."""
-    reserve(relation, count)
+    reserve_for_many(relation, count)
     before = load64(relation, LIVE)
     width = 8 * load64(relation, ARITY)
     for number in range(count):
@@ -691,7 +695,7 @@ def insert_rows(machine, relation, words, count):
 @compiled
 def load_rows(machine, relation, rows, count):
     """Add rows that have their stamps before them, as they stand in a relation."""
-    reserve(relation, count)
+    reserve_for_many(relation, count)
     before = load64(relation, LIVE)
     width = 8 * (load64(relation, ARITY) + 1)
     for number in range(count):
@@ -810,7 +814,11 @@ def move(machine, pairs, count):
         for row in range(end):
             look_ahead_among(stored, rows, width, row, end)
             remove(stored, rows + row * width)
-        compact(stored, np.int64(0))
+        dead = load64(stored, END) - load64(stored, LIVE)
+        more = max(np.int64(0), load64(load64(pair, 2), END) - dead)  # those that return have room
+        compact(stored, more)
+        if more > 0:
+            reserve(stored, load64(stored, END) + more)
         store64(pair, 3, 0)
     while True:
         best, first = np.int64(-1), np.int64(0)
