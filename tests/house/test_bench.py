@@ -304,6 +304,21 @@ def test_a_peer_that_cannot_be_built_says_why(
     assert said == ["error: no crates", "Compiling"]
 
 
+def test_what_it_costs_to_store_rows_is_told() -> None:
+    arguments = ["--held", "3000", "--rows", "100,200", "--tries", "1"]
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.storing", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    lines = done.stdout.splitlines()
+    assert len(lines) == 6
+    assert all(line.endswith("ns a row") for line in lines)
+
+
 def test_programs_of_many_rules_are_as_large_as_they_say() -> None:
     from bench.installing import program_of
 
