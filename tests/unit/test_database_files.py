@@ -209,10 +209,12 @@ def test_own_commits_are_no_reason_to_look_closer(
     """SQLite counts them one by one, and so do we."""
     with connect(path, durability="normal") as database:
         database.apply(insert={"edge": [(1, 2)]})
+        before = database.version
         monkeypatch.setattr(database._writer.others, "check_writes", lambda: 1 // 0)
         for number in range(2, 2_000):
             database.apply(insert={"edge": [(number, -number)]})
         monkeypatch.undo()
+        assert database.version == before + 1_998
 
 
 @pytest.mark.parametrize("type_", ["int", "str"])

@@ -402,40 +402,45 @@ def resize_index(index, had, capacity):
 @compiled
 def link(relation, start, end):
     """Enter the live rows of a range into hash and indexes, in which they are not."""
-    for row in range(start, end):
-        if row + AHEAD < end:
-            expect(relation, row_address(relation, row + AHEAD))
-        if load64(row_address(relation, row), STAMP) >= 0:
-            enter_hash(relation, row)
-            index = load64(relation, INDEX)
-            for _ in range(load64(relation, INDEXES)):
-                link_index(relation, index, row)
-                index += INDEX_BYTES
-
-
-@inlined
-def enter_hash(relation, row):
-    slots = load64(relation, HASH)
-    mask = load64(relation, MASK)
-    slot = words_hash(row_address(relation, row), load64(relation, ARITY)) & mask
-    while load32(slots, slot) != 0:
-        slot = (slot + 1) & mask
-    store32(slots, slot, row + 1)
+    enter_hash(relation, start, end)
+    index = load64(relation, INDEX)
+    for _ in range(load64(relation, INDEXES)):
+        link_rows(relation, index, start, end)
+        index += INDEX_BYTES
 
 
 @compiled
 def link_anew(relation):
     """Enter all live rows into hash and indexes, which are empty."""
-    end = load64(relation, ENTERED)
-    for row in range(end):
-        if row + AHEAD < end:
-            expect_slot(relation, row_address(relation, row + AHEAD))
-        if load64(row_address(relation, row), STAMP) >= 0:
-            enter_hash(relation, row)
+    enter_hash(relation, np.int64(0), load64(relation, ENTERED))
     index = load64(relation, INDEX)
     for _ in range(load64(relation, INDEXES)):
         fill_index(relation, index)
         index += INDEX_BYTES
+
+
+@compiled
+def enter_hash(relation, start, end):
+    arity = load64(relation, ARITY)
+    slots = load64(relation, HASH)
+    mask = load64(relation, MASK)
+    for row in range(start, end):
+        if row + AHEAD < end:
+            expect_slot(relation, row_address(relation, row + AHEAD))
+        words = row_address(relation, row)
+        if load64(words, STAMP) >= 0:
+            slot = words_hash(words, arity) & mask
+            while load32(slots, slot) != 0:
+                slot = (slot + 1) & mask
+            store32(slots, slot, row + 1)
+
+
+@compiled
+def link_rows(relation, index, start, end):
+    for row in range(start, end):
+        expect_bucket(relation, index, row + AHEAD, end)
+        if load64(row_address(relation, row), STAMP) >= 0:
+            link_index(relation, index, row)
 
 
 @compiled
@@ -459,10 +464,7 @@ def fill_index(relation, index):
         sort_links(relation, index)
         return
     zero_bytes(heads, 4 * (mask + 1))
-    for row in range(end):
-        expect_bucket(relation, index, row + AHEAD, end)
-        if load64(row_address(relation, row), STAMP) >= 0:
-            link_index(relation, index, row)
+    link_rows(relation, index, np.int64(0), end)
 
 
 @inlined
