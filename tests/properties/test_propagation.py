@@ -80,3 +80,34 @@ def test_longer_joins(strategy: str, engine: str) -> None:
         check(scenario, strategy, True, engine)
 
     run()
+
+
+@pytest.mark.parametrize("network", ["bushy", "flat"])
+def test_nervous_reports_too_much_but_never_too_little(network: str) -> None:
+    @effort(quick=30, fuzz=3_000)
+    @given(scenarios(Features(view_declarations=False)))
+    def run(scenario: Scenario) -> None:
+        strict, nervous = (
+            deltalog.connect(
+                program=scenario.program,
+                strategy="differencing",
+                materialize=False,
+                network=network,
+                nervous=is_nervous,
+                engine="reference",
+                limits=LIMITS,
+                facts={name: sorted(rows) for name, rows in scenario.facts.items()},
+            )
+            for is_nervous in (False, True)
+        )
+        for inserts, deletes in scenario.transactions:
+            plus = {name: sorted(rows) for name, rows in inserts.items()}
+            minus = {name: sorted(rows) for name, rows in deletes.items()}
+            exact = strict.apply(insert=plus, delete=minus)
+            reported = nervous.apply(insert=plus, delete=minus)
+            for name in exact.relations:
+                assert exact.inserted[name] <= reported.inserted[name]
+                assert exact.deleted[name] <= reported.deleted[name]
+            assert _state(nervous) == _state(strict)
+
+    run()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 import enum
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy
@@ -281,3 +282,75 @@ def test_the_first_text_that_is_compared_is_empty(engine: str) -> None:
     assert database.facts("m") == database.facts("first") == {("",)}
     database.apply(insert={"n": [("a",)]})
     assert database.audit() == ()
+
+
+# --- rows that leave and return -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_row_that_returns_is_in_an_index_built_while_it_was_dead(engine: str) -> None:
+    program = "base acc(id: int key, state: str)."
+    db = deltalog.connect(program=program, facts={"acc": [(1, "on")]}, engine=engine)
+    db.apply(delete={"acc": [(1, "on")]}, insert={"acc": [(1, "off")]})
+    assert db.query('acc(X, "on")') == []
+    db.apply(delete={"acc": [(1, "off")]}, insert={"acc": [(1, "on")]})
+    assert db.query('acc(X, "on")') == [(1,)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("count", [1, 3, 20])
+def test_a_row_that_returns_is_in_an_index_of_any_shape(engine: str, count: int) -> None:
+    """With many rows to a key the links of an index stand side by side."""
+    rows = [(number, 3) for number in range(count)]
+    db = deltalog.connect(
+        program="base b(x: int, y: int). base c(y: int).", facts={"b": rows}, engine=engine
+    )
+    db.apply(delete={"b": rows[::2]})
+    db.change_program("base b(x: int, y: int). base c(y: int). w(X) :- c(Y), b(X, Y).")
+    db.apply(insert={"c": [(3,)]})
+    db.apply(delete={"c": [(3,)]}, insert={"b": rows[::2]})
+    assert db.apply(insert={"c": [(3,)]}).inserted["w"] == {(number,) for number in range(count)}
+    assert db.audit() == ()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("materialize", [True, False])
+def test_a_what_if_leaves_rows_where_the_file_knows_them(
+    tmp_path: Path, engine: str, materialize: bool
+) -> None:
+    program = "base b(x: int). v(X) :- b(X), X > 0. b(1). b(2)."
+    options = {"engine": engine, "strategy": "differencing", "materialize": materialize}
+    with deltalog.connect(tmp_path / "z.db", program=program, **options) as db:
+        db.what_if(delete={"b": [(1,)]}, insert={"b": [(3,)]})
+        db.apply(delete={"b": [(1,)]})
+    with deltalog.connect(tmp_path / "z.db", **options) as db:
+        assert db.facts("b") == {(2,)}
+        assert db.facts("v") == {(2,)}
+
+
+def test_a_false_deletion_of_a_negated_view_cancels_nothing() -> None:
+    db = deltalog.connect(
+        program="""
+            base q(x: int, y: int). base s(x: int). base t(x: int).
+            p(X) :- q(X, _).
+            r(X) :- s(X), not p(X).
+            r(X) :- t(X).
+        """,
+        strategy="differencing",
+        materialize=False,
+        nervous=True,
+        facts={"q": [(1, 1)], "s": [(1,)]},
+    )
+    delta = db.apply(insert={"q": [(1, 2)], "t": [(1,)]})
+    assert delta.only("r") == deltalog.ChangeSet({"r": {(1,)}})
+
+
+def test_a_nervous_union_subtracts_the_old_state() -> None:
+    db = deltalog.connect(
+        program="base q(x: int). base r(x: int). p(X) :- q(X). p(X) :- r(X).",
+        strategy="differencing",
+        materialize=False,
+        nervous=True,
+        facts={"q": [(1,)]},
+    )
+    assert not db.apply(insert={"r": [(1,)]}).only("p")

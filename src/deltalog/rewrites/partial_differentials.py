@@ -18,6 +18,10 @@ which is cheaper and may report what another derivation makes untrue:
        p__plus(X, Z) :- p__gain(X, Z), not p__loss(X, Z).
        p__minus(X, Z) :- p__loss(X, Z), not p__gain(X, Z).
 
+Delta-union cancels an insertion against a deletion of the same fact. It loses nothing as long as
+insertions hold in the new state and deletions held in the old one; so the changes of negated
+influents must be exact. `runtime/strategies.py` decides which views are nervous.
+
 A network is *bushy* when intermediate views are nodes of their own, shared by all that use them,
 and *flat* when they are expanded into the conditions first (`unfold`).
 """

@@ -26,7 +26,7 @@ from deltalog.rewrites.group_state import CONTINUED, group_state
 from deltalog.rewrites.normalize import normalize
 from deltalog.rewrites.split_joins import split_joins
 from deltalog.rewrites.unfold import unfold
-from deltalog.runtime.strategies import Choice, choose, known_strategy
+from deltalog.runtime.strategies import Choice, choose, known_strategy, with_nervous_views
 
 
 @dataclass(frozen=True)
@@ -157,6 +157,8 @@ def _chosen(
         core, stored, choices = _with_group_state(core, stored, options, grouped, choices)
     if options.network == "flat":
         choices = _flattened(choices)
+    if options.is_nervous:
+        choices = with_nervous_views(choices)
     return core, stored, choices
 
 

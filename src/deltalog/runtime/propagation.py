@@ -84,7 +84,6 @@ class Building:
 
     relations: Relations
     stored: Set[str]
-    is_strict: bool = True
     is_in_place: bool = False
     has_ranks: bool = True
     askable: dict[str, list[Rule]] = field(default_factory=dict)
@@ -197,7 +196,7 @@ class Building:
     def _propagated(self, choice: Choice) -> NodeProgram:
         """Propagation rules or differentials; a stored component asks for its own new state."""
         if choice.strategy == "differencing":
-            own = partial_differentials(choice.rules, self.is_strict)
+            own = partial_differentials(choice.rules, choice.is_strict)
         else:
             own = propagation_rules(choice.rules)
         if not self._is_stored(choice):
@@ -442,13 +441,13 @@ class Propagation:
         self.stored = model.stored
         self.views = frozenset(model.views)
         self.is_in_place = model.is_in_place
+        self.is_ranked = isinstance(engine, RankedEngine)
         self._made: set[str] = set()
         self._readable = {name: self.relations[name] for name in self.stored}
         self._create_changes(self.relations, (names.plus, names.minus))
         self.building = Building(
             model.relations,
             model.stored,
-            is_strict=not model.options.is_nervous,
             is_in_place=self.is_in_place,
             has_ranks=not model.options.is_migration,
         )
@@ -811,21 +810,40 @@ class Propagated:
         self._watch = watch
         self._is_kept = is_kept
         self._is_open = True
-        self._gone: dict[str, list[int]] = {}
+        self._deleted_ranks: dict[str, list[int]] = {}
         self.statistics = _NOTHING_DONE
 
     def __enter__(self) -> Propagated:
         if self._propagation.is_in_place:
-            if self._is_kept:
-                engine, deleted = cast("RankedEngine", self._propagation.engine), self._base.deleted
-                self._gone = {name: engine.ranks(name, deleted[name]) for name in deleted}
-            _write(self._propagation.engine, self._base)
+            self._update_in_place()
         try:
             self.statistics = self._propagation.run(self._base, self._limits, self._watch)
         except BaseException:
             self._end(is_applied=False)
             raise
         return self
+
+    def _update_in_place(self) -> None:
+        """Bring base relations to their new state; remember the ranks of what is deleted."""
+        engine, deleted = self._propagation.engine, self._base.deleted
+        if self._propagation.is_ranked:
+            ranks = cast("RankedEngine", engine).ranks
+            self._deleted_ranks = {name: ranks(name, deleted[name]) for name in deleted}
+        _write(engine, self._base)
+
+    def _undo_in_place(self) -> None:
+        """Bring base relations back to their old state, each row with the rank it had.
+
+        A file knows rows by their ranks: with another rank a later deletion would miss the row.
+        """
+        engine, deleted = self._propagation.engine, self._base.deleted
+        _write(engine, ChangeSet({}, self._base.inserted))
+        if not self._propagation.is_ranked:
+            _write(engine, ChangeSet(deleted))
+            return
+        for name, ranks in self._deleted_ranks.items():
+            ranked = zip(ranks, deleted[name], strict=True)
+            cast("RankedEngine", engine).load(name, sorted((rank, *row) for rank, row in ranked))
 
     def written(self, change: ChangeSet, clock: int) -> Iterable[Written]:
         """What `apply` will do to every stored relation, for whoever keeps a copy of them.
@@ -841,7 +859,7 @@ class Propagated:
         for name in self._base.relations:
             rows = tuple(inserted[name])
             ranks = cast("RankedEngine", self._propagation.engine).ranks(name, rows)
-            going = self._gone[name] if name in deleted else ()
+            going = self._deleted_ranks[name] if name in deleted else ()
             yield name, going, ranks, rows, True
 
     def changes(self) -> ChangeSet:
@@ -872,7 +890,7 @@ class Propagated:
         self._is_open = False
         propagation.wave.end(is_applied)
         if propagation.is_in_place and not is_applied:
-            _write(propagation.engine, -self._base)
+            self._undo_in_place()
         propagation.engine.settle()
 
 

@@ -8,7 +8,7 @@ through an overlay, or asked for. That is why strategies can be mixed view by vi
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from deltalog.analysis.dependencies import dependencies
 from deltalog.diagnostics import catalogue
@@ -32,7 +32,10 @@ STRATEGIES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen for a component of views, and why."""
+    """What was chosen for a component of views, and why.
+
+    Under `differencing`, one that is not `is_strict` may report a change that is none.
+    """
 
     predicates: tuple[str, ...]
     rules: tuple[Rule, ...]
@@ -41,6 +44,7 @@ class Choice:
     is_recursive: bool
     is_aggregate: bool
     is_auto: bool = False
+    is_strict: bool = True
 
     @property
     def members(self) -> frozenset[str]:
@@ -104,6 +108,34 @@ def _choose(
         chosen, reason = wanted, "as asked"
     is_auto = wanted == "auto"
     return Choice(predicates, rules, chosen, reason, is_recursive, is_aggregate, is_auto)
+
+
+def with_nervous_views(choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
+    """The same choices, nervous where that loses no change.
+
+    A nervous view reports only insertions that hold in the new state and deletions that held in the
+    old one, if the same is true of what it reads. So an insertion that is real never meets a
+    deletion of the same fact, which would cancel it. A negated influent must be exact for that: a
+    deletion of it that is none would make an insertion that does not hold. Aggregates and other
+    strategies rely on exact changes, too. A union is tested as Table 1 of the 1999 paper has it:
+    what another rule derived before is no insertion.
+    """
+    tested = {
+        atom.predicate
+        for choice in choices
+        for rule in choice.rules
+        for atom, is_positive in atoms(rule.body)
+        if not is_positive or choice.is_aggregate or choice.strategy != "differencing"
+    }
+    return tuple(
+        replace(choice, is_strict=False)
+        if choice.strategy == "differencing"
+        and not choice.is_aggregate
+        and len(choice.rules) == 1
+        and not tested.intersection(choice.predicates)
+        else choice
+        for choice in choices
+    )
 
 
 def _obstacle(

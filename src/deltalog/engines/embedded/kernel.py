@@ -4,7 +4,10 @@ A relation is a line of words at a fixed address; what it points to is allocated
 here. Rows stand in the order they came, so a row's position tells what is new; its stamp, a word
 before the others, is the rank of first derivation, comparable between relations, and -1 once the
 row is dead. A dead row keeps its place until the relation is compacted between transactions, and
-has it again if the same row returns before.
+has it again if the same row returns before: only its stamp is set. That is right because *an index
+has every row that the hash has*, dead ones included, whenever the index was built: `fill_index`
+links dead rows too, `resize` builds hash and indexes together, and whatever adds a row to the hash
+(`add_hashed`, `link`) links it into all indexes. Readers of a chain pass over dead rows.
 
     hash      open addressing over the whole row: position + 1, of dead rows too; 0 is free
     index     per set of columns: heads by the hash of the key, and links, newest row first; a link
@@ -401,7 +404,7 @@ def resize_index(index, had, capacity):
 
 @compiled
 def link(relation, start, end):
-    """Enter the live rows of a range into hash and indexes, in which they are not."""
+    """Enter the rows of a range, in neither hash nor indexes yet; the hash takes live ones only."""
     enter_hash(relation, start, end)
     index = load64(relation, INDEX)
     for _ in range(load64(relation, INDEXES)):
@@ -411,7 +414,7 @@ def link(relation, start, end):
 
 @compiled
 def link_anew(relation):
-    """Enter all live rows into hash and indexes, which are empty."""
+    """Enter all rows into the indexes and the live ones into the hash; all of these are empty."""
     enter_hash(relation, np.int64(0), load64(relation, ENTERED))
     index = load64(relation, INDEX)
     for _ in range(load64(relation, INDEXES)):
@@ -439,26 +442,25 @@ def enter_hash(relation, start, end):
 def link_rows(relation, index, start, end):
     for row in range(start, end):
         expect_bucket(relation, index, row + AHEAD, end)
-        if load64(row_address(relation, row), STAMP) >= 0:
-            link_index(relation, index, row)
+        link_index(relation, index, row)
 
 
 @compiled
 def fill_index(relation, index):
-    """Fill an empty index: links side by side if keys have many rows."""
+    """Fill an empty index: links side by side if keys have many rows.
+
+    Dead rows are linked, too: `restore` may bring any row back that is in the hash.
+    """
     end, columns = load64(relation, ENTERED), load64(index, COLUMNS)
     heads, mask = load64(index, HEADS), load64(index, HEADS_MASK)
-    buckets, live = np.int64(0), np.int64(0)
+    buckets = np.int64(0)
     for row in range(end):
         expect_bucket(relation, index, row + AHEAD, end)
-        words = row_address(relation, row)
-        if load64(words, STAMP) >= 0:
-            bucket = index_hash(words, columns) & mask
-            count = load32(heads, bucket)
-            store32(heads, bucket, count + 1)
-            buckets += 1 if count == 0 else 0
-            live += 1
-    is_sorted = live > 0 and live >= SIDE_BY_SIDE * buckets
+        bucket = index_hash(row_address(relation, row), columns) & mask
+        count = load32(heads, bucket)
+        store32(heads, bucket, count + 1)
+        buckets += 1 if count == 0 else 0
+    is_sorted = end > 0 and end >= SIDE_BY_SIDE * buckets
     store64(index, IS_SORTED, 1 if is_sorted else 0)
     if is_sorted:
         sort_links(relation, index)
@@ -481,7 +483,7 @@ def sort_links(relation, index):
 
     Heads count the rows of their bucket, then tell where its next link goes, and in the end where
     its first one is. A row that comes later has the link with its own number: it is not taken, as
-    there are no more links than rows.
+    there are as many links as rows.
     """
     end, columns = load64(relation, ENTERED), load64(index, COLUMNS)
     heads, mask, links = load64(index, HEADS), load64(index, HEADS_MASK), load64(index, LINKS)
@@ -494,12 +496,10 @@ def sort_links(relation, index):
         row = end - 1 - number
         if row >= AHEAD:
             expect_bucket(relation, index, row - AHEAD, end)
-        words = row_address(relation, row)
-        if load64(words, STAMP) >= 0:
-            bucket = index_hash(words, columns) & mask
-            place = load32(heads, bucket)
-            store32(heads, bucket, place + 1)
-            store64(links, place, row | ((place + 2) << 32))
+        bucket = index_hash(row_address(relation, row), columns) & mask
+        place = load32(heads, bucket)
+        store32(heads, bucket, place + 1)
+        store64(links, place, row | ((place + 2) << 32))
     first = np.int64(0)
     for bucket in range(mask + 1):
         behind = load32(heads, bucket)
@@ -580,7 +580,10 @@ def remove(relation, key):
 
 @compiled
 def restore(machine, relation, key):
-    """Add a row that is not there; if a dead one has its words, it lives again, with a new rank."""
+    """Add a row that is not there; if a dead one has its words, it lives again, with a new rank.
+
+    Every index has that dead row, however late it was built (see the top of this module).
+    """
     state = words_hash(key, load64(relation, ARITY))
     row = load32(load64(relation, HASH), slot_of(relation, key, state)) - 1
     if row < 0:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from operator import itemgetter
 
 from deltalog.engines.base import Part
 from deltalog.engines.interpreter import DeletionPart, Interpreter, RulesPart
@@ -94,7 +95,7 @@ class ReferenceEngine:
 
     def ranked(self, relation: str) -> Iterator[tuple[int, Row]]:
         store = self.relations[relation]
-        return ((store.rank(row), row) for row in store)
+        return iter(sorted(((store.rank(row), row) for row in store), key=itemgetter(0)))
 
     def load(self, relation: str, ranked: Collection[Row]) -> int:
         store, ahead = self.relations[relation], self._clock.now
