@@ -1,8 +1,12 @@
 """A relation as plain Python: a list of rows in the order they came, and where each one stands.
 
 A deleted row leaves a gap, so positions do not change and "how far a rule has read" is a number.
-Indexes are dictionaries, made when a bound-column set is first looked up. A clock shared by all
-relations of an engine stamps every row, so that "added before" can be asked across relations.
+Indexes are dictionaries, made when a bound-column set is first looked up. An index has exactly the
+rows that are there, however late it was made: it is built from `position`, which has no deleted
+row; a row that is added or removed afterwards is added to every index or removed from it; one that
+returns is a new row at a new position; and compaction, which moves rows, drops all indexes. A clock
+shared by all relations of an engine stamps every row, so that "added before" can be asked across
+relations.
 """
 
 from __future__ import annotations

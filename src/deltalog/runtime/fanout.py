@@ -7,7 +7,8 @@ to whoever runs it. So when a part of the propagation network is installed, whic
 first reaches it, a sample of each relation tells how often two rows agree in the columns that are
 bound. Twice as many rows make this twice as many, so it needs no more than a sample; and it counts
 a value as often as it occurs, as lookups do. It only decides between atoms with equally many bound
-arguments (`analysis/binding.py`), and nothing of what is derived depends on it.
+arguments (`analysis/binding.py`), and nothing of what is derived depends on it: a sample that is
+old by the time it is used, because its rows died or others came, costs time and nothing else.
 """
 
 from __future__ import annotations

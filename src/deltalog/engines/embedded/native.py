@@ -4,7 +4,9 @@ The interpreter counts the steps of every pipeline and asks for machine code onc
 many (`note_steps` in `pipeline.py`). A thread reads the shape of the pipeline from its code, has
 the function made (`assembler.py`), and writes its address into the code; from then on it is called.
 Nobody waits, and nothing else changes: what is derived, in which order, and what is counted is the
-same. Functions are kept as long as the process lives, one for each shape.
+same. Functions are kept as long as the process lives, one for each shape. A function made late is
+right for rows that died, returned or moved before or after: a shape has no address of rows, hash or
+index and no count of them; all of these are read from the relation's line on every call.
 """
 
 from __future__ import annotations

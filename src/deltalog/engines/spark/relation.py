@@ -11,8 +11,12 @@ when masks and local rows grow.
 
 The relation is `Walkable` (see `engines/interpreter.py`): positions count rows, a frame is read
 whole or not at all, since rounds read up to the end. A row of a frame is known to the driver only
-once it has been probed. If it has not, what is needed is noted in `Needs`, an answer is made up,
-and whoever asked must fetch what is noted and ask again.
+once it has been probed. What was probed stays right, because a frame never changes: `probed` tells
+what the frame holds, and the mask, which is looked at after it, what was deleted since. A row that
+is deleted and returns stays masked in its frame and is a local row; deleted once more, it is found
+there first. Folding makes a new frame, of which nothing has been probed. If a row has not been
+probed, what is needed is noted in `Needs`, an answer is made up, and whoever asked must fetch what
+is noted and ask again.
 """
 
 from __future__ import annotations
