@@ -349,7 +349,7 @@ MUTANTS = (
     Mutant(
         "what was only tried stays",
         "runtime/propagation.py",
-        "            _write(propagation.engine, -self._base)\n",
+        "            self._undo_in_place()\n",
         "            pass\n",
         ("tests/properties/test_propagation.py", "-k", "differencing and reference"),
     ),
