@@ -19,7 +19,7 @@ base edge(src: int, dst: int).
 base mark(x: int).
 link(X, Y) :- edge(X, Y).
 link(X, Y) :- edge(X, Z), edge(Z, Y).
-far(X) :- link(X, Y), not mark(Y).
+far(X) :- link(X, Y), not mark(Y), edge(Z, Z).
 met(X, Y) :- link(X, A), edge(A, B), link(Y, B).
 last(X) :- far(X), not link(X, _).
 linked :- link(_, _).

@@ -382,6 +382,35 @@ MUTANTS = (
         "once == ONCE_A_ROW",
         ("tests/unit/test_embedded.py", "-k", "many_ways"),
     ),
+    # --- existence tests
+    Mutant(
+        "a group is tested for existence although the head shows it",
+        "rewrites/existence_tests.py",
+        "if not shown & _names(rule.body, places)",
+        "if places[0] > 0 or not shown & _names(rule.body, places)",
+        (PROGRAMS, "-k", "existence and not embedded"),
+    ),
+    Mutant(
+        "literals are connected by the last one only",
+        "rewrites/existence_tests.py",
+        "            used.update(*(others for others, _ in joined))\n",
+        "",
+        (PROGRAMS, "-k", "existence and not embedded"),
+    ),
+    Mutant(
+        "an aggregate counts what only has to exist as one",
+        "rewrites/existence_tests.py",
+        "    if rule.is_aggregate:\n        return []\n",
+        "",
+        (PROGRAMS, "-k", "existence and not embedded"),
+    ),
+    Mutant(
+        "a migration trusts a helper that tests existence",
+        "runtime/model.py",
+        "    if not options.is_migration:\n        kept = ",
+        "    if True:\n        kept = ",
+        (PAIRS, "-k", "pair and auto-stored and not embedded"),
+    ),
     # --- split joins
     Mutant(
         "a split join forgets what the rest of the body needs",

@@ -114,6 +114,17 @@ WORLDS = {
         start="member(0, 0). grant(0, 0). grant(0, 1). under(1, 0).",
         more="member(0, 1). grant(1, 0).",
     ),
+    "existence": World(
+        """base a(x: int). base b(x: int). base c(x: int, y: int).
+        some(X) :- a(X), b(Y), c(Y, Z), not a(Z).
+        other(X) :- a(X), c(_, _), not some(_).
+        both :- b(_), c(_, 0).
+        grown(X) :- a(X).
+        grown(X) :- b(X), grown(Y), c(Y, _).""",
+        facts="a(0). b(1). c(1, 2). b(0). c(0, 1).",
+        start="a(0). b(1). c(1, 2).",
+        more="c(0, 0).",
+    ),
     "aggregates": World(
         f"""{CLOSURE}
         reach(X, count(), min(Y)) :- path(X, Y).

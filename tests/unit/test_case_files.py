@@ -23,6 +23,7 @@ from deltalog.rewrites import names
 from deltalog.rewrites.aggregate_changes import aggregate_changes
 from deltalog.rewrites.delta_rules import delta_rules, unstratified_cycle
 from deltalog.rewrites.desugar import desugar, desugar_query
+from deltalog.rewrites.existence_tests import existence_tests
 from deltalog.rewrites.group_state import fold_changes, group_state, is_foldable
 from deltalog.rewrites.look_once import look_once
 from deltalog.rewrites.magic_sets import asked_rules, magic_sets
@@ -98,6 +99,10 @@ def _is_recursive(rules: Iterable[Rule], component: frozenset[str]) -> bool:
 
 def _desugared(program: Program) -> str:
     return _text(_core(program).rules)
+
+
+def _tested_for_existence(program: Program) -> str:
+    return _text(existence_tests(_core(program).rules))
 
 
 def _magic(program: Program) -> str:
@@ -231,6 +236,7 @@ REWRITES = {
     "aggregate_changes": _aggregates,
     "delta_rules": _delta,
     "desugar": _desugared,
+    "existence_tests": _tested_for_existence,
     "group_state": _group_state,
     "look_once": _looked_once,
     "magic_sets": _magic,

@@ -96,14 +96,19 @@ class Interpreter:
         self.checkpoint: Callable[[], None] | None = None
 
     def fire(self, plan: RulePlan, part: RulesPart, number: int) -> Iterable[Row]:
-        """What one rule derives from what it has not read yet."""
+        """What one rule derives from what it has not read yet.
+
+        A head without columns has one row at most, so nothing is derived once that is there.
+        """
         read = part.read[number]
+        if plan.is_test and () in self.relations[plan.head]:
+            return ()
         emitted: dict[Row, None] = {}
         if plan.initial is not None and not part.has_fired[number]:
-            emitted.update(dict.fromkeys(self._run(plan.initial, read)))
+            emitted.update(dict.fromkeys(self._distinct(plan.initial, read)))
         for occurrence, variant in enumerate(plan.variants):
             if read[occurrence] < self.relations[plan.occurrences[occurrence]].end:
-                emitted.update(dict.fromkeys(self._run(variant, read)))
+                emitted.update(dict.fromkeys(self._distinct(variant, read)))
         part.has_fired[number] = True
         part.read[number] = [self.relations[name].end for name in plan.occurrences]
         if plan.aggregation is None:
@@ -166,6 +171,12 @@ class Interpreter:
             else:
                 row.append(part.value if isinstance(part, Fixed) else group[part.index])
         yield tuple(row)
+
+    def _distinct(self, pipeline: Pipeline, read: list[int]) -> Iterator[Row]:
+        """What a pipeline emits; one row is enough where all are the same."""
+        rows = self._run(pipeline, read)
+        is_single = not any(isinstance(value, Slot) for value in pipeline.output)
+        return itertools.islice(rows, 1) if is_single else rows
 
     def _run(self, pipeline: Pipeline, read: list[int], given: Row = ()) -> Iterator[Row]:
         slots: Slots = [*given, *([None] * (pipeline.slots - len(given)))]

@@ -160,6 +160,11 @@ class RulePlan:
     origin: Origin = field(default=Origin(), compare=False, repr=False)
 
     @property
+    def is_test(self) -> bool:
+        """Whether its head has no columns, so that it holds or not."""
+        return self.aggregation is None and not self.pipelines[0].output
+
+    @property
     def pipelines(self) -> tuple[Pipeline, ...]:
         own = (self.initial,) if self.initial is not None else ()
         bindings = (self.aggregation.bindings,) if self.aggregation is not None else ()

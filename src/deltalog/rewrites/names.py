@@ -16,6 +16,7 @@ import re
 from deltalog.language.ast import Variable
 
 ANSWER = "answer__"
+_EXISTENCE = re.compile(r"__exists[0-9]+$")
 _QUERY_PIECE = re.compile(r"[bf]+|0|[0-9]+_[0-9]+")
 
 
@@ -139,6 +140,11 @@ def join(predicate: str, number: int) -> str:
     return f"{predicate}__join{number}"
 
 
+def existence(predicate: str, number: int) -> str:
+    """Whether a part of the body of a rule for it, which shares no variable with it, holds."""
+    return f"{predicate}__exists{number}"
+
+
 def still(predicate: str) -> str:
     """Facts of a projection that keep a match although they lost one."""
     return f"{predicate}__still"
@@ -197,6 +203,11 @@ def less(predicate: str) -> str:
 def or_zero(predicate: str) -> str:
     """The same for every touched group, zero where there is nothing."""
     return f"{predicate}__zero"
+
+
+def is_existence(predicate: str) -> bool:
+    """Whether it was named by `existence`."""
+    return _EXISTENCE.search(predicate) is not None
 
 
 def is_generated(predicate: str) -> bool:

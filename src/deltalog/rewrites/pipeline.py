@@ -30,6 +30,11 @@ DESUGAR = Pass(
     "name expressions, distribute disjunctions, write out types",
     "first: every later pass expects arguments to be variables or constants",
 )
+EXISTENCE_TESTS = Pass(
+    "existence_tests",
+    "name the parts of a body that only have to exist",
+    "after desugar, which connects literals by naming values; before everything that reads bodies",
+)
 MAGIC_SETS = Pass(
     "magic_sets",
     "derive only what the query needs",
@@ -37,8 +42,8 @@ MAGIC_SETS = Pass(
     is_optional=True,
 )
 
-EVALUATE = (DESUGAR,)
-QUERY = (DESUGAR, MAGIC_SETS)
+EVALUATE = (DESUGAR, EXISTENCE_TESTS)
+QUERY = (DESUGAR, EXISTENCE_TESTS, MAGIC_SETS)
 
 PASSES = {each.name: each for each in (*EVALUATE, *QUERY)}
 
@@ -119,16 +124,16 @@ MAGIC_UPDATES = Pass(
 _STATES = (TRANSITION_RULES, MAGIC_UPDATES)
 
 MAINTAIN: Mapping[str, tuple[Pass, ...]] = {
-    "recompute": (DESUGAR, SPLIT_JOINS, RECOMPUTATION, *_STATES),
-    "delta": (DESUGAR, NORMALIZE, DELTA_RULES, *_STATES),
-    "differencing": (DESUGAR, UNFOLD, PARTIAL_DIFFERENTIALS, *_STATES),
-    "rederive": (DESUGAR, SPLIT_JOINS, MAINTENANCE_RULES, LOOK_ONCE, *_STATES),
-    "magic": (DESUGAR, PROPAGATION_RULES, *_STATES),
-    "demand": (DESUGAR, MAINTENANCE_RULES, REDERIVE_ON_DEMAND, *_STATES),
+    "recompute": (*EVALUATE, SPLIT_JOINS, RECOMPUTATION, *_STATES),
+    "delta": (*EVALUATE, NORMALIZE, DELTA_RULES, *_STATES),
+    "differencing": (*EVALUATE, UNFOLD, PARTIAL_DIFFERENTIALS, *_STATES),
+    "rederive": (*EVALUATE, SPLIT_JOINS, MAINTENANCE_RULES, LOOK_ONCE, *_STATES),
+    "magic": (*EVALUATE, PROPAGATION_RULES, *_STATES),
+    "demand": (*EVALUATE, MAINTENANCE_RULES, REDERIVE_ON_DEMAND, *_STATES),
 }
 """By strategy (`runtime/strategies.py`); `auto` takes one of these for each component."""
 
-AGGREGATES = (DESUGAR, GROUP_STATE, AGGREGATE_CHANGES, PROPAGATION_RULES, *_STATES)
+AGGREGATES = (*EVALUATE, GROUP_STATE, AGGREGATE_CHANGES, PROPAGATION_RULES, *_STATES)
 """Under every strategy but `recompute`, which needs nothing special."""
 
 EVERY_PASS = {

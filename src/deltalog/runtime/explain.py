@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from deltalog.analysis.relevance import needed_rules
 from deltalog.analysis.stratification import Partition, component_partition
 from deltalog.checks.program import CheckedProgram
 from deltalog.diagnostics import catalogue
@@ -16,6 +17,8 @@ from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Query
 from deltalog.plan.nodes import RulePlan
+from deltalog.rewrites import names
+from deltalog.rewrites.desugar import desugar, desugar_query
 from deltalog.rewrites.pipeline import EVALUATE, PASSES, QUERY
 from deltalog.runtime.database import Database
 from deltalog.runtime.fixpoint import lowered
@@ -67,10 +70,21 @@ def explain(
 def _partition(
     database: Database, query: Query | None, last: str, without: Collection[str]
 ) -> Partition:
+    if last == "desugar":
+        return _desugared(database.model.checked, query)
     if query is None:
         return component_partition(database.model.rules)
     is_magic = last == "magic_sets" and "magic_sets" not in without
     return prepare_query(database.model, query, is_magic).partition
+
+
+def _desugared(checked: CheckedProgram, query: Query | None) -> Partition:
+    """The rules, or those that the query needs, before any other pass."""
+    rules = desugar(checked.program, checked.relations).rules
+    if query is not None:
+        asked = desugar_query(query, checked.relations)
+        rules = needed_rules((*rules, *asked), {names.ANSWER}, frozenset())
+    return component_partition(rules)
 
 
 def _known_pass(name: str) -> None:

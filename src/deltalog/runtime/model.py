@@ -21,7 +21,10 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Aggregate, Program, Rule
+from deltalog.language.walk import atoms
+from deltalog.rewrites import names
 from deltalog.rewrites.desugar import desugar
+from deltalog.rewrites.existence_tests import existence_tests
 from deltalog.rewrites.group_state import CONTINUED, group_state
 from deltalog.rewrites.normalize import normalize
 from deltalog.rewrites.split_joins import split_joins
@@ -106,6 +109,7 @@ def make_model(checked: CheckedProgram, options: Options) -> Model:
             raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="view", name=view, hint=hint)])
     core = desugar(checked.program, checked.relations)
     stored = _stored(checked, options.materialize)
+    core, stored = _with_existence_tests(core, stored, options)
     known = {**checked.relations, **generated_relations(core.rules, checked.relations)}
     core, stored, choices = _chosen(core, stored, options, known)
     helpers = generated_relations(core.rules, checked.relations)
@@ -135,6 +139,23 @@ def _stored(checked: CheckedProgram, materialize: bool) -> frozenset[str]:
         if relation.kind == "base"
         or (relation.storage == "materialized" and (materialize or name in declared))
     )
+
+
+def _with_existence_tests(
+    core: Program, stored: frozenset[str], options: Options
+) -> tuple[Program, frozenset[str]]:
+    """Parts of bodies that only have to exist under names; stored where the view is.
+
+    A migration does not trust helpers, so it asks for them.
+    """
+    rules = existence_tests(core.rules)
+    if rules is core.rules:
+        return core, stored
+    if not options.is_migration:
+        kept = [rule for rule in rules if rule.head.predicate in stored]
+        read = {atom.predicate for rule in kept for atom, _ in atoms(rule.body)}
+        stored |= {name for name in read if names.is_existence(name)}
+    return replace(core, rules=rules), stored
 
 
 def _chosen(
@@ -238,7 +259,8 @@ def _flattened(choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
         if choice.strategy == "differencing" and not choice.is_aggregate:
             rules = unfold(choice.rules, definitions)
             (name,) = choice.predicates
-            definitions[name] = rules
+            if not names.is_existence(name):  # expanded, it would be enumerated again
+                definitions[name] = rules
             choice = replace(choice, rules=rules)
         flat.append(choice)
     return tuple(flat)

@@ -17,6 +17,7 @@ from deltalog.engines.base import Engine
 from deltalog.language.ast import Column, Query, Rule, Variable
 from deltalog.rewrites import names
 from deltalog.rewrites.desugar import desugar_query
+from deltalog.rewrites.existence_tests import existence_tests
 from deltalog.rewrites.magic_sets import magic_sets
 from deltalog.rewrites.states import renamed
 from deltalog.runtime.evaluation import create
@@ -40,7 +41,7 @@ def prepare_query(model: Model, query: Query, magic: bool = True) -> PreparedQue
     known = model.checked.relations
     check_query(query, known)
     asked = desugar_query(query, known)
-    rules = (*model.rules, *asked)
+    rules = (*model.rules, *existence_tests(asked))
     if magic:
         rewritten = magic_sets(rules, names.ANSWER, model.stored)
         partition = soft_partition(rewritten, names.source, stratification(rules))

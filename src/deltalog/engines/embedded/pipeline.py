@@ -740,9 +740,14 @@ def enter_looked_up(code, start):
 
 @compiled
 def fire(machine, code, rule):
-    """What one rule derives from what it has not read yet."""
+    """What one rule derives from what it has not read yet.
+
+    A head without columns has one row at most, so nothing is derived once that is there.
+    """
     aggregation = load64(rule, AGGREGATION)
     target = load64(rule, HEAD)
+    if load64(target, ARITY) == 0 and load64(target, LIVE) > 0:
+        return DONE
     if aggregation != 0:
         target = load64(code + 8 * aggregation, 0)
     marks = rule + 8 * RULE_HEADER
