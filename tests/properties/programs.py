@@ -617,7 +617,7 @@ def base_relations(draw: DrawFn) -> tuple[Declaration, ...]:
 @st.composite
 def programs(
     draw: DrawFn,
-    features: Features = Features(),  # noqa: B008
+    features: Features = Features(),
     bases: tuple[Declaration, ...] | None = None,
 ) -> Program:
     """Views `v0`, `v1`, … in one to six components over `bases`, which are drawn if not given."""
@@ -735,7 +735,7 @@ def _difference(first: Facts, second: Facts) -> Facts:
 
 
 @st.composite
-def scenarios(draw: DrawFn, features: Features = Features()) -> Scenario:  # noqa: B008
+def scenarios(draw: DrawFn, features: Features = Features()) -> Scenario:
     """A program, facts to begin with, and transactions on them.
 
     The rules come last: when Hypothesis varies a drawing, whatever follows the changed place tends
