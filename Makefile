@@ -2,26 +2,26 @@
 # make check    the quick part of test (a minute)    make fuzz     long random runs
 # make bench    measured figures                     make soak     a million transactions, audited
 # make update-cases   rewrite expectations           make test-cluster   cases on a cluster, and by Connect
+# make upgrade  pin the newest releases              make test-latest   test with them, unpinned
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+PARTS := lint types imports rest test-spark
 # Each has a Spark of its own, which waits more than it works: side by side they take half the time.
 ON_SPARK = printf '%s\n' tests/pipeline tests/spark | xargs -P 2 -n 1 $(BIN)/pytest
 
-.PHONY: setup demo demo-embedded test check lint types imports unit fuzz mutants bench soak test-spark test-cluster update-cases clean
+.PHONY: setup upgrade demo demo-embedded test check lint types imports unit rest fuzz mutants bench soak \
+  test-spark test-cluster test-latest update-cases clean
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "Deltalog needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "installing Deltalog and its tools into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@$(BIN)/python -m deltalog.engines.embedded.compile
-	@$(BIN)/python -m deltalog.engines.spark.java
+$(STAMP): pyproject.toml $(wildcard constraints.txt) .ci/setup.py
+	@$(PYTHON) .ci/setup.py install $(VENV) $(LATEST)
 	@touch $(STAMP)
+
+upgrade: setup
+	@$(PYTHON) .ci/setup.py upgrade $(VENV)
 
 demo: setup
 	@$(BIN)/python examples/demo.py
@@ -30,8 +30,8 @@ demo-embedded: setup
 	@$(BIN)/python examples/demo_embedded.py
 
 lint: setup
-	$(BIN)/ruff check src tests bench examples
-	$(BIN)/ruff format --check src tests bench examples
+	$(BIN)/ruff check src tests bench examples .ci
+	$(BIN)/ruff format --check src tests bench examples .ci
 
 types: setup
 	$(BIN)/mypy
@@ -44,18 +44,27 @@ unit: setup
 
 check: lint types imports unit
 
-test: lint types imports
+test: $(PARTS)
+
+rest: setup
 	$(BIN)/pytest -n 2 --dist worksteal --ignore=tests/spark --ignore=tests/pipeline
-	$(ON_SPARK)
 
 test-spark: setup
 	$(ON_SPARK)
+
+# Everything with the newest releases that pyproject.toml allows; what breaks is listed at the end.
+test-latest:
+	@rm -rf .venv-latest
+	@$(MAKE) --no-print-directory VENV=.venv-latest LATEST=--latest setup
+	@for part in $(PARTS); do \
+	  $(MAKE) --no-print-directory VENV=.venv-latest LATEST=--latest $$part || broken="$$broken $$part"; \
+	done; echo "broken by the newest releases:$${broken:- nothing}"; test -z "$$broken"
 
 # All program cases on a standalone cluster (a master, two workers) and through Spark Connect: some
 # 15 minutes, so it is not part of `make test`.
 test-cluster: setup
 	$(BIN)/python tests/spark/elsewhere.py cluster
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pyspark[connect]==4.2.0'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt 'pyspark[connect]'
 	$(BIN)/python tests/spark/elsewhere.py connect
 
 fuzz: setup
@@ -78,4 +87,4 @@ update-cases: setup
 	@git status --short tests/cases docs
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist src/*.egg-info
+	rm -rf .venv .venv-latest .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist src/*.egg-info

@@ -84,4 +84,4 @@ def _run(*command: str, env: dict[str, str]) -> bool:
 
 
 if __name__ == "__main__" and java_home() is None and not install():
-    print(f"Spark needs {WANTED}: {HINT}; everything else works without", file=sys.stderr)
+    sys.exit(f"Spark needs {WANTED}: {HINT}; everything else works without")

@@ -1,8 +1,8 @@
 """The Spark session: the user's, the active one, or one of our own on this machine.
 
 Our own has what a single machine wants: few shuffle partitions, no web pages, and Delta Lake, whose
-jars come by their Maven coordinates on first use and are kept after that. It is plain Spark, so
-everything that is set here can be set by hand on a session of the user's.
+jars are fetched on first use and kept after that (`jars.py`). It is plain Spark, so everything that is
+set here can be set by hand on a session of the user's.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
+from deltalog.engines.spark.jars import delta_settings
 from deltalog.engines.spark.java import HINT, WANTED, java_home
 
 CORES_MAX = 8
@@ -60,12 +61,11 @@ def local_session(
         **(DELTA if has_delta else {}),
         **settings,
     }
+    if has_delta:
+        for name, value in delta_settings().items():
+            wanted[name] = f"{settings[name]},{value}" if settings.get(name) else value
     builder = SparkSession.builder
     for name, value in wanted.items():
         builder = builder.config(name, value)
-    if has_delta:
-        from delta import configure_spark_with_delta_pip
-
-        builder = configure_spark_with_delta_pip(builder)
     made: SparkSession = builder.getOrCreate()
     return made
