@@ -25,6 +25,8 @@ from deltalog.runtime.fixpoint import Mode, install, run
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model, Options, make_model
 from deltalog.runtime.strategies import STRATEGIES
+from deltalog.store.cells import from_cells
+from deltalog.store.schema import read_tables
 
 Facts = dict[str, set[Row]]
 Rules = tuple[Rule, ...]
@@ -160,3 +162,14 @@ def difference(before: Facts, after: Facts) -> ChangeSet:
         {name: after.get(name, set()) - before.get(name, set()) for name in names},
         {name: before.get(name, set()) - after.get(name, set()) for name in names},
     )
+
+
+def check_ranks(database: deltalog.FileDatabase) -> None:
+    """Tables hold what memory holds, with the same ranks."""
+    connection = database._storage.connection
+    tables = read_tables(connection)
+    assert tables.keys() == database.model.stored
+    for name, table in tables.items():
+        found = from_cells(connection.execute(table.select).fetchall(), ("int", *table.types))
+        held = [(rank, *row) for rank, row in database.engine.ranked(name)]
+        assert found == held, name

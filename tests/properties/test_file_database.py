@@ -23,9 +23,7 @@ import deltalog
 from deltalog.language.ast import Program
 from deltalog.language.parser import parse_text
 from deltalog.runtime.database import ENGINES
-from deltalog.store.cells import from_cells
-from deltalog.store.schema import read_tables
-from treatments import LIMITS, contents, difference, helpers, naive
+from treatments import LIMITS, check_ranks, contents, difference, helpers, naive
 
 TREATMENTS = [
     ("auto", True),
@@ -64,17 +62,6 @@ class Files:
 def files(strategy: str, materialize: bool, engine: str) -> Iterator[Files]:
     with tempfile.TemporaryDirectory() as folder:
         yield Files(folder, strategy, materialize, engine)
-
-
-def check_ranks(database: deltalog.FileDatabase) -> None:
-    """Tables hold what memory holds, with the same ranks."""
-    connection = database._storage.connection
-    tables = read_tables(connection)
-    assert tables.keys() == database.model.stored
-    for name, table in tables.items():
-        found = from_cells(connection.execute(table.select).fetchall(), ("int", *table.types))
-        held = [(rank, *row) for rank, row in database.engine.ranked(name)]
-        assert found == held, name
 
 
 def check(scenario: Scenario, kept: Files) -> None:

@@ -1,0 +1,265 @@
+"""The model of a walk: base facts and a program as plain values, and what follows from them.
+
+A version is a `Moment`: the text of a program and its base facts. Its views are computed by naive
+evaluation on the reference engine, once for each moment, since few facts make few moments. Questions
+are answered by nested loops over those views. Nothing here knows how a database works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+
+from deltalog.analysis.columns import Relation
+from deltalog.checks.program import CheckedProgram, check_program
+from deltalog.diagnostics.report import DataError
+from deltalog.language.ast import Constant, Program, Row
+from deltalog.language.parser import parse_text
+from deltalog.language.values import print_value
+from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.transaction import checked_rows
+from treatments import difference, naive
+
+KEY_TAKEN = "E0705"
+NO_KEY = "E0706"
+State = Mapping[str, frozenset[Row]]
+Operation = tuple[str, str, tuple[Row, ...]]
+"""`insert`, `delete` or `set`, a relation, and rows."""
+
+
+class Refused(Exception):
+    """The error that a database must raise, by its code."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A program, as far as the model looks into it."""
+
+    text: str
+    program: Program
+    checked: CheckedProgram
+
+    @property
+    def relations(self) -> Mapping[str, Relation]:
+        return self.checked.relations
+
+    @cached_property
+    def base(self) -> tuple[Relation, ...]:
+        return tuple(self.relations[n] for n in sorted(self.relations) if self._is_base(n))
+
+    @cached_property
+    def views(self) -> tuple[str, ...]:
+        return tuple(name for name in sorted(self.relations) if not self._is_base(name))
+
+    def _is_base(self, name: str) -> bool:
+        return self.relations[name].kind == "base"
+
+    @cached_property
+    def written(self) -> frozenset[tuple[str, Row]]:
+        """The base facts in the text; those of views are rules."""
+        found = {
+            (fact.predicate, tuple(t.value for t in fact.arguments if isinstance(t, Constant)))
+            for fact in self.program.facts
+            if self._is_base(fact.predicate)
+        }
+        return frozenset(
+            (name, row)
+            for name, each in found
+            for row in checked_rows(self.relations[name], [each])
+        )
+
+    @cached_property
+    def without_facts(self) -> Program:
+        kept = tuple(f for f in self.program.facts if not self._is_base(f.predicate))
+        return replace(self.program, facts=kept)
+
+
+@lru_cache(maxsize=4_000)
+def known(text: str) -> Known:
+    program = parse_text(text)
+    return Known(text, program, check_program(program))
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A program and its base facts: all that a state follows from."""
+
+    text: str
+    facts: tuple[tuple[str, frozenset[Row]], ...]
+
+    @classmethod
+    def of(cls, text: str, facts: Mapping[str, Iterable[Row]]) -> Moment:
+        rows = {r.name: frozenset(facts.get(r.name, ())) for r in known(text).base}
+        for relation in known(text).base:
+            keys = {tuple(row[i] for i in relation.key) for row in rows[relation.name]}
+            if relation.key and len(keys) < len(rows[relation.name]):
+                raise Refused(KEY_TAKEN)
+        return cls(text, tuple(rows.items()))
+
+    @property
+    def known(self) -> Known:
+        return known(self.text)
+
+    @property
+    def base(self) -> dict[str, set[Row]]:
+        return {name: set(rows) for name, rows in self.facts}
+
+    @property
+    def state(self) -> State:
+        """Every relation and view."""
+        return _state(self)
+
+    def to(self, later: Moment) -> ChangeSet:
+        """The exact change from here to another moment."""
+        return _difference(self, later)
+
+    def changed(self, operations: Iterable[Operation]) -> Moment:
+        """The moment after a transaction, or the error that refuses it."""
+        facts = self.base
+        for kind, name, rows in operations:
+            relation, held = self.known.relations[name], facts[name]
+            if kind == "delete":
+                held -= set(rows)
+                continue
+            if kind == "set" and not relation.key:
+                raise Refused(NO_KEY)
+            for row in rows:
+                key = [row[i] for i in relation.key]
+                others = {r for r in held if relation.key and [r[i] for i in relation.key] == key}
+                if kind == "set":
+                    held -= others
+                elif others - {row}:
+                    raise Refused(KEY_TAKEN)
+                held.add(row)
+        return Moment.of(self.text, facts)
+
+    def under(self, text: str) -> Moment:
+        """The moment after a change of programs, or the error that refuses it.
+
+        Facts written in one of the two programs come or go; others stay where the relation does.
+        """
+        before, after = self.known.written, known(text).written
+        facts: dict[str, set[Row]] = {}
+        for relation in known(text).base:
+            held = self.base.get(relation.name, set())
+            held -= {row for name, row in before - after if name == relation.name}
+            try:
+                facts[relation.name] = set(checked_rows(relation, held))
+            except DataError as error:
+                raise Refused(error.codes[0]) from None
+        for name, row in after - before:
+            facts[name].add(row)
+        return Moment.of(text, facts)
+
+
+@lru_cache(maxsize=30_000)
+def _state(moment: Moment) -> State:
+    found = naive(moment.known.without_facts, moment.base)
+    return {name: frozenset(rows) for name, rows in found.items()}
+
+
+@lru_cache(maxsize=30_000)
+def _difference(before: Moment, after: Moment) -> ChangeSet:
+    return difference(
+        {name: set(rows) for name, rows in before.state.items()},
+        {name: set(rows) for name, rows in after.state.items()},
+    )
+
+
+# --- questions ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Named:
+    """A variable of a question; `_` is a wildcard."""
+
+    name: str
+
+
+Term = Named | object
+
+
+@dataclass(frozen=True)
+class Part:
+    """A literal of a question."""
+
+    relation: str
+    terms: tuple[Term, ...]
+    is_negated: bool = False
+
+    def __str__(self) -> str:
+        shown = ", ".join(
+            term.name if isinstance(term, Named) else print_value(term)  # type: ignore[arg-type]
+            for term in self.terms
+        )
+        return f"{'not ' if self.is_negated else ''}{self.relation}({shown})"
+
+    def matches(self, row: Row, bound: Mapping[str, object]) -> dict[str, object] | None:
+        """The variables with the values of a row, if it fits."""
+        found = dict(bound)
+        for term, value in zip(self.terms, row, strict=True):
+            if not isinstance(term, Named):
+                if term != value:
+                    return None
+            elif term.name != "_" and found.setdefault(term.name, value) != value:
+                return None
+        return found
+
+
+Question = tuple[Part, ...]
+
+
+def answers(question: Question, state: State) -> set[Row]:
+    """The bindings of the variables, in the order in which they first occur."""
+    bindings: list[dict[str, object]] = [{}]
+    for part in question:
+        rows = state[part.relation]
+        if part.is_negated:
+            bindings = [b for b in bindings if all(part.matches(r, b) is None for r in rows)]
+        else:
+            bindings = [
+                found for b in bindings for r in rows if (found := part.matches(r, b)) is not None
+            ]
+    return {tuple(b[name] for name in variables(question)) for b in bindings}  # type: ignore[misc]
+
+
+def variables(question: Question) -> list[str]:
+    names = (t.name for part in question for t in part.terms if isinstance(t, Named))
+    return list(dict.fromkeys(name for name in names if name != "_"))
+
+
+# --- what a database remembers --------------------------------------------------------------------
+
+
+@dataclass
+class Model:
+    """What a database must be: its moments by version, and what belongs to a file."""
+
+    moments: dict[int, Moment]
+    version: int = 0
+    first: int = 0
+    visible: int = 0  # the version that others see: inside a group an earlier one
+    due: int | None = None  # the version at which an open group is written
+    group_max: int = 0
+    readers: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def now(self) -> Moment:
+        return self.moments[self.version]
+
+    def commit(self, moment: Moment, version: int) -> None:
+        """Go to a moment; in a group others see it when enough transactions are in it."""
+        self.version = version
+        self.moments[version] = moment
+        if self.due is None:
+            self.visible = version
+        elif version >= self.due:
+            self.visible = version
+            self.due = version + self.group_max
+
+    def copy(self) -> Model:
+        return replace(self, moments=dict(self.moments), readers=dict(self.readers))
+
+    def versions(self) -> Iterator[int]:
+        return iter(range(self.first, self.version + 1))

@@ -1,0 +1,781 @@
+"""Every verb of a database: how a walk draws it, and how it is taken.
+
+`draw` looks at the model only, never at the database, so a seed always gives the same walk; it
+returns the arguments of a step, or None where the verb makes no sense. `take` makes the step. A verb
+that changes something or asks something is also taken under a limit, and interrupted.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import deltalog
+from deltalog.analysis.columns import Relation
+from deltalog.cli.restore import _put_back
+from deltalog.language.ast import Row
+from deltalog.runtime.limits import Limits
+from deltalog.store.verify import verify
+from expected import Moment, Named, Operation, Part, Question, Refused, answers, known, variables
+from families import domain
+from treatments import LIMITS
+from walker import Action, Manner, Walker, Wrong, drawn_manner
+
+Draw = Callable[["Drawing"], tuple[Any, ...] | None]
+Take = Callable[..., None]
+
+
+class Stop(BaseException):
+    """An interrupt, such as Ctrl-C: no `Exception`."""
+
+
+class Drawing:
+    """What steps are drawn from: the walk as it stands, and what was drawn before."""
+
+    def __init__(self, rng: random.Random, walker: Walker) -> None:
+        self.rng = rng
+        self.walker = walker
+        self.operations: list[tuple[Operation, ...]] = []
+        self.questions: list[Question] = []
+
+    @property
+    def moment(self) -> Moment:
+        return self.walker.now
+
+    def chance(self, share: float) -> bool:
+        return self.rng.random() < share
+
+    def row(self, relation: Relation) -> Row:
+        return tuple(self.rng.choice(domain(c.type, c.nullable)) for c in relation.columns)  # type: ignore[misc]
+
+    def rows(self, relation: Relation, at_most: int = 3) -> list[Row]:
+        return list(dict.fromkeys(self.row(relation) for _ in range(self.rng.randint(1, at_most))))
+
+    def held(self, relation: Relation) -> list[Row]:
+        """Facts of a base relation, in an order that does not depend on their hashes."""
+        return sorted(self.moment.base[relation.name], key=repr)
+
+    def version(self) -> int:
+        return self.rng.choice(list(self.walker.model.versions()))
+
+    # --- changes
+
+    def change(self, is_plain: bool) -> tuple[Operation, ...] | None:
+        """A change: one of before, its opposite, or another one; `is_plain` has no toggles."""
+        known_names = {relation.name for relation in self.moment.known.base}
+        if not known_names:
+            return None
+        fitting = [o for o in self.operations[-4:] if {name for _, name, _ in o} <= known_names]
+        plain = [o for o in fitting if not is_plain or _is_plain(o)]
+        made: tuple[Operation, ...]
+        if plain and self.chance(0.45):
+            made = self.rng.choice(plain)
+            if self.chance(0.6):
+                made = _opposite(made)
+        else:
+            made = self._plain() if is_plain else self._toggles()
+        self.operations.append(made)
+        return made if all(self._fits(*operation) for operation in made) else None
+
+    def _fits(self, kind: str, name: str, rows: tuple[Row, ...]) -> bool:
+        return all(len(row) == self.moment.known.relations[name].arity for row in rows)
+
+    def _plain(self) -> tuple[Operation, ...]:
+        deleted, inserted = {}, {}
+        for relation in self._some_base():
+            gone = [row for row in self.held(relation) if self.chance(0.35)][:3]
+            if gone or self.chance(0.3):
+                deleted[relation.name] = tuple(gone or self.rows(relation, 1))
+            if self.chance(0.7):
+                inserted[relation.name] = tuple(self.rows(relation))
+        return (
+            *(("delete", name, rows) for name, rows in deleted.items()),
+            *(("insert", name, rows) for name, rows in inserted.items()),
+        )
+
+    def _some_base(self) -> list[Relation]:
+        base = list(self.moment.known.base)
+        return self.rng.sample(base, self.rng.randint(1, min(2, len(base))))
+
+    def _toggles(self) -> tuple[Operation, ...]:
+        """Rows that come, go and come again inside one transaction."""
+        made: list[Operation] = []
+        for _ in range(self.rng.randint(1, 5)):
+            relation = self.rng.choice(self.moment.known.base)
+            kinds = ("insert", "delete", "set", "set") if relation.key else ("insert", "delete")
+            kind = self.rng.choice(kinds)
+            rows = self.rows(relation, 1 if kind == "set" else 2)
+            if made and self.chance(0.4):  # the row of an operation before
+                other = self.rng.choice([o for o in made])
+                relation, rows = self.moment.known.relations[other[1]], list(other[2])
+                kind = self.rng.choice(("insert", "delete"))
+            elif kind == "delete" and self.held(relation):
+                rows = [self.rng.choice(self.held(relation))]
+            made.append((kind, relation.name, tuple(rows)))
+        return tuple(made)
+
+    # --- questions
+
+    def question(self) -> Question:
+        """One of before with other constants, or a new one."""
+        fitting = [q for q in self.questions[-6:] if self._is_fit(q)]
+        if fitting and self.chance(0.7):
+            return tuple(self._other_constants(part) for part in self.rng.choice(fitting))
+        made = self._new_question()
+        self.questions.append(made)
+        return made
+
+    def _is_fit(self, question: Question) -> bool:
+        relations = self.moment.known.relations
+        return all(
+            part.relation in relations and relations[part.relation].arity == len(part.terms)
+            for part in question
+        )
+
+    def _other_constants(self, part: Part) -> Part:
+        columns = self.moment.known.relations[part.relation].columns
+        terms = tuple(
+            t if isinstance(t, Named) else self.rng.choice(domain(c.type, c.nullable))
+            for t, c in zip(part.terms, columns, strict=True)
+        )
+        return Part(part.relation, terms, part.is_negated)
+
+    def _new_question(self) -> Question:
+        types: dict[str, str | None] = {}
+        parts = [self._part(types, is_negated=False)]
+        while self.chance(0.35) and len(parts) < 3:
+            parts.append(self._part(types, is_negated=self.chance(0.4)))
+        return tuple(parts)
+
+    def _part(self, types: dict[str, str | None], is_negated: bool) -> Part:
+        relation = self.moment.known.relations[self.rng.choice(sorted(self.moment.known.relations))]
+        terms: list[object] = []
+        own = dict(types) if is_negated else types
+        for column in relation.columns:
+            bound = [name for name, type_ in own.items() if type_ == column.type]
+            if bound and self.chance(0.5):
+                terms.append(Named(self.rng.choice(bound)))
+            elif self.chance(0.4):
+                terms.append(self.rng.choice(domain(column.type, column.nullable)))
+            elif is_negated or self.chance(0.25):
+                terms.append(Named("_"))
+            else:
+                name = f"V{len(own)}"
+                own[name] = column.type
+                terms.append(Named(name))
+        return Part(relation.name, tuple(terms), is_negated)
+
+
+def _is_plain(operations: tuple[Operation, ...]) -> bool:
+    """Whether `apply` can make it: deletions, then insertions, one of each for a relation."""
+    kinds = [(kind, name) for kind, name, _ in operations]
+    return (
+        sorted(k for k, _ in kinds) == [k for k, _ in kinds]
+        and len(set(kinds)) == len(kinds)
+        and "set" not in dict(kinds)
+    )
+
+
+def _opposite(operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
+    other = {"insert": "delete", "delete": "insert", "set": "delete"}
+    made = [(other[kind], name, rows) for kind, name, rows in operations]
+    return tuple(sorted(made, key=lambda operation: operation[0]))
+
+
+# --- verbs ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A kind of step; `weight` is how often it is drawn."""
+
+    draw: Draw
+    take: Take
+    weight: int
+    store: str | None = None
+
+
+VERBS: dict[str, Verb] = {}
+
+
+def verb(draw: Draw, weight: int, store: str | None = None) -> Callable[[Take], Take]:
+    def named(take: Take) -> Take:
+        VERBS[take.__name__] = Verb(draw, take, weight, store)
+        return take
+
+    return named
+
+
+def _knows(walker: Walker, operations: tuple[Operation, ...]) -> bool:
+    relations = walker.now.known.relations
+    return all(
+        name in relations
+        and relations[name].kind == "base"
+        and all(_fits_row(relations[name], row) for row in rows)
+        for _, name, rows in operations
+    )
+
+
+def _fits_row(relation: Relation, row: Row) -> bool:
+    return len(row) == relation.arity and all(
+        value in domain(c.type, c.nullable) and (value is not None or c.nullable)
+        for value, c in zip(row, relation.columns, strict=True)
+    )
+
+
+def _drawn_change(how: str) -> Draw:
+    def draw(drawing: Drawing) -> tuple[Any, ...] | None:
+        operations = drawing.change(is_plain=how != "transaction")
+        return None if not operations else (operations, drawing.chance(0.2))
+
+    return draw
+
+
+def _action(walker: Walker, how: str, *arguments: Any) -> Action | None:
+    """What a change, a what-if, a question or a change of programs is, where it makes sense."""
+    if how in ("apply", "transaction", "what_if"):
+        operations, *is_late = arguments
+        return (
+            walker.changing(operations, how, bool(is_late and is_late[0]))
+            if _knows(walker, operations)
+            else None
+        )
+    if how == "query":
+        return _asking(walker, arguments[0])
+    return walker.going_over(*arguments)
+
+
+def _asking(walker: Walker, question: Question) -> Action | None:
+    relations = walker.now.known.relations
+    if any(
+        p.relation not in relations or len(p.terms) != relations[p.relation].arity for p in question
+    ):
+        return None
+    text = ", ".join(map(str, question))
+    expected = answers(question, walker.now.state)
+
+    def check(rows: Any) -> None:
+        if list(rows) != sorted(rows, key=list(rows).index) or set(rows) != expected:
+            raise Wrong(f"answers {rows}, expected {sorted(expected, key=repr)}")
+        if len(rows) != len(expected) or rows.names != tuple(variables(question)):
+            raise Wrong(f"answers {rows} of {text}")
+
+    return Action(f"db.query({text!r})", lambda: walker.db.query(text), check)
+
+
+def _taken(walker: Walker, how: str, *arguments: Any) -> None:
+    action = _action(walker, how, *arguments)
+    if action is not None:
+        walker.run(action)
+
+
+@verb(_drawn_change("apply"), 14)
+def apply(walker: Walker, *arguments: Any) -> None:
+    _taken(walker, "apply", *arguments)
+
+
+@verb(_drawn_change("transaction"), 8)
+def transaction(walker: Walker, *arguments: Any) -> None:
+    _taken(walker, "transaction", *arguments)
+
+
+@verb(_drawn_change("what_if"), 8)
+def what_if(walker: Walker, *arguments: Any) -> None:
+    _taken(walker, "what_if", *arguments)
+
+
+@verb(_drawn_change("apply"), 4)
+def what_if_and_then(walker: Walker, *arguments: Any) -> None:
+    """A what-if, and then the same for real."""
+    _taken(walker, "what_if", *arguments)
+    _taken(walker, "apply", *arguments)
+
+
+@verb(lambda d: (d.question(),), 12)
+def query(walker: Walker, question: Question) -> None:
+    _taken(walker, "query", question)
+
+
+def _drawn_program(drawing: Drawing) -> tuple[Any, ...] | None:
+    return drawing.rng.choice(drawing.walker.setting.family), drawing.chance(0.7)
+
+
+@verb(_drawn_program, 5)
+def change_program(walker: Walker, text: str, is_committed: bool) -> None:
+    _taken(walker, "change_program", text, is_committed)
+
+
+@verb(lambda d: (d.change(is_plain=False),), 2)
+def roll_back(walker: Walker, operations: tuple[Operation, ...] | None) -> None:
+    """A transaction whose block raises."""
+    if not operations or not _knows(walker, operations):
+        return
+    try:
+        walker.now.changed(operations)
+    except Refused:
+        return
+
+    def call() -> None:
+        with walker.db.transaction() as tx:
+            for kind, name, rows in operations:
+                getattr(tx, kind)(name, rows[0] if kind == "set" else list(rows))
+            tx.net()
+            raise Stop
+
+    walker.run(Action(f"roll back {operations}", call), Stop)
+
+
+def _drawn_inner(drawing: Drawing) -> tuple[Any, ...] | None:
+    how = drawing.rng.choice(("apply", "transaction", "what_if", "query", "change_program"))
+    if how == "query":
+        return how, drawing.question()
+    if how == "change_program":
+        return how, *(_drawn_program(drawing) or ())
+    operations = drawing.change(is_plain=how != "transaction")
+    return None if not operations else (how, operations)
+
+
+def _drawn_limited(drawing: Drawing) -> tuple[Any, ...] | None:
+    inner = _drawn_inner(drawing)
+    limit = drawing.rng.choice(("facts_max", "facts_max", "rounds_max"))
+    return inner and (limit, drawing.rng.randint(0, 6), *inner)
+
+
+@verb(_drawn_limited, 4)
+def limited(walker: Walker, limit: str, most: int, how: str, *arguments: Any) -> None:
+    """Something that may reach a limit, and then has changed nothing."""
+    action = _action(walker, how, *arguments)
+    if action is None:
+        return
+    walker.line(f"db.limits = Limits({limit}={most})")
+    walker.db.limits = Limits(**{limit: most})  # type: ignore[arg-type]
+
+    def call() -> Any:
+        try:
+            return action.call()
+        finally:
+            walker.db.limits = LIMITS
+
+    walker.run(
+        Action(action.line, call, action.check, action.after, action.error), deltalog.LimitError
+    )
+
+
+def _drawn_interrupted(drawing: Drawing) -> tuple[Any, ...] | None:
+    inner = _drawn_inner(drawing)
+    return inner and (drawing.rng.randint(1, 5), *inner)
+
+
+@verb(_drawn_interrupted, 4)
+def interrupted(walker: Walker, number: int, how: str, *arguments: Any) -> None:
+    """Something that is interrupted while it computes, and then has changed nothing."""
+    action = _action(walker, how, *arguments)
+    if action is None:
+        return
+    walker.line(f"# interrupted at call {number} of `watch`")
+    left = number
+
+    def watch(rounds: int, facts: int) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise KeyboardInterrupt
+
+    def call() -> Any:
+        walker.db.watch = watch
+        try:
+            return action.call()
+        finally:
+            walker.db.watch = None
+
+    walker.run(
+        Action(action.line, call, action.check, action.after, action.error), KeyboardInterrupt
+    )
+
+
+# --- what is refused
+
+
+def _drawn_refused(drawing: Drawing) -> tuple[Any, ...]:
+    return drawing.rng.choice(sorted(BAD)), drawing.rng.randint(0, 99)
+
+
+def _first_base(walker: Walker) -> Relation:
+    return walker.now.known.base[0]
+
+
+BAD: dict[str, Callable[[Any, Walker], Any]] = {
+    "unknown": lambda db, w: db.apply(insert={"nobody": [(1,)]}),
+    "unknown facts": lambda db, w: db.facts("nobody"),
+    "unknown query": lambda db, w: db.query("nobody(X)"),
+    "bad query": lambda db, w: db.query("X <"),
+    "unsafe query": lambda db, w: db.query("not edge(X, Y)"),
+    "arity": lambda db, w: db.what_if(
+        insert={_first_base(w).name: [(1,) * (_first_base(w).arity + 1)]}
+    ),
+    "type": lambda db, w: db.apply(insert={_first_base(w).name: [(b"x",) * _first_base(w).arity]}),
+    "view": lambda db, w: db.apply(delete={(w.now.known.views or ("nobody",))[0]: []}),
+    "program": lambda db, w: db.change_program("base b(x: int). v(X) :- b(Y)."),
+    "unstratified": lambda db, w: db.change_program("base b(x: int). v(X) :- b(X), not v(X)."),
+    "second half": lambda db, w: _half_bad(db, w),
+}
+BAD_OF_FILES: dict[str, Callable[[Any, Walker], Any]] = {
+    "version": lambda db, w: db.facts(_first_base(w).name, w.model.version + 1),
+    "earlier": lambda db, w: db.delta(w.model.first - 1),
+    "reader": lambda db, w: db.unregister("nobody"),
+    "acknowledge": lambda db, w: db.acknowledge("nobody", w.model.version),
+    "exists": lambda db, w: db.backup(w.path),
+    "second writer": lambda db, w: deltalog.connect(w.path),
+}
+
+
+def _half_bad(db: Any, walker: Walker) -> None:
+    """The first operation is all right, the second is not."""
+    relation = _first_base(walker)
+    with db.transaction() as tx:
+        tx.delete(relation.name, sorted(walker.now.base[relation.name], key=repr))
+        tx.insert(relation.name, [(b"x",) * (relation.arity or 1)])
+
+
+@verb(_drawn_refused, 2)
+def refused(walker: Walker, kind: str, number: int) -> None:
+    """Bad input raises an error of ours and changes nothing."""
+    kinds = {**BAD, **(BAD_OF_FILES if walker.is_file else {})}
+    chosen = sorted(kinds)[number % len(kinds)]
+    if not walker.now.known.base:
+        return
+
+    def call() -> None:
+        kinds[chosen](walker.db, walker)
+        raise Wrong(f"{chosen} was not refused")
+
+    walker.run(Action(f"# refused: {chosen}", call), deltalog.DeltalogError)
+
+
+# --- looking
+
+
+@verb(lambda d: (), 1)
+def audit(walker: Walker) -> None:
+    def check(found: Any) -> None:
+        if found != ():
+            raise Wrong(f"audit: {found}")
+
+    walker.run(Action("db.audit()", lambda: walker.db.audit(), check))
+
+
+@verb(lambda d: (), 2)
+def read_late(walker: Walker) -> None:
+    walker.read_late()
+
+
+# --- opening again
+
+
+def _drawn_manner(drawing: Drawing) -> tuple[Any, ...]:
+    now = drawing.walker.manner
+    engine = now.engine
+    if drawing.chance(0.4):
+        return (now,)
+    return (drawn_manner(drawing.rng, drawing.moment.text, engine, now.nervous),)
+
+
+@verb(_drawn_manner, 3)
+def reopen(walker: Walker, manner: Manner) -> None:
+    """Close and open, perhaps with other options; memory is filled with the facts it had."""
+    if manner.refusal(walker.now.text) is not None:
+        return
+    if walker.is_file:
+        walker.end_group()
+        walker.line(f"db.close(); db = connect('walk.db', {manner})")
+        walker.db.close()
+        walker.db = deltalog.connect(walker.path, durability="normal", **manner.options)
+    else:
+        facts = walker.now.base
+        for name, row in walker.now.known.written:
+            facts[name].add(row)
+        try:
+            moment = Moment.of(walker.now.text, facts)
+        except Refused:
+            return
+        given = {name: sorted(rows, key=repr) for name, rows in walker.now.base.items()}
+        text = walker.now.text
+        walker.line(f"db = connect(program={text!r}, facts={given}, {manner})")
+        walker.db = deltalog.connect(program=text, facts=given, **manner.options)
+        walker.model.moments, walker.model.version = {0: moment}, 0
+    walker.read_late()
+    walker.manner = manner
+    walker.check_state()
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def _drawn_reader(drawing: Drawing) -> tuple[Any, ...]:
+    model = drawing.walker.model
+    text = model.moments[model.visible].text
+    engine = drawing.rng.choice(("reference", drawing.walker.manner.engine))
+    return (drawn_manner(drawing.rng, text, engine),)
+
+
+@verb(_drawn_reader, 2, "file")
+def open_reader(walker: Walker, manner: Manner) -> None:
+    walker.close_reader()
+    moment = walker.model.moments[walker.model.visible]
+    if manner.refusal(moment.text) is not None:
+        return
+    walker.line(f"reader = connect('walk.db', read_only=True, {manner})")
+    walker.reader = deltalog.connect(walker.path, read_only=True, **manner.options)
+    walker.reader_manner, walker.reader_version = manner, walker.model.visible
+    walker.compare_state(walker.reader, moment)
+
+
+@verb(lambda d: (), 5, "file")
+def refresh(walker: Walker) -> None:
+    """A reader beside catches up with what others see; its delta and its state are exact."""
+    if walker.reader is None:
+        return
+    model = walker.model
+    before, after = model.moments[walker.reader_version], model.moments[model.visible]
+    if walker.reader_manner.refusal(after.text) is not None:
+        walker.close_reader()
+        return
+    walker.line("reader.refresh()")
+    delta = walker.reader.refresh()
+    if delta != before.to(after):
+        raise Wrong(f"refreshed by {delta}, expected {before.to(after)}")
+    walker.reader_version = model.visible
+    walker.compare_state(walker.reader, after)
+    check_version(walker.reader.version, model.visible)
+
+
+@verb(lambda d: (d.change(is_plain=True), d.question()), 2, "file")
+def ask_reader(
+    walker: Walker, operations: tuple[Operation, ...] | None, question: Question
+) -> None:
+    """A reader stays where it is, and asks what would be there."""
+    if walker.reader is None or not operations:
+        return
+    moment = walker.model.moments[walker.reader_version]
+    if moment.text != walker.now.text or not _knows(walker, operations):
+        return
+    try:
+        after = moment.changed(operations)
+    except Refused:
+        return
+    delete = {name: list(rows) for kind, name, rows in operations if kind == "delete"}
+    insert = {name: list(rows) for kind, name, rows in operations if kind == "insert"}
+    walker.line(f"reader.what_if(insert={insert}, delete={delete})")
+    delta = walker.reader.what_if(insert=insert, delete=delete)
+    if delta != moment.to(after):
+        raise Wrong(f"the reader's what-if {delta}, expected {moment.to(after)}")
+    if all(part.relation in moment.state for part in question):
+        text = ", ".join(map(str, question))
+        walker.line(f"reader.query({text!r})")
+        rows = set(walker.reader.query(text))
+        if rows != answers(question, moment.state):
+            raise Wrong(f"the reader's answers {rows} to {text}")
+    walker.compare_state(walker.reader, moment)
+
+
+def check_version(found: int, expected: int) -> None:
+    if found != expected:
+        raise Wrong(f"version {found}, expected {expected}")
+
+
+@verb(lambda d: (d.rng.choice((1, 2, 3, 100)),), 2, "file")
+def group(walker: Walker, most: int) -> None:
+    if walker.group is not None:
+        return
+    walker.line(f"group = db.group({most}); group.__enter__()")
+    walker.group = ExitStack()
+    walker.group.enter_context(walker.db.group(most))
+    walker.model.group_max = most
+    walker.model.due = walker.model.version + most
+    walker.check_state()
+
+
+@verb(lambda d: (), 3, "file")
+def end_group(walker: Walker) -> None:
+    if walker.group is not None:
+        walker.line("group.__exit__(None, None, None)")
+        walker.end_group()
+        walker.check_state()
+
+
+@verb(lambda d: (d.version(), d.version()), 4, "file")
+def travel(walker: Walker, first: int, last: int) -> None:
+    """The facts of a version, and the net change between two."""
+    model = walker.model
+    if not (model.first <= first <= model.version and model.first <= last <= model.version):
+        return
+    before, after = model.moments[first], model.moments[last]
+    walker.line(f"db.delta({first}, {last})")
+    delta = walker.db.delta(first, last)
+    if delta != before.to(after):
+        raise Wrong(f"delta {delta}, expected {before.to(after)}")
+    walker.line(f"[db.facts(name, {first}) for name in …]")
+    walker.compare_state(walker.db, before, first)
+
+
+@verb(lambda d: (d.version(),), 2, "file")
+def commits(walker: Walker, after: int) -> None:
+    model = walker.model
+    if not model.first <= after <= model.version:
+        return
+    walker.line(f"db.commits({after})")
+    found = [(c.version, c.kind, c.change) for c in walker.db.commits(after)]
+    expected = []
+    for version in range(after + 1, model.version + 1):
+        before, now = model.moments[version - 1], model.moments[version]
+        is_program = before.text != now.text or not before.to(now)
+        expected.append((version, "program" if is_program else "transaction", before.to(now)))
+    if found != expected:
+        raise Wrong(f"commits {found}, expected {expected}")
+
+
+NAMES = ("ann", "bob")
+
+
+@verb(lambda d: (d.rng.choice(NAMES),), 1, "file")
+def register(walker: Walker, name: str) -> None:
+    model = walker.model
+    expected = model.readers.setdefault(name, model.version)
+    walker.line(f"db.register({name!r})")
+    check_version(walker.db.register(name), expected)
+    check_readers(walker)
+
+
+@verb(lambda d: (d.rng.choice(NAMES), d.version()), 1, "file")
+def acknowledge(walker: Walker, name: str, version: int) -> None:
+    model = walker.model
+    if name not in model.readers or not model.first <= version <= model.version:
+        return
+    walker.line(f"db.acknowledge({name!r}, {version})")
+    walker.db.acknowledge(name, version)
+    model.readers[name] = max(model.readers[name], version)
+    check_readers(walker)
+
+
+@verb(lambda d: (d.rng.choice(NAMES),), 1, "file")
+def unregister(walker: Walker, name: str) -> None:
+    if walker.model.readers.pop(name, None) is not None:
+        walker.line(f"db.unregister({name!r})")
+        walker.db.unregister(name)
+        check_readers(walker)
+
+
+def check_readers(walker: Walker) -> None:
+    if dict(walker.db.readers) != walker.model.readers:
+        raise Wrong(f"readers {walker.db.readers}, expected {walker.model.readers}")
+
+
+@verb(lambda d: (d.rng.choice((0, 1, 2, 5, 10)),), 2, "file")
+def compact(walker: Walker, versions: int) -> None:
+    """Versions that nobody wants go, and all others stay what they were."""
+    model = walker.model
+    retention = deltalog.Retention(versions=versions)
+    bound = min([model.version - versions, *model.readers.values()])
+    expected = {max(model.first, bound)}
+    if versions == 0:
+        expected.add(max(model.first, min(bound, model.version - 1)))
+
+    def after() -> None:
+        found = walker.db.first_version
+        if found not in expected:
+            raise Wrong(f"the log begins at {found}, expected {expected}")
+        model.first = found
+        check_past(walker)
+
+    error = "E0913" if walker.group is not None else None
+    call = lambda: walker.db.compact(retention)  # noqa: E731
+    walker.run(Action(f"db.compact({retention})", call, after=after, error=error))
+
+
+@verb(lambda d: (), 2, "file")
+def backup(walker: Walker) -> None:
+    """A copy holds everything, and opens with any options."""
+    target = walker.folder / f"copy{walker.steps}.db"
+
+    def after() -> None:
+        walker.copies.append((target, walker.model.copy()))
+
+    error = "E0913" if walker.group is not None else None
+    call = lambda: walker.db.backup(target)  # noqa: E731
+    walker.run(Action(f"db.backup({target.name!r})", call, after=after, error=error))
+
+
+@verb(lambda d: (d.rng.randint(0, 9), d.chance(0.5)), 2, "file")
+def restore(walker: Walker, number: int, is_in_place: bool) -> None:
+    """Go on from a copy: opened where it is, or put back in the place of the database."""
+    if not walker.copies:
+        return
+    target, model = walker.copies.pop(number % len(walker.copies))
+    moment = model.moments[model.version]
+    if walker.manner.refusal(moment.text) is not None:
+        return
+    walker.end_group()
+    walker.close_reader()
+    walker.db.close()
+    if is_in_place:
+        walker.line(f"db.close(); restore({target.name!r}, 'walk.db'); db = connect('walk.db')")
+        _put_back(target, walker.path)
+    else:
+        walker.line(f"db.close(); db = connect({target.name!r}, {walker.manner})")
+        walker.path = target
+    walker.db = deltalog.connect(walker.path, durability="normal", **walker.manner.options)
+    walker.model = model
+    walker.read_late()
+    walker.check_state()
+    check_past(walker)
+    check_readers(walker)
+
+
+@verb(lambda d: (), 1, "file")
+def verify_file(walker: Walker) -> None:
+    walker.line("verify(db)")
+    found = verify(walker.db)
+    if not found.is_clean:
+        raise Wrong(f"verify: {found}")
+
+
+def check_past(walker: Walker) -> None:
+    """Every version that can be had, and some net changes between them."""
+    model = walker.model
+    check_version(walker.db.first_version, model.first)
+    versions = list(model.versions())
+    for version in versions:
+        walker.compare_state(walker.db, model.moments[version], version)
+    ends = sorted({versions[0], versions[len(versions) // 2], versions[-1]})
+    for first, last in product(ends, ends):
+        expected = model.moments[first].to(model.moments[last])
+        if (found := walker.db.delta(first, last)) != expected:
+            raise Wrong(f"delta({first}, {last}) is {found}, expected {expected}")
+
+
+def finish(walker: Walker) -> None:
+    """The end of a walk: everything is looked at once more, and so is what the file holds."""
+    audit(walker)
+    if walker.is_file:
+        end_group(walker)
+        walker.line("# the past")
+        check_past(walker)
+        commits(walker, walker.model.first)
+        check_readers(walker)
+        refresh(walker)
+        verify_file(walker)
+        walker.close_reader()
+        walker.db.close()
+        text = known(walker.now.text).text
+        walker.manner = Manner("reference")
+        walker.line(f"db.close(); db = connect('walk.db', {walker.manner})")
+        walker.db = deltalog.connect(
+            walker.path, program=text, durability="normal", **walker.manner.options
+        )
+        walker.check_state()
+        check_past(walker)
+    walker.read_late()

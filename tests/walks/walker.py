@@ -1,0 +1,312 @@
+"""A walk under way: a live database beside its model, and how one step is taken and checked.
+
+A step is plain data, a verb and its arguments. Taking it writes a line of Python, makes the call,
+and compares what came back and every relation with the model. A step that means nothing where the
+walk has come to (its relation is gone, say) is passed over, so a walk of which steps were left out
+is a walk, too.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import deltalog
+from deltalog.checks.program import check_program
+from deltalog.diagnostics.report import DeltalogError
+from deltalog.language.ast import Row
+from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.model import Options, make_model
+from deltalog.runtime.strategies import STRATEGIES
+from expected import Model, Moment, Operation, Refused, known
+from treatments import LIMITS, check_ranks
+
+Step = tuple[Any, ...]
+
+
+class Wrong(AssertionError):
+    """A database did something else than the model says."""
+
+
+@dataclass(frozen=True)
+class Manner:
+    """The options of a database."""
+
+    engine: str
+    strategy: str | Mapping[str, str] = "auto"
+    materialize: bool = True
+    network: str = "bushy"
+    nervous: bool = False
+
+    def __str__(self) -> str:
+        names = ("engine", "strategy", "materialize", "network", "nervous")
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        shown = {"engine": self.engine, "strategy": self.strategy, "network": self.network}
+        return {**shown, "materialize": self.materialize, "nervous": self.nervous, "limits": LIMITS}
+
+    def refusal(self, text: str, is_new: bool = True) -> str | None:
+        """The code of the error with which a program is refused; None if it fits.
+
+        A program that is gone over to may lack views that have a strategy of their own.
+        """
+        try:
+            options = Options.of(self.strategy, self.materialize, self.network, self.nervous)
+            checked = check_program(known(text).program)
+            if not is_new:
+                kept = {n: s for n, s in options.per_view.items() if n in checked.relations}
+                options = replace(options, per_view=kept)
+            make_model(checked, options)
+        except DeltalogError as error:
+            return error.codes[0]
+        return None
+
+
+def drawn_manner(rng: random.Random, text: str, engine: str, nervous: bool = False) -> Manner:
+    """A strategy for all views, or one for each, that fits the program."""
+    network = rng.choice(("bushy", "flat"))
+    if nervous:
+        made = Manner(engine, "differencing", False, network, True)
+        if made.refusal(text) is None:
+            return made
+    strategy = rng.choice(list(STRATEGIES))
+    made = Manner(engine, strategy, rng.random() < 0.6, network)
+    views = known(text).views
+    if views and rng.random() < 0.35:
+        chosen = {name: rng.choice(list(STRATEGIES)) for name in views if rng.random() < 0.6}
+        mixed = replace(made, strategy={"*": strategy, **chosen})
+        return made if mixed.refusal(text) else mixed
+    return made
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where a walk begins: everything but its steps."""
+
+    store: str
+    family: tuple[str, ...]
+    manner: Manner
+    facts: tuple[tuple[str, tuple[Row, ...]], ...]
+
+    @property
+    def moment(self) -> Moment:
+        text = self.family[0]
+        facts = {name: set(rows) for name, rows in self.facts}
+        for name, row in known(text).written:
+            facts.setdefault(name, set()).add(row)
+        return Moment.of(text, facts)
+
+
+@dataclass(frozen=True)
+class Action:
+    """A call, what it must come back with, and what follows if it succeeds."""
+
+    line: str
+    call: Callable[[], Any]
+    check: Callable[[Any], None] = lambda _: None
+    after: Callable[[], None] = lambda: None
+    error: str | None = None
+
+
+class Walker:
+    """A database, what it must be, and who is beside it."""
+
+    def __init__(self, setting: Setting, folder: Path) -> None:
+        self.setting = setting
+        self.folder = folder
+        self.manner = setting.manner
+        self.model = Model({0: setting.moment})
+        self.lines: list[str] = []
+        self.steps = 0
+        self.late: list[tuple[ChangeSet, Moment, Moment, str]] = []  # deltas that are read later
+        self.reader: deltalog.FileDatabase | None = None
+        self.reader_manner = setting.manner
+        self.reader_version = 0
+        self.group: ExitStack | None = None
+        self.copies: list[tuple[Path, Model]] = []
+        self.path = folder / "walk.db"
+        text, facts = setting.family[0], {name: list(rows) for name, rows in setting.facts}
+        if self.is_file:
+            self.line(f"db = connect('walk.db', program={text!r}, facts={facts}, {self.manner})")
+            self.db: Any = deltalog.connect(
+                self.path, program=text, facts=facts, durability="normal", **self.manner.options
+            )
+        else:
+            self.line(f"db = connect(program={text!r}, facts={facts}, {self.manner})")
+            self.db = deltalog.connect(program=text, facts=facts, **self.manner.options)
+        self.check_state()
+
+    @property
+    def is_file(self) -> bool:
+        return self.setting.store == "file"
+
+    @property
+    def now(self) -> Moment:
+        return self.model.now
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+    # --- taking a step
+
+    def run(self, action: Action, *stops: type[BaseException]) -> None:
+        """Take it; one of `stops` may end it, and then nothing has changed."""
+        self.line(action.line)
+        try:
+            answer = action.call()
+        except stops as error:
+            self.line(f"# {type(error).__name__}")
+        except DeltalogError as error:
+            if action.error is None or action.error not in error.codes:
+                raise
+            self.line(f"# {action.error}")
+        else:
+            if action.error is not None:
+                raise Wrong(f"no {action.error}, but {answer!r}")
+            action.check(answer)
+            action.after()
+        self.check_state()
+
+    def changing(self, operations: tuple[Operation, ...], how: str, is_late: bool) -> Action:
+        """A transaction, or a what-if."""
+        before = self.now
+        try:
+            after, error = before.changed(operations), None
+        except Refused as refusal:
+            after, error = before, str(refusal)
+        line, call = self._call(operations, how)
+
+        def check(delta: Any) -> None:
+            if is_late:
+                self.late.append((delta, before, after, line))
+            else:
+                self.check_delta(delta, before, after)
+
+        def done() -> None:
+            if how != "what_if" and after != before:
+                self.model.commit(after, self.model.version + 1)
+
+        return Action(line, call, check, done, error)
+
+    def _call(self, operations: tuple[Operation, ...], how: str) -> tuple[str, Callable[[], Any]]:
+        if how == "transaction":
+            shown = "; ".join(
+                f"tx.{kind}({name!r}, {rows[0] if kind == 'set' else list(rows)!r})"
+                for kind, name, rows in operations
+            )
+            return f"with db.transaction() as tx: {shown}", lambda: self._transaction(operations)
+        delete = {name: list(rows) for kind, name, rows in operations if kind == "delete"}
+        insert = {name: list(rows) for kind, name, rows in operations if kind == "insert"}
+        line = f"db.{how}(insert={insert}, delete={delete})"
+        return line, lambda: getattr(self.db, how)(insert=insert, delete=delete)
+
+    def _transaction(self, operations: tuple[Operation, ...]) -> ChangeSet:
+        with self.db.transaction() as tx:
+            for kind, name, rows in operations:
+                getattr(tx, kind)(name, rows[0] if kind == "set" else list(rows))
+        delta: ChangeSet = tx.delta
+        return delta
+
+    def going_over(self, text: str, is_committed: bool) -> Action:
+        """A change of programs."""
+        before, error = self.now, self.manner.refusal(text, is_new=False)
+        try:
+            after = before.under(text)
+        except Refused as refusal:
+            after, error = before, error or str(refusal)
+        if self.group is not None and is_committed:
+            error = "E0913"
+
+        def done() -> None:
+            if is_committed:
+                version = self.model.version
+                is_same = known(text).program == before.known.program
+                if not (is_same and self.db.version == version):  # a version of its own, or none
+                    self.model.commit(after, version + 1)
+
+        return Action(
+            f"db.change_program({text!r}, is_committed={is_committed})",
+            lambda: self.db.change_program(text, is_committed=is_committed),
+            lambda delta: self.check_delta(delta, before, after),
+            done,
+            error,
+        )
+
+    # --- comparing
+
+    def check_delta(self, delta: ChangeSet, before: Moment, after: Moment) -> None:
+        """A delta is exact; a nervous one may say too much about views, and never too little."""
+        expected = before.to(after)
+        if not self.manner.nervous:
+            if delta != expected:
+                raise Wrong(f"delta {delta}, expected {expected}")
+            return
+        for found, true in ((delta.inserted, expected.inserted), (delta.deleted, expected.deleted)):
+            for name in {*found, *true}:
+                known = before.known if name in before.known.relations else after.known
+                is_view = known.relations[name].kind == "view"
+                if not (found[name] >= true[name] if is_view else found[name] == true[name]):
+                    raise Wrong(f"nervous delta {delta}, expected {expected} at least")
+
+    def check_state(self) -> None:
+        self.compare_state(self.db, self.now)
+        if self.db.version != self.model.version:
+            raise Wrong(f"version {self.db.version}, expected {self.model.version}")
+        if self.is_file:
+            check_ranks(self.db)
+
+    def compare_state(self, database: Any, moment: Moment, version: int | None = None) -> None:
+        past = () if version is None else (version,)
+        if version is None and database.relations.keys() != moment.state.keys():
+            raise Wrong(f"relations {sorted(database.relations)}")
+        for name, rows in moment.state.items():
+            found = database.facts(name, *past)
+            if found != rows:
+                when = "" if version is None else f" at version {version}"
+                more, less = sorted(found - rows, key=repr), sorted(rows - found, key=repr)
+                raise Wrong(f"facts of {name}{when}: too many {more}, missing {less}")
+
+    def read_late(self) -> None:
+        """Deltas that were not read at once are the same later."""
+        late, self.late = self.late, []
+        for delta, before, after, line in late:
+            try:
+                self.check_delta(delta, before, after)
+            except Wrong as error:
+                raise Wrong(f"read later, of {line}: {error}") from None
+
+    # --- those beside
+
+    def close_reader(self) -> None:
+        if self.reader is not None:
+            self.reader.close()
+            self.reader = None
+
+    def end_group(self) -> None:
+        if self.group is not None:
+            group, self.group = self.group, None
+            group.close()
+            self.model.due = None
+            self.model.visible = self.model.version
+
+    @contextmanager
+    def settled(self) -> Iterator[None]:
+        """Without a group or a reader, for what needs the file alone."""
+        self.end_group()
+        self.close_reader()
+        yield
+
+    def close(self) -> None:
+        with suppress(Exception):
+            self.end_group()
+        with suppress(Exception):
+            self.close_reader()
+        with suppress(Exception):
+            if self.is_file:
+                self.db.close()
