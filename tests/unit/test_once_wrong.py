@@ -354,3 +354,29 @@ def test_a_nervous_union_subtracts_the_old_state() -> None:
         facts={"q": [(1,)]},
     )
     assert not db.apply(insert={"r": [(1,)]}).only("p")
+
+
+# --- found by walks -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", range(1, 6))
+def test_a_change_of_rules_that_is_interrupted_changes_nothing(number: int) -> None:
+    """A view that is computed anew for its ranks, after the change was made, was stopped half-way."""
+    calls = iter(range(1, 100))
+
+    def watch(rounds: int, facts: int) -> None:
+        if next(calls) == number:
+            raise KeyboardInterrupt
+
+    edge = "base edge(src: int, dst: int)."
+    rules = "path(X, Y) :- edge(X, Y). path(X, Y) :- edge(X, Z), path(Z, Y)."
+    db = deltalog.connect(program=edge, engine="reference", facts={"edge": [(1, 2), (2, 3)]})
+    db.watch = watch
+    try:
+        delta = db.change_program(edge + rules)
+    except KeyboardInterrupt:
+        assert (db.version, set(db.relations)) == (0, {"edge"})
+        delta = db.change_program(edge + rules)
+    db.watch = None
+    assert delta.inserted["path"] == db.facts("path") == {(1, 2), (2, 3), (1, 3)}
+    assert db.audit() == ()

@@ -327,7 +327,7 @@ class Database:
         create(self.engine, {name: new.relations[name] for name in new.stored})
         made = new.stored - self.model.stored
         self.model = new
-        rebuild(self.engine, new, stale, UNLIMITED, self.watch)
+        rebuild(self.engine, new, stale, UNLIMITED)  # unwatched: an interrupt would leave half
         return (stale | made | reached) & new.stored
 
     def _replace(self, new: Model, base: ChangeSet, is_committed: bool) -> ChangeSet:
