@@ -11,10 +11,16 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
-from deltalog.language.ast import Row
+from deltalog.language.arrow import arrow_rows, arrow_table, in_order, with_columns
+from deltalog.language.ast import Column, Row
+from deltalog.language.values import sort_key
 from deltalog.plan.nodes import RankedDeletion, RulePlan
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 class Part(Protocol):
@@ -75,6 +81,41 @@ class Copied:
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.read())
+
+    def first(self, count: int) -> list[Row]:
+        """Return some of the rows, in the order of storage."""
+        return list(islice(self.read(), count))
+
+    def in_order(self) -> Copied:
+        """Return the rows sorted (see `sort_key`)."""
+        rows = sorted(self.read(), key=sort_key)
+        return Copied(len(rows), lambda: rows)
+
+    def to_arrow(self, columns: tuple[Column, ...]) -> pyarrow.Table:
+        """Return the rows as a table with these columns, in the order of storage."""
+        return arrow_table(columns, self.read())
+
+
+class CopiedTable(Copied):
+    """Canonical rows as an Arrow table with the schema of `arrow_schema`.
+
+    Where rows come from a person they may repeat: an engine that takes them inserts each once.
+    """
+
+    __slots__ = ("table",)
+
+    def __init__(self, table: pyarrow.Table) -> None:
+        super().__init__(table.num_rows, lambda: arrow_rows(table))
+        self.table = table
+
+    def first(self, count: int) -> list[Row]:
+        return arrow_rows(self.table.slice(0, count))
+
+    def in_order(self) -> CopiedTable:
+        return CopiedTable(in_order(self.table))
+
+    def to_arrow(self, columns: tuple[Column, ...]) -> pyarrow.Table:
+        return with_columns(self.table, columns)
 
 
 Changed = frozenset[Row] | Copied

@@ -3,14 +3,14 @@
 Ints, bools, dates and timestamps are themselves, floats their bits; text, decimals and exact
 numbers are numbered as they come. Equal values have equal words and null is one word for every
 type, so joins compare words and nothing else. Numbers of values that no row and no rule holds any
-more are given out again (`Codec.sweep`).
+more are given out again (`Codec.sweep`); words copied before are read by the `Decoder` of their time.
 """
 
 from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from itertools import chain
 from typing import Any
@@ -54,9 +54,10 @@ class Numbering:
         return found
 
     def sweep(self, marks: array[int]) -> None:
-        """Free every number that is not marked."""
+        """Free every number that is not marked; the list of values until now stays as it is."""
         for number in self.pinned:
             marks[number] = 1
+        self.values = self.values.copy()
         dropped = [(v, n) for v, n in self.number.items() if not marks[n]]
         for value, number in dropped:
             del self.number[value]
@@ -100,6 +101,40 @@ def packed(words: list[int | None]) -> array[int]:
         return array("q", [NULL_WORD if word is None else word for word in words])
 
 
+class Decoder:
+    """Words back to values: those of words given out before the next sweep, at any later time."""
+
+    def __init__(self, values: Mapping[str, list[Any]]) -> None:
+        self.values = values
+        self.decoders: dict[str, Callable[[int], Any]] = {
+            "int": int,
+            "bool": bool,
+            "date": date.fromordinal,
+            "timestamp": lambda word: EPOCH + timedelta(microseconds=word),
+            "float": lambda word: struct.unpack("<d", struct.pack("<q", word))[0],
+            **{type_: known.__getitem__ for type_, known in values.items()},
+        }
+
+    def decoded(self, words: array[int], types: Sequence[str]) -> list[Row]:
+        """The rows of words; a row without columns has no words and is not for this."""
+        width = len(types)
+        has_nulls = NULL_WORD in words
+        if not has_nulls and types.count("int") == width:
+            if len(words) == width:  # most changes are small
+                return [tuple(words)]
+            return list(zip(*[iter(words)] * width, strict=True))
+        columns = []
+        for position, type_ in enumerate(types):
+            column, decode = words[position::width], self.decoders[type_]
+            if has_nulls:
+                columns.append([None if w == NULL_WORD else decode(w) for w in column])
+            elif type_ == "int":
+                columns.append(list(column))
+            else:
+                columns.append([decode(word) for word in column])
+        return list(zip(*columns, strict=True))
+
+
 class Codec:
     """The numberings of an engine, shared by all its relations."""
 
@@ -114,14 +149,15 @@ class Codec:
             "float": lambda value: struct.unpack("<q", struct.pack("<d", value))[0],
             **{type_: self.numberings[type_].word for type_ in INTERNED},
         }
-        self.decoders: dict[str, Callable[[int], Any]] = {
-            "int": int,
-            "bool": bool,
-            "date": date.fromordinal,
-            "timestamp": lambda word: EPOCH + timedelta(microseconds=word),
-            "float": lambda word: struct.unpack("<d", struct.pack("<q", word))[0],
-            **{type_: self.numberings[type_].values.__getitem__ for type_ in INTERNED},
-        }
+        self.decoder = self._decoder()
+
+    def _decoder(self) -> Decoder:
+        return Decoder({type_: self.numberings[type_].values for type_ in INTERNED})
+
+    def sweep(self, type_: str, marks: array[int]) -> None:
+        """Free every number of a type that is not marked."""
+        self.numberings[type_].sweep(marks)
+        self.decoder = self._decoder()
 
     def word(self, value: Value, type_: str) -> int:
         return NULL_WORD if value is None else self.encoders[type_](value)
@@ -148,22 +184,3 @@ class Codec:
             for row in rows
             for encode, value in zip(encoders, row, strict=True)
         ]
-
-    def decoded(self, words: array[int], types: Sequence[str]) -> list[Row]:
-        """The rows of words; a row without columns has no words and is not for this."""
-        width = len(types)
-        has_nulls = NULL_WORD in words
-        if not has_nulls and types.count("int") == width:
-            if len(words) == width:  # most changes are small
-                return [tuple(words)]
-            return list(zip(*[iter(words)] * width, strict=True))
-        columns = []
-        for position, type_ in enumerate(types):
-            column, decode = words[position::width], self.decoders[type_]
-            if has_nulls:
-                columns.append([None if w == NULL_WORD else decode(w) for w in column])
-            elif type_ == "int":
-                columns.append(list(column))
-            else:
-                columns.append([decode(word) for word in column])
-        return list(zip(*columns, strict=True))

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
 
-from deltalog.engines.base import NO_ROWS, Changed, Ended, Part, Sides, Station
+from deltalog.engines.base import NO_ROWS, Changed, Copied, Ended, Part, Sides, Station
 from deltalog.engines.embedded import kernel, native, pipeline, wave
-from deltalog.engines.embedded.codec import Codec, packed
+from deltalog.engines.embedded.codec import Codec, Decoder, packed
 from deltalog.engines.embedded.compile import ensure_compiled
 from deltalog.engines.embedded.program import Translation, UntranslatableError
 from deltalog.engines.embedded.relation import EmbeddedRelation
@@ -137,8 +137,8 @@ class EmbeddedWave:
         self.codes: dict[int, array[int]] = {}
         self.sequences: dict[int, EmbeddedSequence] = {}
         self.shown: dict[int, list[tuple[str, EmbeddedRelation]]] = {}
-        self.is_interned = False
         self.inbox: list[int | None] = []
+        self.ahead = array("q")  # what comes before the inbox: words of large changes
         self.taken = 0
         self.bound: Sides = {}, {}
         self.outbox = array("q", bytes(8 * (wave.OUTBOX_HEADER + ROOM)))
@@ -164,7 +164,6 @@ class EmbeddedWave:
             heads = addresses(name for name, _ in sequence.heads)
         sides = [(view, side) for view, *both in station.shown for side in both]
         self.shown[number] = [(view, relations[side]) for view, side in sides]
-        self.is_interned |= any(relations[side].is_interned for _, side in sides)
         lists = (
             [word for address in addresses(station.flows) for word in (address, 0)],
             addresses(station.forgotten),
@@ -190,21 +189,32 @@ class EmbeddedWave:
 
     def bind(self, number: int, come: Changed, gone: Changed) -> None:
         name, relation = self.shown[number][0]
-        inbox, bound = self.inbox, self.bound
-        inbox += number, len(come), len(gone)
+        bound = self.bound
+        self.inbox += number, len(come), len(gone)
         if come:
-            inbox += relation.words(come)
+            self._take(relation, come)
             bound[0][name] = come
         if gone:
-            inbox += relation.words(gone)
+            self._take(relation, gone)
             bound[1][name] = gone
         self.taken += 1
+
+    def _take(self, relation: EmbeddedRelation, rows: Changed) -> None:
+        if isinstance(rows, Copied):
+            self.ahead += packed(self.inbox)
+            self.ahead += relation.encoded(rows)
+            self.inbox = []
+        else:
+            self.inbox += relation.words(rows)
 
     def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Ended:
         engine, machine = self.engine, self.engine.machine
         if engine.codec.texts.texts is not None:
             engine.publish_texts()
         inbox, taken = packed(self.inbox), self.taken
+        if self.ahead:
+            inbox = self.ahead + inbox
+            self.ahead = array("q")
         self.inbox, self.taken = [], 0
         status = wave.run_wave(
             engine.machine_address,
@@ -240,19 +250,22 @@ class EmbeddedWave:
         return made
 
     def changes(self) -> Sides:
-        return self._read(self.outbox, self.bound if self.code[wave.IS_NEWS] else _NOTHING)
+        bound = self.bound if self.code[wave.IS_NEWS] else _NOTHING
+        return self._read(self.outbox, bound, self.engine.codec.decoder)
 
     def told(self) -> Callable[[], Sides] | None:
         outbox = self.outbox
-        if self.is_interned or not outbox[wave.IS_ALL]:  # what is not copied yet will be gone soon
+        if not outbox[wave.IS_ALL]:  # what is not copied yet will be gone soon
             found = come, gone = self.changes()
             return (lambda: found) if come or gone else None
         bound = self.bound if self.code[wave.IS_NEWS] else _NOTHING
         if not outbox[wave.ENTRIES] and bound == _NOTHING:
             return None
-        return partial(self._read, outbox[: outbox[wave.USED]], bound)
+        return partial(
+            self._read, outbox[: outbox[wave.USED]], bound, self.engine.codec.decoder
+        )
 
-    def _read(self, outbox: array[int], bound: Sides) -> Sides:
+    def _read(self, outbox: array[int], bound: Sides, decoder: Decoder) -> Sides:
         """What is bound to sources, and the changes in an outbox."""
         come, gone = bound
         sides = come.copy(), gone.copy()
@@ -263,7 +276,7 @@ class EmbeddedWave:
             at += wave.SHOWN_ENTRY
             end = at + rows * relation.arity * has_words
             words = outbox[at:end] if has_words else relation.copied()
-            sides[which % 2][name] = relation.kept(rows, words)
+            sides[which % 2][name] = relation.kept(rows, words, decoder)
             at = end
         return sides
 
@@ -283,7 +296,7 @@ class EmbeddedWave:
         return tuple(self.code[log : log + self.code[wave.RAN]])
 
     def end(self, is_applied: bool) -> None:
-        self.inbox, self.taken = [], 0
+        self.inbox, self.ahead, self.taken = [], array("q"), 0
         self.bound = {}, {}
         wave.end_wave(self.engine.machine_address, self.address, int(is_applied))
 
@@ -355,7 +368,7 @@ class EmbeddedEngine:
     def copied(self, relation: str) -> Changed:
         store = self.relations[relation]
         count = store.line[kernel.LIVE]
-        return store.kept(count, store.copied()) if count else NO_ROWS
+        return store.kept(count, store.copied(), self.codec.decoder) if count else NO_ROWS
 
     def present(self, relation: str, rows: Collection[Row]) -> list[bool]:
         return self.relations[relation].present(rows)
@@ -414,7 +427,7 @@ class EmbeddedEngine:
                     for column, held in enumerate(relation.types):
                         if held == type_:
                             kernel.mark_words(relation.address, column, marks.buffer_info()[0])
-                numbering.sweep(marks)
+                self.codec.sweep(type_, marks)
 
     def ended(
         self,

@@ -10,9 +10,10 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from deltalog.engines.base import Copied
+from deltalog.engines.base import Copied, CopiedTable
 from deltalog.engines.embedded import kernel
-from deltalog.engines.embedded.codec import packed
+from deltalog.engines.embedded.codec import Decoder, packed
+from deltalog.engines.embedded.columns import CopiedWords, words_of
 from deltalog.language.ast import Row
 
 if TYPE_CHECKING:
@@ -24,13 +25,12 @@ _BLANK = bytes(8 * kernel.LINE)
 class EmbeddedRelation:
     """Walkable (see `engines/interpreter.py`), and known to the kernels by its address."""
 
-    __slots__ = ("address", "arity", "engine", "indexes", "is_interned", "line", "types")
+    __slots__ = ("address", "arity", "engine", "indexes", "line", "types")
 
     def __init__(self, engine: EmbeddedEngine, types: tuple[str, ...]) -> None:
         self.engine = engine
         self.types = types
         self.arity = len(types)
-        self.is_interned = any(type_ in engine.codec.numberings for type_ in types)
         self.indexes: dict[int, int] = {}
         self.line = line = array("q", _BLANK)
         line[kernel.ARITY] = self.arity
@@ -79,23 +79,24 @@ class EmbeddedRelation:
         del words[taken * self.arity :]
         return self.decoded(words, taken)
 
-    def kept(self, count: int, words: array[int]) -> Copied:
-        """Rows that have been copied, to be read when somebody wants them."""
-        if self.is_interned:  # its numbers may be given to other values
-            rows = self.decoded(words, count)
-            return Copied(count, lambda: rows)
-        return Copied(count, lambda: self.decoded(words, count))
+    def kept(self, count: int, words: array[int], decoder: Decoder) -> Copied:
+        """Return rows that have been copied, lazy: `decoder` is the one of that time."""
+        if self.arity == 0:
+            return Copied(count, lambda: [()] * count)
+        return CopiedWords(count, words, self.types, decoder)
 
     def words(self, rows: Iterable[Row]) -> list[int | None]:
         return self.engine.codec.words(rows, self.types)
 
     def encoded(self, rows: Iterable[Row]) -> array[int]:
+        if isinstance(rows, CopiedTable):
+            return words_of(rows.table, self.types, self.engine.codec)
         return packed(self.words(rows))
 
     def decoded(self, words: array[int], count: int) -> list[Row]:
         if self.arity == 0:
             return [()] * count
-        return self.engine.codec.decoded(words, self.types)
+        return self.engine.codec.decoder.decoded(words, self.types)
 
     def __iter__(self) -> Iterator[Row]:
         if not self.line[kernel.LIVE]:
@@ -145,7 +146,7 @@ class EmbeddedRelation:
         return self.insert((row,)) == 1
 
     def insert(self, rows: Iterable[Row]) -> int:
-        rows = rows if isinstance(rows, frozenset) else list(rows)
+        rows = rows if isinstance(rows, frozenset | Copied) else list(rows)
         return self._insert(self.encoded(rows), len(rows))
 
     def insert_words(self, words: array[int]) -> int:
@@ -157,7 +158,7 @@ class EmbeddedRelation:
         return int(kernel.insert_rows(machine, self.address, first, count))
 
     def remove(self, rows: Iterable[Row]) -> int:
-        rows = list(rows)
+        rows = rows if isinstance(rows, Copied) else list(rows)
         words = self.encoded(rows)
         return int(kernel.delete_rows(self.address, words.buffer_info()[0], len(rows)))
 
