@@ -39,7 +39,8 @@ from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Column, Row, Value
 from deltalog.language.values import VALUE_ERRORS, parse_value, print_value
-from deltalog.runtime.transaction import base_relation, checked_row
+from deltalog.runtime.checked_rows import checked_row
+from deltalog.runtime.transaction import base_relation
 from deltalog.store.files import read_rows
 
 Kind = OneOf["delete", "insert", "set"]

@@ -170,7 +170,9 @@ NOT_BASE = Entry(
     "E0702", "`{name}` is a view and cannot be changed directly", "only base relations are changed"
 )
 ROW_ARITY = Entry("E0703", "a fact of `{name}` has {wanted}, {row} {has}")
-VALUE_MISFIT = Entry("E0704", "{value} does not fit column `{column}` of `{name}`, which is {type}")
+VALUE_MISFIT = Entry(
+    "E0704", "{value}{where} does not fit column `{column}` of `{name}`, which is {type}"
+)
 KEY_TAKEN = Entry(
     "E0705", "the key {key} of `{name}` already has the fact {row}", "a key has at most one fact"
 )
@@ -189,6 +191,12 @@ STRATEGY_CONFLICT = Entry(
 )
 STRATEGY_MISFIT = Entry("E0715", "the strategy `{strategy}` does not fit `{name}`: {reason}")
 ENGINE_NEEDS = Entry("E0716", "the engine `{name}` needs {needed}, which is not here")
+COLUMNS_DIFFER = Entry(
+    "E0717",
+    "the columns of {what} are not those of `{name}`: {reason}",
+    "columns that have names are matched by name, all others by position",
+)
+PACKAGE_NEEDED = Entry("E0718", "`{name}` needs the package {needed}, which is not installed")
 
 # Limits
 ROUNDS_LIMIT = Entry(

@@ -100,3 +100,9 @@ def in_order(table: pyarrow.Table) -> pyarrow.Table:
         return table
     sort_keys = [(name, "ascending") for name in keys]
     return table.take(pyarrow.compute.sort_indices(pyarrow.table(keys), sort_keys=sort_keys))
+
+
+def is_distinct(table: pyarrow.Table, columns: Sequence[int]) -> bool:
+    """Whether no two rows have the same values in these columns."""
+    keys = table.select(list(columns))
+    return bool(keys.group_by(keys.column_names).aggregate([]).num_rows == keys.num_rows)

@@ -87,6 +87,26 @@ def _classes(types: tuple[str | None, ...]) -> tuple[type | None, ...]:
 _PLAIN: dict[str, type] = {"int": int, "str": str, "bool": bool, "date": date}
 
 
+def type_of(value: Value) -> str | None:
+    """Return the type of a canonical value; null has none.
+
+    >>> type_of(True), type_of(datetime(2026, 1, 31)), type_of(date(2026, 1, 31)), type_of(None)
+    ('bool', 'timestamp', 'date', None)
+    """
+    return _TYPES.get(type(value))
+
+
+_TYPES: dict[type, str] = {
+    int: "int",
+    float: "float",
+    str: "str",
+    bool: "bool",
+    date: "date",
+    datetime: "timestamp",
+    Decimal: "decimal",
+}
+
+
 def parse_value(text: str, type_: str) -> Value:
     """A value written as text, as in a CSV field or a literal."""
     return _CANONICAL[type_](_READERS[type_](text.strip() if type_ != "str" else text))

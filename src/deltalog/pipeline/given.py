@@ -13,7 +13,7 @@ from deltalog.diagnostics.report import DataError
 from deltalog.engines.spark.columns import frame, name_of, rows_in
 from deltalog.language.ast import Row
 from deltalog.pipeline.checking import REASON, ROW, checked, fitting, taken
-from deltalog.runtime.transaction import checked_rows
+from deltalog.runtime.incoming import incoming_rows
 
 Given: TypeAlias = DataFrame | Iterable[Sequence[Any]]
 SHOWN_MAX = 3
@@ -22,7 +22,7 @@ SHOWN_MAX = 3
 def given_rows(relation: Relation, given: Given, most: int) -> list[Row] | None:
     """The facts on the driver, or None if they are too many; a `DataError` says what is wrong."""
     if not _is_frame(given):
-        return checked_rows(relation, given)  # type: ignore[arg-type]
+        return incoming_rows(relation, given)
     found = checked(fitting(relation, given, relation.name), relation)  # type: ignore[arg-type]
     table = found.limit(most + 1).toArrow()
     if table.num_rows > most:
@@ -38,7 +38,7 @@ def given_rows(relation: Relation, given: Given, most: int) -> list[Row] | None:
 def given_frame(spark: SparkSession, relation: Relation, given: Given) -> DataFrame:
     """The facts as a frame of the engine, without ranks; a `DataError` says what does not fit."""
     if not _is_frame(given):
-        rows = checked_rows(relation, given)  # type: ignore[arg-type]
+        rows = incoming_rows(relation, given)
         return frame(spark, rows, tuple(map(str, relation.types)))
     found = checked(fitting(relation, given, relation.name), relation)  # type: ignore[arg-type]
     bad = found.where(f"{REASON} IS NOT NULL").limit(SHOWN_MAX + 1).select(REASON, ROW).collect()

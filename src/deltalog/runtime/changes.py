@@ -11,12 +11,24 @@ delta-union as composition and swapping the two sides as inverse they form a sma
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING
 
+from deltalog.analysis.columns import Relations
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError
+from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.base import NO_ROWS, Changed, Copied, Sides
-from deltalog.language.ast import Row
-from deltalog.language.values import sort_key
+from deltalog.language.ast import Column, Row
+from deltalog.language.values import print_value, sort_key, type_of
+from deltalog.runtime.rows import Rows
+from deltalog.runtime.shown import HTML_ROWS, SORTED_MAX, TEXT_ROWS, html_table, some_rows
+
+if TYPE_CHECKING:
+    import pyarrow
 
 Facts = Mapping[str, frozenset[Row]]
+NO_RELATIONS: Relations = {}
 
 
 class ChangeSet:
@@ -28,13 +40,15 @@ class ChangeSet:
     (frozenset({(1, 2)}), frozenset())
     """
 
-    __slots__ = ("_come", "_gone", "_read")
+    __slots__ = ("_come", "_declared", "_gone", "_read")
 
     def __init__(
         self,
         inserted: Mapping[str, set[Row] | frozenset[Row]] | None = None,
         deleted: Mapping[str, set[Row] | frozenset[Row]] | None = None,
+        declared: Relations = NO_RELATIONS,
     ) -> None:
+        """`declared` are the relations with their columns, for whoever wants tables."""
         new, gone = dict(inserted or {}), dict(deleted or {})
         kept_new: dict[str, Changed] = {}
         kept_gone: dict[str, Changed] = {}
@@ -46,22 +60,30 @@ class ChangeSet:
                 kept_gone[name] = go
         self._read: Callable[[], Sides] | None = None
         self._come, self._gone = kept_new, kept_gone
+        self._declared = declared
 
     @classmethod
-    def exact(cls, inserted: dict[str, Changed], deleted: dict[str, Changed]) -> ChangeSet:
+    def exact(
+        cls,
+        inserted: dict[str, Changed],
+        deleted: dict[str, Changed],
+        declared: Relations = NO_RELATIONS,
+    ) -> ChangeSet:
         """A change whose two sides are known to be net, without relations that do not change.
 
         Rows are read when they are asked for.
         """
         made = cls.__new__(cls)
         made._read, made._come, made._gone = None, inserted, deleted
+        made._declared = declared
         return made
 
     @classmethod
-    def told(cls, read: Callable[[], Sides]) -> ChangeSet:
+    def told(cls, read: Callable[[], Sides], declared: Relations = NO_RELATIONS) -> ChangeSet:
         """A change that is not nothing; `read` tells its sides, net, when they are asked for."""
         made = cls.__new__(cls)
         made._read = read
+        made._declared = declared
         return made
 
     @property
@@ -76,12 +98,12 @@ class ChangeSet:
     @property
     def inserted(self) -> _Sparse:
         """What is really new, by relation."""
-        return _Sparse(self.sides[0])
+        return _Sparse(self.sides[0], self._declared)
 
     @property
     def deleted(self) -> _Sparse:
         """What is really gone, by relation."""
-        return _Sparse(self.sides[1])
+        return _Sparse(self.sides[1], self._declared)
 
     @property
     def relations(self) -> tuple[str, ...]:
@@ -103,10 +125,10 @@ class ChangeSet:
             more, less = later.inserted[name], later.deleted[name]
             inserted[name] = (plus - less) | (more - minus)
             deleted[name] = (minus - more) | (less - plus)
-        return ChangeSet(inserted, deleted)
+        return ChangeSet(inserted, deleted, {**self._declared, **later._declared})
 
     def __neg__(self) -> ChangeSet:
-        return ChangeSet(self.deleted, self.inserted)
+        return ChangeSet(self.deleted, self.inserted, self._declared)
 
     def without(self, *relations: str) -> ChangeSet:
         """The change but for these relations."""
@@ -117,7 +139,24 @@ class ChangeSet:
         return ChangeSet(
             {name: self.inserted[name] for name in relations},
             {name: self.deleted[name] for name in relations},
+            self._declared,
         )
+
+    def to_arrow(self, relation: str) -> pyarrow.Table:
+        """Return the change of one relation as a table: `op`, `-` or `+`, before its columns.
+
+        If one of these is named `op`, that of the change is `op__`. One side, in any form, is
+        `inserted.rows(relation)` or `deleted.rows(relation)`.
+        """
+        import pyarrow
+
+        sides = [held.get(relation, NO_ROWS) for held in (self.deleted.held, self.inserted.held)]
+        columns = _columns(self._declared, relation, *sides)
+        op = "op__" if "op" in {column.name for column in columns} else "op"
+        tables = [Rows(columns, side).to_arrow() for side in sides]
+        signs = [pyarrow.repeat(sign, len(side)) for sign, side in zip("-+", sides, strict=True)]
+        whole = pyarrow.concat_tables(tables)
+        return whole.add_column(0, op, pyarrow.chunked_array(signs, pyarrow.string()))
 
     def __iter__(self) -> Iterator[tuple[str, str, Row]]:
         """Every change as `(op, relation, row)`, op `-` or `+`, in a fixed order."""
@@ -136,21 +175,42 @@ class ChangeSet:
     def __hash__(self) -> int:
         return hash((frozenset(self.inserted.items()), frozenset(self.deleted.items())))
 
+    def _some(self, count: int) -> list[tuple[str, str, Row]]:
+        """Return some of the changes: the first, or of many those that are read soonest."""
+        if len(self) <= SORTED_MAX:
+            return list(islice(self, count))
+        found: list[tuple[str, str, Row]] = []
+        for name in self.relations:
+            for op, facts in (("-", self.deleted), ("+", self.inserted)):
+                held = facts.held.get(name, NO_ROWS)
+                found += [(op, name, row) for row in some_rows(held, count - len(found))]
+        return found
+
     def __repr__(self) -> str:
-        shown = ", ".join(
-            f"{op}{name}{row}" for _, (op, name, row) in zip(range(10), self, strict=False)
-        )
-        more = f", … {len(self) - 10} more" if len(self) > 10 else ""
+        shown = ", ".join(f"{op}{name}{row}" for op, name, row in self._some(TEXT_ROWS))
+        more = f", … {len(self) - TEXT_ROWS} more" if len(self) > TEXT_ROWS else ""
         return f"ChangeSet({shown}{more})"
+
+    def _repr_html_(self) -> str:
+        shown = self._some(HTML_ROWS)
+        rows = [(op, name, ", ".join(map(print_value, row))) for op, name, row in shown]
+        title = f"{len(self):,} change{'' if len(self) == 1 else 's'}"
+        return html_table(title, ("op", "relation", "fact"), rows, len(self) - len(rows))
 
 
 class _Sparse(Mapping[str, frozenset[Row]]):
     """Facts per relation without empty entries; a relation that does not change has none."""
 
-    __slots__ = ("held",)
+    __slots__ = ("declared", "held")
 
-    def __init__(self, held: dict[str, Changed]) -> None:
+    def __init__(self, held: dict[str, Changed], declared: Relations) -> None:
         self.held = held
+        self.declared = declared
+
+    def rows(self, name: str) -> Rows:
+        """Return the facts of one relation, to be read as tuples or as a table of any kind."""
+        held = self.held.get(name, NO_ROWS)
+        return Rows(_columns(self.declared, name, held), held)
 
     @property
     def size(self) -> int:
@@ -173,7 +233,23 @@ class _Sparse(Mapping[str, frozenset[Row]]):
         return len(self.held)
 
     def __repr__(self) -> str:
-        return repr({name: set(rows) for name, rows in self.items()})
+        if self.size <= SORTED_MAX:
+            return repr({name: set(rows) for name, rows in self.items()})
+        return "{" + ", ".join(f"{n!r}: {len(held)} facts" for n, held in self.held.items()) + "}"
+
+
+def _columns(declared: Relations, name: str, *sides: Changed) -> tuple[Column, ...]:
+    """The columns of a relation; of a change made by hand, as many as its rows have."""
+    if name in declared:
+        return declared[name].columns
+    if declared:
+        hint = did_you_mean(name, declared)
+        raise DataError([catalogue.NO_SUCH_RELATION.at(None, name=name, hint=hint)])
+    values = zip(*(row for side in sides for row in side), strict=True)
+    return tuple(
+        Column(f"c{i}", next((type_of(v) for v in column if v is not None), None), True)
+        for i, column in enumerate(values, 1)
+    )
 
 
 NO_CHANGE = ChangeSet()

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -35,6 +35,7 @@ from deltalog.rewrites.desugar import fact_rows
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.evaluation import Difference, create, evaluate, rebuild, recomputed
 from deltalog.runtime.fixpoint import Statistics, Watch
+from deltalog.runtime.incoming import RowsLike, incoming
 from deltalog.runtime.limits import UNLIMITED, Limits
 from deltalog.runtime.model import Model, Options, make_model
 from deltalog.runtime.propagation import Propagated, Propagation
@@ -48,11 +49,11 @@ from deltalog.runtime.rule_changes import (
     guarded_program,
     to_rebuild,
 )
+from deltalog.runtime.shown import database_html
 from deltalog.runtime.transaction import (
     Transaction,
     base_relation,
     check_taken_keys,
-    checked_rows,
     with_unique_keys,
 )
 from deltalog.source import Source
@@ -92,7 +93,7 @@ ENGINES: Mapping[str, Callable[[], Engine]] = {
 EXTRA_ENGINES: Mapping[str, Callable[[], Engine]] = {"spark": spark_engine}
 """Engines that need more than the package: they are asked for by name and tested apart."""
 DEFAULT_ENGINE = "embedded"
-Facts = Mapping[str, Iterable[Sequence[Any]]]
+Facts = Mapping[str, RowsLike]
 
 
 def known_engine(name: str, spark: Any = None) -> Callable[[], Engine]:
@@ -168,18 +169,34 @@ class Database:
 
     def facts(self, relation: str) -> set[Row]:
         """All facts of a base relation or view."""
+        self._check_relation(relation)
+        with self._lock:
+            return self._facts(relation)
+
+    def rows(self, relation: str) -> Rows:
+        """Return all facts of a base relation or view, to be read as tuples or as a table."""
+        self._check_relation(relation)
+        with self._lock:
+            if relation in self.model.stored:
+                held = self.engine.copied(relation)
+            else:
+                held = self._answers(relation).held
+        return Rows(self.relations[relation].columns, held)
+
+    def _check_relation(self, relation: str) -> None:
         if relation not in self.relations:
             hint = did_you_mean(str(relation), self.relations)
             raise DataError([catalogue.NO_SUCH_RELATION.at(None, name=relation, hint=hint)])
-        with self._lock:
-            return self._facts(relation)
 
     def _facts(self, relation: str) -> set[Row]:
         if relation in self.model.stored:
             return set(self.engine.rows(relation))
+        return set(self._answers(relation).held)
+
+    def _answers(self, relation: str) -> Rows:
         arguments = tuple(Variable(f"V{i}") for i in range(self.relations[relation].arity))
         everything = Query((Atom(relation, arguments),))
-        return set(answer(self.engine, self.model, everything, self.limits, self.watch, False))
+        return answer(self.engine, self.model, everything, self.limits, self.watch, False)
 
     def query(self, text: str | Query) -> Rows:
         """The bindings of the query's variables, in the order in which they first occur.
@@ -189,6 +206,12 @@ class Database:
         query = parse_query(text) if isinstance(text, str) else text
         with self._lock:
             return answer(self.engine, self.model, query, self.limits, self.watch)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.relations)} relations, version {self.version})"
+
+    def _repr_html_(self) -> str:
+        return database_html(self)
 
     # --- changing
 
@@ -397,7 +420,7 @@ class Database:
             if hasattr(rows, "toArrow") and hasattr(self.engine, "load_frame"):
                 self.engine.load_frame(relation, rows)
                 continue
-            checked = with_unique_keys(known, checked_rows(known, rows))
+            checked = with_unique_keys(known, incoming(known, rows))
             if known.key and self.engine.size(relation):
                 check_taken_keys(
                     ChangeSet({relation: set(checked)}), self.relations, self.engine.lookup

@@ -864,10 +864,11 @@ class Propagated:
 
     def changes(self) -> ChangeSet:
         """The exact change of base relations and views."""
+        declared = self._propagation.relations
         if self._is_kept:
-            return ChangeSet.exact(*self._propagation.wave.changes())
+            return ChangeSet.exact(*self._propagation.wave.changes(), declared)
         told = self._propagation.wave.told()
-        return NO_CHANGE if told is None else ChangeSet.told(told)
+        return NO_CHANGE if told is None else ChangeSet.told(told, declared)
 
     def moving(self) -> Iterator[Moving]:
         """What `apply` will do to stored views, for whoever keeps a copy of them."""

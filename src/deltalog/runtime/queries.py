@@ -74,7 +74,7 @@ def answer(
     try:
         create(engine, {apart[name]: relation for name, relation in scratch.items()})
         statistics = run(engine, install(engine, stages), limits, watch=watch)
-        rows = set(engine.rows(apart[names.ANSWER]))
+        rows = engine.copied(apart[names.ANSWER])
     finally:
         for name in apart.values():
             engine.drop(name)

@@ -27,8 +27,8 @@ from deltalog.language.ast import Atom, Declaration, Program, Row, Rule
 from deltalog.rewrites.desugar import fact_rows
 from deltalog.rewrites.names import is_generated
 from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.checked_rows import checked_rows
 from deltalog.runtime.model import Model
-from deltalog.runtime.transaction import checked_rows
 
 OLD = "rules__old"
 NEW = "rules__new"

@@ -11,21 +11,23 @@ A transaction knows what is wanted; what of that is so already, the engine knows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from datetime import date
-from decimal import Decimal
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from deltalog.analysis.columns import Relation, Relations
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.engines.base import Changed
-from deltalog.language.ast import Column, Row, Value
-from deltalog.language.values import VALUE_ERRORS, canonical, is_canonical, print_value
+from deltalog.engines.base import Changed, CopiedTable
+from deltalog.language.arrow import is_distinct
+from deltalog.language.ast import Row
+from deltalog.language.values import print_value
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
+from deltalog.runtime.checked_rows import checked_row
+from deltalog.runtime.incoming import RowsLike, incoming, incoming_rows, is_many
+from deltalog.runtime.whole_tables import WholeTables
 
 FindKey = Callable[[str, Mapping[int, Any]], Iterable[Row]]
 Net = Callable[[ChangeSet], ChangeSet]
@@ -33,80 +35,6 @@ Net = Callable[[ChangeSet], ChangeSet]
 Commit = Callable[[ChangeSet], ChangeSet]
 Expect = Callable[[str, tuple[int, ...], Collection[Row]], None]
 """Told which keys will be looked up in which columns, an engine may fetch them together."""
-
-
-def checked_rows(relation: Relation, rows: Iterable[Sequence[Any]]) -> list[Row]:
-    """The rows in canonical form; all of them are looked at before anything is done."""
-    given = rows.copy() if type(rows) is list else _iterated(relation, rows)
-    if is_canonical(given, relation.types):
-        return given  # type: ignore[return-value]
-    return [checked_row(relation, row) for row in given]
-
-
-def checked_row(relation: Relation, row: Sequence[Any]) -> Row:
-    """The row in canonical form, or a `DataError` that says what does not fit."""
-    if isinstance(row, str | bytes | bytearray | memoryview) or not isinstance(row, Sequence):
-        hint = "a fact is a tuple; one with a single value is written `(value,)`"
-        raise DataError([_wrong_arity(relation, repr(row)[:80], "is not a tuple", hint)])
-    if len(row) != relation.arity:
-        shown = f"({', '.join(_shown(value) for value in row)})"[:120]
-        raise DataError([_wrong_arity(relation, shown, f"has {len(row)}", None)])
-    pairs = zip(row, relation.columns, strict=True)
-    return tuple(_checked_value(value, column, relation) for value, column in pairs)
-
-
-def _iterated(relation: Relation, rows: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
-    if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
-        hint = "facts are given as a list of tuples"
-        raise DataError([_wrong_arity(relation, repr(rows)[:80], "is not a list", hint)])
-    return list(rows)
-
-
-def _checked_value(value: Any, column: Column, relation: Relation) -> Value:
-    if value is None and column.nullable:
-        return None
-    try:
-        return canonical(value, str(column.type))
-    except VALUE_ERRORS:
-        raise DataError(
-            [
-                catalogue.VALUE_MISFIT.at(
-                    None,
-                    value=_shown(value)[:80],
-                    column=column.name,
-                    name=relation.name,
-                    type=column.type,
-                    hint=None if value is None else _PYTHON_HINTS[str(column.type)],
-                )
-            ]
-        ) from None
-
-
-_PYTHON_HINTS = {
-    "int": "give an int from -(2^63 - 1) to 2^63 - 1",
-    "float": "give a finite float",
-    "str": "give a str",
-    "bool": "give True or False",
-    "date": "give a datetime.date",
-    "timestamp": "give a datetime.datetime",
-    "decimal": "give a decimal.Decimal; it has at most 20 digits before the point and 18 after it",
-}
-
-
-def _wrong_arity(relation: Relation, row: str, has: str, hint: str | None) -> Diagnostic:
-    return catalogue.ROW_ARITY.at(
-        None, name=relation.name, wanted=_values(relation.arity), row=row, has=has, hint=hint
-    )
-
-
-def _shown(value: Any) -> str:
-    """A value as it would be written in a program, or as Python shows it."""
-    known = value is None or isinstance(value, bool | int | float | str | date | Decimal)
-    return print_value(value) if known else repr(value)
-
-
-def _values(number: int) -> str:
-    return f"{number} value{'' if number == 1 else 's'}"
 
 
 def base_relation(relations: Relations, name: str) -> Relation:
@@ -139,14 +67,15 @@ class Transaction:
         self._commit = commit
         self._expect = expect
         self._state: dict[str, dict[Row, bool]] = {}
+        self._tables = WholeTables()
         self._holders: dict[tuple[str, Row], Row | None] = {}
         self._is_over = False
         self.delta = NO_CHANGE
 
-    def insert(self, relation: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Add facts to a base relation."""
+    def insert(self, relation: str, rows: RowsLike) -> None:
+        """Add facts to a base relation: rows, a table, a DataFrame, an array (`RowsLike`)."""
         known = self._open(relation)
-        checked = checked_rows(known, rows)
+        checked = self._taken(known, incoming(known, rows), True)
         if known.key:
             self._check_keys(known, with_unique_keys(known, checked))
         self._put_all(known, checked, True)
@@ -160,21 +89,33 @@ class Transaction:
             if other not in (row, None):
                 raise DataError([key_taken(relation, other)])
 
-    def delete(self, relation: str, rows: Iterable[Sequence[Any]]) -> None:
+    def delete(self, relation: str, rows: RowsLike) -> None:
         """Remove facts from a base relation."""
         known = self._open(relation)
-        self._put_all(known, checked_rows(known, rows), False)
+        self._put_all(known, self._taken(known, incoming(known, rows), False), False)
 
-    def set(self, relation: str, row: Sequence[Any]) -> None:
-        """Replace the fact that has this key, or add it if there is none."""
+    def set(self, relation: str, rows: RowsLike) -> None:
+        """Replace the fact that has this key, or add it if there is none; one row or many."""
         known = self._open(relation)
         if not known.key:
             raise DataError([catalogue.NO_KEY.at(None, name=relation)])
-        checked = checked_row(known, row)
-        other = self._holder(known, checked)
-        if other is not None:
-            self._put(known, other, False)
-        self._put(known, checked, True)
+        many = incoming_rows(known, rows) if is_many(rows) else [checked_row(known, rows)]
+        for checked in many:
+            other = self._holder(known, checked)
+            if other is not None:
+                self._put(known, other, False)
+            self._put(known, checked, True)
+
+    def _taken(self, relation: Relation, rows: list[Row] | CopiedTable, holds: bool) -> list[Row]:
+        """Return the rows that have to be put one by one: none, if they stay a whole table."""
+        name = relation.name
+        if isinstance(rows, CopiedTable):
+            if not relation.key and name not in self._state and self._tables.put(name, rows, holds):
+                return []
+            rows = list(rows.read())
+        if rows and name in self._tables:
+            self._state[name] = self._tables.pop(name)
+        return rows
 
     def _open(self, relation: str) -> Relation:
         if self._is_over:
@@ -185,6 +126,8 @@ class Transaction:
         return known
 
     def _put_all(self, relation: Relation, rows: list[Row], holds: bool) -> None:
+        if not rows:
+            return
         if not relation.key:
             fresh = dict.fromkeys(rows, holds)
             if relation.name in self._state:
@@ -232,6 +175,7 @@ class Transaction:
             else:
                 come[relation] = new = frozenset([row for row, holds in rows.items() if holds])
                 gone[relation] = frozenset(rows).difference(new)
+        self._tables.add_to(come, gone)
         wanted = ChangeSet.exact(come, gone)
         if self._holders:  # another transaction may have taken a key since this one looked
             check_taken_keys(wanted, self._relations, self._find)
@@ -264,9 +208,14 @@ class Transaction:
             self.commit()
 
 
-def with_unique_keys(relation: Relation, rows: list[Row]) -> list[Row]:
+Checked = TypeVar("Checked", list[Row], list[Row] | CopiedTable)
+
+
+def with_unique_keys(relation: Relation, rows: Checked) -> Checked:
     """The rows, of which no two may have the same key."""
     taken: dict[Row, Row] = {}
+    if isinstance(rows, CopiedTable) and is_distinct(rows.table, relation.key):
+        return rows
     for row in rows if relation.key else ():
         other = taken.setdefault(_key(relation, row), row)
         if other != row:

@@ -442,6 +442,10 @@ class FileDatabase(Database):
             with self._reading():
                 return self._facts_at(relation, version)
 
+    def rows(self, relation: str) -> Rows:
+        with self._turn():
+            return super().rows(relation)
+
     def _facts_at(self, relation: str, version: int) -> set[Row]:
         self._check_version(version)
         known = self._log.columns_at(version)

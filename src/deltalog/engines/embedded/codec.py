@@ -3,7 +3,7 @@
 Ints, bools, dates and timestamps are themselves, floats their bits; text, decimals and exact
 numbers are numbered as they come. Equal values have equal words and null is one word for every
 type, so joins compare words and nothing else. Numbers of values that no row and no rule holds any
-more are given out again (`Codec.sweep`); words copied before are read by the `Decoder` of their time.
+more are given out again (`Codec.sweep`); words copied before have the `Decoder` of their time.
 """
 
 from __future__ import annotations

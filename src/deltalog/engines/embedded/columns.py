@@ -73,7 +73,7 @@ def words_of(table: pyarrow.Table, types: Sequence[str], codec: Codec) -> array[
             matrix[start : start + len(chunk), position] = _words(chunk, type_, codec)
             start += len(chunk)
     words = array("q")
-    words.frombytes(memoryview(matrix).cast("B") if matrix.size else b"")
+    words.frombytes(matrix.data.cast("B") if matrix.size else b"")
     return words
 
 
@@ -113,7 +113,8 @@ def _numbers(chunk: pyarrow.Array, type_: str, codec: Codec) -> Words:
     number = codec.numberings[type_].word
     numbers = np.array([number(value) for value in values] or [0], np.int64)
     indices = encoded.indices
-    return numbers[_to_numpy(indices.fill_null(0) if indices.null_count else indices)]
+    places = _to_numpy(indices.fill_null(0) if indices.null_count else indices)
+    return numbers.take(places)
 
 
 def _to_numpy(chunk: pyarrow.Array) -> NDArray[Any]:
@@ -145,6 +146,8 @@ def _values(
     """Return the values with these numbers: each distinct one is converted once."""
     import pyarrow
 
+    if not values:  # so nothing is there but null
+        return pyarrow.nulls(len(words), wanted)
     numbers = words if nulls is None else np.where(nulls, 0, words)
     if 4 * len(numbers) < len(values):
         used, places = np.unique(numbers, return_inverse=True)

@@ -261,9 +261,7 @@ class EmbeddedWave:
         bound = self.bound if self.code[wave.IS_NEWS] else _NOTHING
         if not outbox[wave.ENTRIES] and bound == _NOTHING:
             return None
-        return partial(
-            self._read, outbox[: outbox[wave.USED]], bound, self.engine.codec.decoder
-        )
+        return partial(self._read, outbox[: outbox[wave.USED]], bound, self.engine.codec.decoder)
 
     def _read(self, outbox: array[int], bound: Sides, decoder: Decoder) -> Sides:
         """What is bound to sources, and the changes in an outbox."""
