@@ -3,7 +3,7 @@
 Seven questions, one module each:
 
     embedded           what does the embedded engine do at full size: beside the limit, which is a
-                       closure by hand, beside differential-dataflow, and against targets?
+                       closure by hand, beside differential-dataflow and dbsp, and against targets?
     installing         what does a program of 1,000 rules cost to open, and a changed rule?
     single_changes     what does a single change cost, by workload, strategy and engine?
     follows_change     does the cost follow the change, or the data?

@@ -23,6 +23,7 @@ from bench.installing import installing
 from bench.measure import UNAVAILABLE, BenchError
 from bench.ranked_deletion import ranked_deletion
 from bench.settings import Finding, Progress, Settings
+from bench.side_by_side import PACKAGES
 from bench.single_changes import single_changes
 from bench.spark import WORKLOADS as ON_SPARK
 from bench.spark import spark
@@ -47,7 +48,10 @@ RESULTS = Path(__file__).parent / "results"
 WIDTH_MIN = 180
 SECONDS, SECONDS_QUICK = 6.0, 1.0
 ALWAYS_MISSING = (
-    Gap("other systems", "only differential-dataflow and, on w6, DuckDB can be run side by side"),
+    Gap(
+        "other systems",
+        f"only {', '.join(PACKAGES)} and, on w6, DuckDB can be run side by side",
+    ),
     Gap("strategies at full size", "scales are chosen so that the reference engine ends in time"),
 )
 
@@ -135,6 +139,11 @@ def _show_gaps(gaps: Sequence[Gap], console: Console) -> None:
 def _problems(settings: Settings, parts: Sequence[str]) -> list[str]:
     said = unknown_names(settings.strategies, settings.asked_engines)
     said += [f"unknown part `{p}`: there are {', '.join(PARTS)}" for p in parts if p not in PARTS]
+    said += [
+        f"unknown peer `{name}`: there are {', '.join(PACKAGES)}"
+        for name in settings.peers
+        if name not in PACKAGES
+    ]
     for name in settings.workloads:
         if not any(Settings((name,)).includes(known) for known in KNOWN):
             said.append(f"unknown workload `{name}`: there are {', '.join(KNOWN)}")
@@ -151,7 +160,7 @@ def _settings(given: argparse.Namespace) -> Settings:
         asked_engines=given.engines,
         seconds_max=given.seconds if given.seconds is not None else seconds,
         is_quick=given.quick,
-        runs_peers=not given.recorded_peers,
+        peers=() if given.recorded_peers else given.peers,
     )
 
 
@@ -175,9 +184,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--quick", action="store_true", help="less of everything, and not the largest workloads")
     add(
+        "--peers",
+        type=_names,
+        default=tuple(PACKAGES),
+        metavar="A,B",
+        help=f"to build and run beside us: of {', '.join(PACKAGES)}; all, if not given",
+    )
+    add(
         "--recorded-peers",
         action="store_true",
-        help="do not build and run differential-dataflow, but show what it did once",
+        help="do not build and run them, but show recorded figures",
     )
     add("--json", type=Path, metavar="FILE", help="also write all figures to a file")
     add("--results", type=Path, default=RESULTS, metavar="DIR", help="where pictures go")

@@ -1,8 +1,8 @@
-"""The embedded engine at full size: beside the limit, beside a peer, and against targets.
+"""The embedded engine at full size: beside the limit, beside peers, and against targets.
 
 Every workload is measured in a process of its own (`bench/full_scale.py`), one after the other.
-The limit, DuckDB and differential-dataflow are measured in the same run. Where the last cannot be
-built, or has no dataflow, what it or another peer did once is shown, and marked as recorded.
+The limit, DuckDB and the peers (`bench/side_by_side.py`) are measured in the same run. Where a peer
+cannot be built, or is not to be run, its figures of another day are shown, and marked as recorded.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import differential, limit
+from bench import limit, side_by_side
 from bench.charts import Axis, dot_line, dot_plot
 from bench.contenders import Gap
 from bench.figures import NOTHING, compact, pair, ratio
 from bench.full_scale import PHASES, Measured
 from bench.measure import BenchError, Spread
-from bench.peers import DIFFERENTIAL, RECORDED
+from bench.peers import DBSP, DIFFERENTIAL, RECORDED
 from bench.settings import Progress, Settings
 from bench.targets import (
     Comparison,
@@ -52,8 +52,18 @@ SECONDS_MAX, SECONDS_MAX_QUICK = 90.0, 30.0
 KINDS = ("load", *(kind for kinds in PHASES.values() for kind in kinds))
 DRAWN = ("load", "insert", "delete", "update", "move")
 LINE_WIDTH = 64
-LIMIT, PEER, PEER_RECORDED = "limit", "peer", "peer, recorded"
-MARKS = {ENGINE: "●", LIMIT: "○", PEER: "▲", PEER_RECORDED: "△", "DuckDB recomputing": "□"}
+PEER_WIDTH = 13
+LIMIT, DUCKDB = "limit", "DuckDB recomputing"
+PEERS = (DIFFERENTIAL, DBSP)
+PEER_MARKS = {DIFFERENTIAL: ("▲", "△"), DBSP: ("◆", "◇")}
+"""Measured in the run, and recorded."""
+MARKS = {
+    ENGINE: "●",
+    LIMIT: "○",
+    **{system: measured for system, (measured, _) in PEER_MARKS.items()},
+    **{f"{system}, recorded": recorded for system, (_, recorded) in PEER_MARKS.items()},
+    DUCKDB: "□",
+}
 ROOT = Path(__file__).parent.parent
 FOOTNOTE = """\
 Milliseconds, median/mean; load too. apply: db.apply(…), which answers the exact change. with rows:
@@ -61,9 +71,9 @@ the same and reading every row of the change. n: transactions. changed: facts in
 B/fact: growth of resident memory while loading, by facts stored, if there are enough of them.
 limit: closure by hand, which knows nothing else, in this run. ÷ limit, × faster: by medians/means.
 """
-MEASURED = f"""\
-{DIFFERENTIAL}, one worker, measured in this run, without a call from Python: the
-same transactions, the same views. × faster: over those that both made one by one."""
+MEASURED = """\
+one worker each, measured in this run, without a call from Python: the same
+transactions, the same views. × faster: over those that both made one by one."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +102,11 @@ class Embedded:
             table.add_column(heading, justify="right")
         for heading in ("apply", "with rows"):
             table.add_column(heading, justify="right", style="cyan")
-        for heading in ("limit", "÷ limit", "peer", "× faster"):
+        for heading in ("limit", "÷ limit"):
             table.add_column(heading, justify="right")
+        for system in PEERS:
+            table.add_column(system, justify="right", max_width=PEER_WIDTH, overflow="fold")
+            table.add_column("× faster", justify="right")
         table.add_column("target", no_wrap=True)
         for name, measured in self.found.items():
             for number, kind in enumerate(_kinds(measured)):
@@ -104,7 +117,7 @@ class Embedded:
     def _row(self, name: str, measured: Measured, kind: str, is_first: bool) -> list[str]:
         ours, by_hand = milliseconds(measured, kind), limit_milliseconds(measured, kind)
         cost = measured.costs.get(kind)
-        both = beside_peer(measured, kind)
+        beside = [beside_peer(measured, kind, system) for system in PEERS]
         head = ["", kind, "", ""]
         if is_first:
             held = measured.bytes_per_fact
@@ -119,18 +132,21 @@ class Embedded:
             pair(cost.with_rows) if cost is not None else "",
             (pair(by_hand) if kind != "load" else _once(by_hand)) if by_hand is not None else "",
             _ratios(ours, by_hand),
-            _peer(both, kind) if both is not None else "",
-            _ratios(both.peer, both.ours) if both is not None else "",
+            *(cell for both in beside for cell in _peer(both, kind)),
             " ".join(map(_said, self._verdicts_of(name, kind))),
         ]
 
     def _peers_in_words(self) -> str:
-        measured = [each for each in self.found.values() if each.peer_load_seconds is not None]
-        recorded = filter(None, map(recorded_peer, self.found.values()))
-        systems = sorted({peer.system for peer in recorded})
-        said = [f"peer: {MEASURED}"] if measured else []
-        if systems:
-            said.append(f"peer, r: {' and '.join(systems)}; {RECORDED}.")
+        measured = {name for each in self.found.values() for name in each.peers_load_seconds}
+        recorded = {
+            f"{peer.system} ({peer.day})"
+            for each in self.found.values()
+            for system in PEERS
+            if (peer := recorded_peer(each, system)) is not None
+        }
+        said = [f"{' and '.join(sorted(measured))}: {MEASURED}"] if measured else []
+        if recorded:
+            said.append(f"r: {', '.join(sorted(recorded))}; {RECORDED}.")
         return "\n".join([*said, ""])
 
     def _verdicts_of(self, name: str, kind: str) -> list[Verdict]:
@@ -171,14 +187,16 @@ class Embedded:
         rows = []
         for name, measured in self.found.items():
             for kind in (kind for kind in _kinds(measured) if kind in DRAWN):
-                both = beside_peer(measured, kind)
-                label = PEER_RECORDED if both is not None and both.is_recorded else PEER
                 spreads = {
                     ENGINE: milliseconds(measured, kind),
                     LIMIT: limit_milliseconds(measured, kind),
-                    label: both.peer if both is not None else None,
-                    "DuckDB recomputing": measured.duckdb if kind == "insert" else None,
+                    DUCKDB: measured.duckdb if kind == "insert" else None,
                 }
+                for system in PEERS:
+                    both = beside_peer(measured, kind, system)
+                    if both is not None:
+                        label = f"{system}, recorded" if both.is_recorded else system
+                        spreads[label] = both.peer
                 values = {label: each.median for label, each in spreads.items() if each is not None}
                 rows.append((f"{name} {kind}", values))
         return rows
@@ -200,7 +218,7 @@ class Embedded:
     def charts(self) -> dict[str, str]:
         drawn = dot_plot(
             f"Engine {ENGINE}: milliseconds",
-            f"medians at full size; the same run, unless recorded; peer: {DIFFERENTIAL}",
+            "medians at full size; the same run, unless recorded",
             self._rows(),
             list(MARKS),
             smallest=1e-3,
@@ -208,15 +226,21 @@ class Embedded:
         return {"embedded.svg": drawn}
 
     def as_json(self) -> object:
-        peers = {
-            name: {"system": peer.system, "milliseconds": dict(peer.milliseconds)}
+        peers = [
+            {
+                "workload": name,
+                "system": peer.system,
+                "day": peer.day,
+                "milliseconds": dict(peer.milliseconds),
+            }
             for name, measured in self.found.items()
-            if (peer := recorded_peer(measured)) is not None
-        }
+            for system in PEERS
+            if (peer := recorded_peer(measured, system)) is not None
+        ]
         return {
             "measured": [_measured_json(measured) for measured in self.found.values()],
             "targets": [each.as_json() for each in self.verdicts],
-            "peers": {"note": RECORDED, "by_workload": peers},
+            "peers": {"note": RECORDED, "recorded": peers},
         }
 
 
@@ -228,9 +252,12 @@ def _kinds(measured: Measured) -> list[str]:
     return [kind for kind in KINDS if milliseconds(measured, kind) is not None]
 
 
-def _peer(both: Comparison, kind: str) -> str:
+def _peer(both: Comparison | None, kind: str) -> tuple[str, str]:
+    """Milliseconds of a peer, and how much faster we are."""
+    if both is None:
+        return "", ""
     shown = pair(both.peer) if kind != "load" else _once(both.peer)
-    return f"{shown} r" if both.is_recorded else shown
+    return f"{shown} r" if both.is_recorded else shown, _ratios(both.peer, both.ours)
 
 
 def _once(spread: Spread | None) -> str:
@@ -253,7 +280,12 @@ def _said(verdict: Verdict) -> str:
 
 
 def _measure(
-    name: str, settings: Settings, peer: Path | None, progress: Progress, done: int, total: int
+    name: str,
+    settings: Settings,
+    peers: Mapping[str, Path],
+    progress: Progress,
+    done: int,
+    total: int,
 ) -> Measured:
     """Run the process of one workload, and follow what it says."""
     scale = settings.scale if settings.scale is not None else 1.0
@@ -264,9 +296,9 @@ def _measure(
     command += ["--scale", str(scale), "--changes", str(changes)]
     command += ["--seconds", str(settings.seconds_max)]
     seconds_max = SECONDS_MAX_QUICK if settings.is_quick else SECONDS_MAX
-    if peer is not None:
-        command += ["--peer", str(peer)]
-        seconds_max += differential.RUN_SECONDS_MAX
+    for system, executable in peers.items():
+        command += ["--peer", f"{system}={executable}"]
+        seconds_max += side_by_side.RUN_SECONDS_MAX
     found = Measured(name, scale, ENGINE)
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8") as errors,
@@ -306,15 +338,17 @@ def embedded(settings: Settings, progress: Progress) -> Embedded:
     names = [name for name in names if name not in left_out]
     progress.say("embedded", "compiling the limit, once per machine", 0, len(names))
     limit.get_ready()
-    peer = None
-    if settings.runs_peers:
+    peers: dict[str, Path] = {}
+    for system in settings.peers:
         try:
-            peer = differential.build(lambda said: progress.say("embedded", said, 0, len(names)))
-        except differential.UnavailableError as error:
-            gaps.append(Gap(f"{DIFFERENTIAL} in this run", str(error)))
+            peers[system] = side_by_side.build(
+                system, lambda said: progress.say("embedded", said, 0, len(names))
+            )
+        except side_by_side.UnavailableError as error:
+            gaps.append(Gap(f"{system} in this run", str(error)))
     found: dict[str, Measured] = {}
     for number, name in enumerate(names, start=1):
-        measured = _measure(name, settings, peer, progress, number, len(names))
+        measured = _measure(name, settings, peers, progress, number, len(names))
         gaps += [Gap(f"{name}, {what}", why) for what, why in measured.missing.items()]
         found[name] = measured
     for name, measured in found.items():

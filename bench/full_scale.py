@@ -9,8 +9,8 @@ Timed is `db.apply(insert=…, delete=…)` as one calls it, and, apart from tha
 the change it answers. Each kind of change has some seconds; when they are used up the next kind
 begins. On closures the *limit* makes the same transactions in turns of some twenty, since a shared
 machine has fast and slow minutes. In the end base relations and
-views must be what recomputation says, or there is no figure at all. If there is a *peer* to run
-(`bench/differential.py`), it then makes the same transactions, and must come to the same views.
+views must be what recomputation says, or there is no figure at all. If there are *peers* to run
+(`bench/side_by_side.py`), each then makes the same transactions, and must come to the same views.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from typing import Any
 import numpy as np
 
 import deltalog
-from bench import differential, duckdb_view, limit
-from bench.differential import Contents
+from bench import duckdb_view, limit, side_by_side
 from bench.measure import BenchError, Spread, Transaction
 from bench.memory import resident_bytes
+from bench.side_by_side import Contents
 from bench.workloads import CLOSURE, GROUP_BY, Batch, Fact, Workload, workload
 
 PHASES: Mapping[str, tuple[str, ...]] = {
@@ -65,7 +65,7 @@ class Cost:
     apply: Spread
     with_rows: Spread
     limit: Spread | None = None
-    beside_peer: Beside | None = None
+    beside_peers: dict[str, Beside] = field(default_factory=dict)
 
 
 @dataclass
@@ -81,7 +81,7 @@ class Measured:
     load_seconds: float | None = None
     load_bytes: int | None = None
     limit_load_seconds: float | None = None
-    peer_load_seconds: float | None = None
+    peers_load_seconds: dict[str, float] = field(default_factory=dict)
     costs: dict[str, Cost] = field(default_factory=dict)
     duckdb: Spread | None = None
     verified: str | None = None
@@ -106,9 +106,11 @@ class Measured:
 
 def _cost(kept: dict[str, Any]) -> Cost:
     spreads = {name: _spread(kept.pop(name)) for name in ("apply", "with_rows", "limit")}
-    both = kept.pop("beside_peer")
-    beside = Beside(Spread(**both["peer"]), Spread(**both["ours"])) if both is not None else None
-    return Cost(**kept, **spreads, beside_peer=beside)  # type: ignore[arg-type]
+    beside = {
+        system: Beside(Spread(**both["peer"]), Spread(**both["ours"]))
+        for system, both in kept.pop("beside_peers").items()
+    }
+    return Cost(**kept, **spreads, beside_peers=beside)  # type: ignore[arg-type]
 
 
 def _spread(kept: Mapping[str, Any] | None) -> Spread | None:
@@ -123,7 +125,7 @@ class Bench:
     found: Measured
     seconds_max: float
     say: Callable[[Measured], None]
-    peer: Path | None = None
+    peers: Mapping[str, Path] = field(default_factory=dict)  # executables, by system
     held: dict[str, set[Fact]] = field(default_factory=dict)
     phases: list[list[Transaction]] = field(default_factory=list)  # what was really made
     taken: dict[str, list[float]] = field(default_factory=dict)  # milliseconds, by kind
@@ -156,11 +158,12 @@ class Bench:
         self._stage("verifying")
         views = {name: database.facts(name) for name in database.relations if name not in self.held}
         self._verify(database, views)
-        if self.peer is not None:
+        if self.peers:
             contents = {name: Contents.of(rows) for name, rows in views.items()}
             del database, views
-            self._stage("differential-dataflow")
-            self._run_peer(self.peer, contents)
+            for system, executable in self.peers.items():
+                self._stage(system)
+                self._run_peer(system, executable, contents)
         self._stage("done")
 
     def _stage(self, stage: str) -> None:
@@ -272,27 +275,27 @@ class Bench:
             raise BenchError(f"{self.made.name}: DuckDB computes another view")
         self.found.verified = "DuckDB"
 
-    def _run_peer(self, executable: Path, contents: Mapping[str, Contents]) -> None:
+    def _run_peer(self, system: str, executable: Path, contents: Mapping[str, Contents]) -> None:
         try:
-            done = differential.run(executable, self.made, self.phases, self.seconds_max)
-        except differential.UnavailableError as error:
-            self.found.missing["differential-dataflow in this run"] = str(error)
+            done = side_by_side.run(system, executable, self.made, self.phases, self.seconds_max)
+        except side_by_side.UnavailableError as error:
+            self.found.missing[f"{system} in this run"] = str(error)
             return
         for name, expected in contents.items():
             if done.views.get(name) != expected:
                 raise BenchError(
-                    f"{self.made.name}: differential-dataflow computes another view {name}: "
+                    f"{self.made.name}: {system} computes another view {name}: "
                     f"{done.views.get(name)}, not {expected}"
                 )
         (load,) = done.milliseconds["load"]
-        self.found.peer_load_seconds = load / 1_000
+        self.found.peers_load_seconds[system] = load / 1_000
         for kind, cost in self.found.costs.items():
             theirs = done.milliseconds.get(kind, [])
             peer, ours = Spread.of(theirs), Spread.of(self.taken[kind][: len(theirs)])
             if peer is not None and ours is not None:
-                cost.beside_peer = Beside(peer, ours)
+                cost.beside_peers[system] = Beside(peer, ours)
             if len(theirs) < cost.count:
-                what = f"{cost.count - len(theirs)} of {cost.count} of kind {kind} by the peer"
+                what = f"{cost.count - len(theirs)} of {cost.count} of kind {kind} by {system}"
                 self.found.missing[what] = f"stopped after {self.seconds_max:g} s for a phase"
 
     def _verify(self, database: deltalog.Database, views: Mapping[str, set[Any]]) -> None:
@@ -358,7 +361,7 @@ def full_scale(
     seconds_max: float,
     engine: str,
     say: Callable[[Measured], None],
-    peer: Path | None = None,
+    peers: Mapping[str, Path] | None = None,
 ) -> Measured:
     """Measure one workload here, in this process."""
     found = Measured(name, scale, engine)
@@ -371,8 +374,13 @@ def full_scale(
     say(found)
     made = workload(name, scale, changes)
     found.base_facts = made.size
-    Bench(made, found, seconds_max, say, peer).run()
+    Bench(made, found, seconds_max, say, peers or {}).run()
     return found
+
+
+def _named_path(text: str) -> tuple[str, Path]:
+    system, _, path = text.partition("=")
+    return system, Path(path)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -383,7 +391,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--changes", type=int, default=200, help="transactions of each kind")
     add("--seconds", type=float, default=6.0, help="for the transactions of each kind")
     add("--engine", default="embedded")
-    add("--peer", type=Path, metavar="FILE", help="differential-dataflow, as it was built")
+    add(
+        "--peer",
+        type=_named_path,
+        action="append",
+        default=[],
+        metavar="SYSTEM=FILE",
+        help="a peer and its executable; may be repeated",
+    )
     given = parser.parse_args(arguments)
     try:
         full_scale(
@@ -393,7 +408,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             given.seconds,
             given.engine,
             lambda found: print(json.dumps(found.as_json()), flush=True),
-            given.peer,
+            dict(given.peer),
         )
     except BenchError as error:
         print(f"failed: {error}", file=sys.stderr)

@@ -1,12 +1,13 @@
 """What others did on these workloads: recorded, not measured in a run.
 
-Only differential-dataflow is run by this benchmark itself (`bench/differential.py`); its figures
-here stand in where that is not possible. All were seen once, on 15 November 2026, on a shared and
-noisy machine with two cores like the one at hand, each system fed by an adapter of its own and its
-results compared for equality first. So figures are orders of magnitude; what stands beside them in
-a table was measured on another day, and is marked so.
+Only differential-dataflow and dbsp are run by this benchmark itself (`bench/side_by_side.py`);
+their figures here stand in where that is not possible. All were seen once, on a shared and noisy
+machine with two cores, each system fed by an adapter of its own and its results compared for
+equality first. So figures are orders of magnitude; what stands beside them in a table was measured
+on another day, and is marked so.
 
     differential-dataflow    the Rust library, one worker, release build
+    dbsp                     the Rust library below Feldera, the same
     pg_ivm                   PostgreSQL with incrementally maintained views
     Soufflé                  no incremental mode: load only
     … by hand                code for one workload, without a rule language
@@ -17,8 +18,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-RECORDED = "recorded: seen once on a machine like this one, on 15 November 2026; not in this run"
+RECORDED = "recorded: seen once, on a shared machine with two cores; not in this run"
 DIFFERENTIAL = "differential-dataflow"
+DBSP = "dbsp"
 PG_IVM = "pg_ivm"
 KINDS = ("insert", "delete", "update", "batch")
 
@@ -29,14 +31,15 @@ Pair = tuple[float, float]
 class Seen:
     """One system on one workload: median and mean milliseconds by kind of change, and memory."""
 
+    day: str
     workload: str
     system: str
     milliseconds: Mapping[str, Pair]
     megabytes: int
 
     @classmethod
-    def read(cls, line: str) -> Seen:
-        """A line of the table below; what happened only once is median and mean."""
+    def read(cls, day: str, line: str) -> Seen:
+        """Parse a line of a table below; what happened only once is median and mean."""
         workload, rest = line[:9].strip(), line[9:].strip()
         system, (load, *kinds, megabytes) = rest[:22].strip(), rest[22:].split()
         found = {"load": (float(load) * 1_000,) * 2}
@@ -44,7 +47,7 @@ class Seen:
             if figures != "-":
                 median, _, mean = figures.partition("/")
                 found[kind] = float(median), float(mean or median)
-        return cls(workload, system, found, int(megabytes))
+        return cls(day, workload, system, found, int(megabytes))
 
 
 def seen(workload: str, system: str) -> Seen | None:
@@ -59,7 +62,8 @@ def seen(workload: str, system: str) -> Seen | None:
 
 
 # workload, system, load s, then ms median/mean: insert, delete, update, batch (1 % and 1 %); MB
-TABLE = """\
+TABLES = {}
+TABLES["15 November 2026"] = """\
 w1_scc   differential-dataflow    0.62       3.6/11.3      5.07/11.8              -   290    70
 w1_scc   Cozo                     2.81      2900/2890      2910/2900              -  2790   163
 w1_scc   egglog                   2.09      13.3/6.85        799/400              -   810  1063
@@ -100,4 +104,6 @@ w6_500k  pg_ivm                    1.8      1.48/1.51      1.69/1.69            
 w7       differential-dataflow   0.582      2.25/7.53      2.43/8.95              -   293   103
 """
 
-SEEN: Sequence[Seen] = tuple(map(Seen.read, TABLE.splitlines()))
+SEEN: Sequence[Seen] = tuple(
+    Seen.read(day, line) for day, table in TABLES.items() for line in table.splitlines()
+)

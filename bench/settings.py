@@ -29,7 +29,7 @@ class Settings:
     asked_engines: tuple[str, ...] = ()
     seconds_max: float = 6.0
     is_quick: bool = False
-    runs_peers: bool = True
+    peers: tuple[str, ...] = ()
 
     @property
     def engines(self) -> tuple[str, ...]:

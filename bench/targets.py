@@ -1,8 +1,8 @@
 """What the embedded engine should reach at full size, and whether it does.
 
 A target belongs to a row of the table: a workload and a kind of change. It compares with something
-measured in the same run (a peer, the limit, DuckDB, another size), with a fixed bound, or, where
-the peer was not run, with its recorded figure; that is said in words.
+measured in the same run (differential-dataflow, the limit, DuckDB, another size), with a fixed
+bound, or, where the peer was not run, with its recorded figure; that is said in words.
 """
 
 from __future__ import annotations
@@ -92,25 +92,29 @@ class Comparison:
         return self.peer.mean / self.ours.mean
 
 
-def recorded_peer(measured: Measured) -> Seen | None:
-    """Figures to fall back on: there are some for full size, and of no use if it was run here."""
-    if measured.peer_load_seconds is not None or measured.scale != 1:
+def recorded_peer(measured: Measured, system: str) -> Seen | None:
+    """Figures to fall back on if the peer was not run here; there are some for full size.
+
+    Where differential-dataflow has none, pg_ivm takes its place.
+    """
+    if system in measured.peers_load_seconds or measured.scale != 1:
         return None
-    return seen(measured.workload, DIFFERENTIAL) or seen(measured.workload, PG_IVM)
+    found = seen(measured.workload, system)
+    return seen(measured.workload, PG_IVM) if not found and system == DIFFERENTIAL else found
 
 
-def beside_peer(measured: Measured, kind: str) -> Comparison | None:
+def beside_peer(measured: Measured, kind: str, system: str = DIFFERENTIAL) -> Comparison | None:
     """The peer measured in the same run, else recorded; never both for one workload."""
-    ours, recorded = milliseconds(measured, kind), recorded_peer(measured)
+    ours, recorded = milliseconds(measured, kind), recorded_peer(measured, system)
     if ours is None:
         return None
     if recorded is not None:
         figures = recorded.milliseconds.get(kind)
         return Comparison(Spread(0, *figures), ours, True) if figures is not None else None
     if kind == "load":
-        peer = _once(measured.peer_load_seconds)
+        peer = _once(measured.peers_load_seconds.get(system))
         return Comparison(peer, ours, False) if peer is not None else None
-    both = measured.costs[kind].beside_peer
+    both = measured.costs[kind].beside_peers.get(system)
     return Comparison(both.peer, both.ours, False) if both is not None else None
 
 

@@ -10,8 +10,11 @@ import doctest
 import hashlib
 import importlib
 import json
+import os
+import re
 import subprocess
 import sys
+import tomllib
 from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
@@ -21,7 +24,7 @@ from documents import ROOT
 
 import deltalog
 
-MODULES = ("charts", "crossover", "differential", "figures", "many_rules", "peers", "workloads")
+MODULES = ("charts", "crossover", "figures", "many_rules", "peers", "side_by_side", "workloads")
 DIGESTS = {
     "w1_scc": "d7cc734eed6961e8",
     "w1_dag": "a93831caec37ea78",
@@ -99,9 +102,10 @@ def test_the_embedded_engine_is_measured_beside_the_limit(tmp_path: Path) -> Non
 
 
 def test_unknown_names_are_refused() -> None:
-    done = bench("--strategies", "guess", "--engines", "steam", "--workloads", "w9", "--parts", "x")
+    unknown = ("--strategies", "guess", "--engines", "steam", "--workloads", "w9", "--parts", "x")
+    done = bench(*unknown, "--peers", "nobody")
     assert done.returncode == 2
-    for name in ("guess", "steam", "w9", "x"):
+    for name in ("guess", "steam", "w9", "x", "nobody"):
         assert f"`{name}`" in done.stderr
 
 
@@ -209,18 +213,21 @@ def test_targets_are_judged_by_what_was_measured() -> None:
 def test_a_peer_of_the_same_run_replaces_what_is_recorded() -> None:
     from bench.full_scale import Beside, Cost, Measured
     from bench.measure import Spread
+    from bench.peers import DIFFERENTIAL
     from bench.targets import beside_peer, verdicts
 
     ours, peer = Spread(10, 1.0, 1.0), Spread(4, 6.0, 30.0)
-    cost = Cost(10, 1.0, ours, ours, beside_peer=Beside(peer, Spread(4, 2.0, 3.0)))
+    beside = {DIFFERENTIAL: Beside(peer, Spread(4, 2.0, 3.0))}
+    cost = Cost(10, 1.0, ours, ours, beside_peers=beside)
     measured = Measured("w2", 1.0, "embedded", costs={"insert": cost})
     recorded = {v.words: v for v in verdicts({"w2": measured})}
     assert recorded["5× faster, median"].ratio == 7.49
     assert all(verdict.is_recorded for verdict in recorded.values())
-    measured.peer_load_seconds = 0.5
+    measured.peers_load_seconds[DIFFERENTIAL] = 0.5
     found = {v.words: (v.ratio, v.is_recorded) for v in verdicts({"w2": measured})}
     assert found == {"5× faster, median": (3.0, False), "5× faster, mean": (10.0, False)}
-    small = Measured("w2", 0.1, "embedded", costs={"insert": cost}, peer_load_seconds=0.5)
+    small = Measured("w2", 0.1, "embedded", costs={"insert": cost})
+    small.peers_load_seconds[DIFFERENTIAL] = 0.5
     assert beside_peer(small, "insert") is not None  # recorded figures are for full size only
 
 
@@ -228,7 +235,7 @@ FAKE_PEER = """\
 #!{python}
 import sys
 sys.path[:0] = {path}
-from bench.differential import Contents
+from bench.side_by_side import Contents
 
 edges = set()
 for line in open(sys.argv[2]):
@@ -254,54 +261,80 @@ def fake_executable(path: Path, text: str) -> Path:
     return path
 
 
-def test_a_peer_makes_the_same_transactions_and_must_agree(tmp_path: Path) -> None:
+def test_peers_make_the_same_transactions_and_must_agree(tmp_path: Path) -> None:
     from bench.full_scale import Measured, full_scale
     from bench.measure import BenchError
 
-    def measured(text: str) -> Measured:
-        peer = fake_executable(tmp_path / "peer", text)
-        return full_scale("w1_chain", 0.02, 3, 5.0, "reference", lambda _: None, peer)
-
     fake = partial(FAKE_PEER.format, python=sys.executable, path=[str(ROOT), str(ROOT / "src")])
+    honest = fake_executable(tmp_path / "honest", fake(error=0))
+
+    def measured(text: str) -> Measured:
+        peers = {"first": honest, "second": fake_executable(tmp_path / "second", text)}
+        return full_scale("w1_chain", 0.02, 3, 5.0, "reference", lambda _: None, peers)
+
     found = measured(fake(error=0))
-    assert found.peer_load_seconds == 0.002
-    beside = {kind: cost.beside_peer for kind, cost in found.costs.items()}
-    assert {kind: both.peer.count for kind, both in beside.items() if both is not None} == {
-        "insert": 3,
-        "delete": 3,
-        "reinsert": 3,
-        "batch": 1,
-    }
+    assert found.peers_load_seconds == {"first": 0.002, "second": 0.002}
+    for system in ("first", "second"):
+        counts = {kind: cost.beside_peers[system].peer.count for kind, cost in found.costs.items()}
+        assert counts == {"insert": 3, "delete": 3, "reinsert": 3, "batch": 1}
     assert Measured.of_json(json.dumps(found.as_json())) == found
-    with pytest.raises(BenchError, match="another view path"):
+    with pytest.raises(BenchError, match="second computes another view path"):
         measured(fake(error=1))
     with pytest.raises(BenchError, match="which means nothing"):
         measured("#!/bin/sh\necho nonsense")
     found = measured("#!/bin/sh\nkill -9 $$")
-    assert found.peer_load_seconds is None
-    assert found.missing == {"differential-dataflow in this run": "it was ended by signal 9"}
+    assert found.peers_load_seconds == {"first": 0.002}
+    assert found.missing == {"second in this run": "it was ended by signal 9"}
 
 
 def test_a_peer_that_cannot_be_built_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bench import differential
+    from bench import side_by_side
+    from bench.peers import DBSP
 
+    build = partial(side_by_side.build, DBSP)
     said: list[str] = []
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    with pytest.raises(differential.UnavailableError, match="there is no cargo"):
-        differential.build(said.append)
+    with pytest.raises(side_by_side.UnavailableError, match="there is no cargo"):
+        build(said.append)
     fake_executable(tmp_path / "bin" / "cargo", "#!/bin/sh\necho 'error: no crates' >&2; exit 101")
-    with pytest.raises(differential.UnavailableError, match="cannot build it: error: no crates"):
-        differential.build(said.append)
+    with pytest.raises(side_by_side.UnavailableError, match="cannot build it: error: no crates"):
+        build(said.append)
     fake_executable(tmp_path / "bin" / "cargo", "#!/bin/sh\necho Compiling >&2")
-    executable = differential.build(said.append)
-    assert (
-        executable == tmp_path / "cache" / "deltalog" / "differential" / "release" / "differential"
-    )
+    executable = build(said.append)
+    assert executable == tmp_path / "cache" / "deltalog" / "peers" / "release" / "dbsp-peer"
     assert said == ["error: no crates", "Compiling"]
+
+
+def test_every_peer_has_a_package_and_every_program() -> None:
+    from bench.side_by_side import PACKAGES, PROGRAMS, PROJECT
+
+    manifests = {
+        tomllib.loads(file.read_text(encoding="utf-8"))["package"]["name"]: file.parent
+        for file in PROJECT.glob("*/Cargo.toml")
+    }
+    assert set(PACKAGES.values()) < set(manifests)
+    for package in PACKAGES.values():
+        programs = (manifests[package] / "src" / "programs.rs").read_text(encoding="utf-8")
+        assert set(re.findall(r'"(\w+)" => ', programs)) == set(PROGRAMS.values())
+
+
+@pytest.mark.skipif("DELTALOG_BUILD_PEERS" not in os.environ, reason="compiles Rust for minutes")
+def test_peers_compute_the_same_views() -> None:
+    """On every workload, tiny: that they agree is checked there, or `full_scale` raises."""
+    from bench.full_scale import full_scale
+    from bench.side_by_side import PACKAGES, build
+    from bench.workloads import WORKLOADS
+
+    peers = {system: build(system, print) for system in PACKAGES}
+    for name in WORKLOADS:
+        scale = 2e-5 if name in ("w6", "w5_1m") else 0.02
+        found = full_scale(name, scale, 20, 5.0, "reference", lambda _: None, peers)
+        assert found.peers_load_seconds.keys() == peers.keys()
+        assert not any("this run" in what for what in found.missing)
 
 
 def test_what_it_costs_to_store_rows_is_told() -> None:

@@ -1,8 +1,8 @@
 //! Base relations that are fed, and views that are watched: what all programs have in common.
 //!
-//! Times are transactions, numbered; so they are totally ordered. A view is watched by adding up:
-//! how many facts it has, and a checksum that does not depend on their order. Both are linear in
-//! the multiplicities, so what leaves a loop needs no consolidation, which is in its favour.
+//! Times are transactions, numbered; so they are totally ordered. A view is watched by adding up
+//! its changes (`peer::Total`), so what leaves a loop needs no consolidation, which is in its
+//! favour.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,50 +11,46 @@ use differential_dataflow::input::{Input, InputSession};
 use differential_dataflow::{Data, VecCollection};
 use timely::dataflow::{ProbeHandle, Scope};
 
-use crate::transactions::Fact;
+use peer::{Change, Fact, Total};
 
 pub type Time = u32;
 pub type Relation<'scope, D> = VecCollection<'scope, Time, D, isize>;
 
-const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15; // 2^64 divided by the golden ratio
-
 /// A fact as programs like it: a key, or a key and a value.
 pub trait Row: Data {
     fn of(fact: &Fact) -> Self;
-    fn hash(&self) -> u64;
+    type Columns: AsRef<[u32]>;
+    fn columns(&self) -> Self::Columns;
 }
 
 impl Row for u32 {
+    type Columns = [u32; 1];
     fn of(fact: &Fact) -> Self {
         fact[0]
     }
-    fn hash(&self) -> u64 {
-        mixed(0, *self)
+    fn columns(&self) -> [u32; 1] {
+        [*self]
     }
 }
 
 impl Row for (u32, u32) {
+    type Columns = [u32; 2];
     fn of(fact: &Fact) -> Self {
         (fact[0], fact[1])
     }
-    fn hash(&self) -> u64 {
-        mixed(mixed(0, self.0), self.1)
+    fn columns(&self) -> [u32; 2] {
+        [self.0, self.1]
     }
 }
 
 impl Row for ((u32, u32), u32) {
+    type Columns = [u32; 3];
     fn of(fact: &Fact) -> Self {
         ((fact[0], fact[1]), fact[2])
     }
-    fn hash(&self) -> u64 {
-        mixed(self.0.hash(), self.1)
+    fn columns(&self) -> [u32; 3] {
+        [self.0.0, self.0.1, self.1]
     }
-}
-
-/// The hash of one more column; `bench/differential.py` does the same.
-fn mixed(before: u64, value: u32) -> u64 {
-    let product = (before ^ u64::from(value)).wrapping_add(1).wrapping_mul(SPREAD);
-    product ^ (product >> 32)
 }
 
 trait Feed {
@@ -72,7 +68,7 @@ impl<D: Row> Feed for InputSession<Time, D, isize> {
     }
 }
 
-/// The base relations of a program, by the numbers that the changes say.
+/// The base relations of a program, by the numbers that changes refer to.
 pub struct Bases {
     names: Vec<String>,
     feeds: Vec<Option<Box<dyn Feed>>>,
@@ -96,9 +92,9 @@ impl Bases {
         relation
     }
 
-    pub fn update(&mut self, number: usize, fact: &Fact, diff: isize) {
-        let feed = self.feeds[number].as_mut();
-        feed.expect("a relation of the program").update(fact, diff);
+    pub fn update(&mut self, change: &Change) {
+        let feed = self.feeds[change.relation].as_mut();
+        feed.expect("a relation of the program").update(&change.fact, change.diff as isize);
     }
 
     pub fn advance_to(&mut self, time: Time) {
@@ -106,13 +102,6 @@ impl Bases {
             feed.advance_to(time);
         }
     }
-}
-
-/// What a view holds.
-#[derive(Clone, Copy, Default)]
-pub struct Total {
-    pub count: isize,
-    pub checksum: u64,
 }
 
 /// The views of a program, and how far they have come.
@@ -129,9 +118,7 @@ impl Views {
         view.inspect_batch(move |_, updates| {
             let mut total = total.borrow_mut();
             for (row, _, diff) in updates {
-                total.count += diff;
-                let weighed = row.hash().wrapping_mul(*diff as u64);
-                total.checksum = total.checksum.wrapping_add(weighed);
+                total.add(row.columns(), *diff as i64);
             }
         })
         .probe_with(&self.probe);
@@ -141,7 +128,7 @@ impl Views {
         self.probe.less_than(&time)
     }
 
-    pub fn totals(&self) -> impl Iterator<Item = (&'static str, Total)> {
-        self.totals.iter().map(|(name, total)| (*name, *total.borrow()))
+    pub fn totals(&self) -> Vec<(&'static str, Total)> {
+        self.totals.iter().map(|(name, total)| (*name, *total.borrow())).collect()
     }
 }

@@ -15,11 +15,11 @@ use std::io::{BufRead, BufReader, Error, ErrorKind, Result};
 
 pub type Fact = [u32; 3];
 
-/// One fact that comes (+1) or goes (-1).
+/// One fact that is inserted (+1) or deleted (-1).
 pub struct Change {
     pub relation: usize,
     pub fact: Fact,
-    pub diff: isize,
+    pub diff: i64,
 }
 
 /// What is changed at once, and what kind of change it is.
@@ -34,17 +34,17 @@ pub struct Plan {
     pub phases: Vec<Vec<Transaction>>,
 }
 
-pub fn read_plan(path: &str) -> Result<Plan> {
-    let mut plan = Plan { relations: Vec::new(), phases: Vec::new() };
-    for line in BufReader::with_capacity(1 << 20, File::open(path)?).lines() {
-        let line = line?;
-        plan.add(&line).ok_or_else(|| Error::new(ErrorKind::InvalidData, line))?;
-    }
-    Ok(plan)
-}
-
 impl Plan {
-    /// Understand one more line; nothing if it makes no sense.
+    pub fn read(path: &str) -> Result<Plan> {
+        let mut plan = Plan { relations: Vec::new(), phases: Vec::new() };
+        for line in BufReader::with_capacity(1 << 20, File::open(path)?).lines() {
+            let line = line?;
+            plan.add(&line).ok_or_else(|| Error::new(ErrorKind::InvalidData, line))?;
+        }
+        Ok(plan)
+    }
+
+    /// Parse one more line; `None` if it makes no sense.
     fn add(&mut self, line: &str) -> Option<()> {
         let mut words = line.split(' ');
         match words.next()? {

@@ -1,12 +1,15 @@
-"""Differential-dataflow beside the engine: the same facts, the same transactions, in the same run.
+"""Peers beside the engine: the same facts, the same transactions, in the same run.
 
-The Rust project in `bench/differential` has the rules of the workloads as dataflows: one worker, a
-release build for this processor. `cargo` builds it once per machine, in the user's cache folder.
-Facts and transactions go there in a file, which is in memory before time counts; the time of a
-transaction is taken inside that process, until all views have caught up. In the end it says how
-many facts each view has, and a checksum; they must be ours, or there is no figure at all.
+    differential-dataflow    `bench/differential`: the rules of the workloads as dataflows
+    dbsp                     `bench/dbsp`: the same as circuits; the library below Feldera
 
-Each phase has some seconds. What is left then is given at once, and not timed. So a ratio is one of
+Each is a Rust program with one worker, in a release build for this processor; `bench/peer` is what
+they share. `cargo` builds them once per machine, in the user's cache folder: some minutes for dbsp.
+A program reads facts and transactions from a file before time counts, and takes the time of a
+transaction inside its process, until all views have caught up. Finally it prints the number of
+facts in each view and a checksum; they must equal ours, or there is no figure at all.
+
+Each phase has some seconds. The rest is applied at once then, and not timed. So a ratio is one of
 the transactions that both have made one by one, from the first on.
 """
 
@@ -26,6 +29,7 @@ from typing import IO, Any
 import numpy as np
 
 from bench.measure import BenchError, Transaction
+from bench.peers import DBSP, DIFFERENTIAL
 from bench.workloads import (
     CLOSURE,
     GROUP_BY,
@@ -38,7 +42,9 @@ from bench.workloads import (
     Workload,
 )
 
-PROJECT = Path(__file__).parent / "differential"
+PROJECT = Path(__file__).parent
+PACKAGES: Mapping[str, str] = {DIFFERENTIAL: "differential", DBSP: "dbsp-peer"}
+"""Peers that can be run, and their packages in the Cargo workspace."""
 PROGRAMS: Mapping[str, str] = {
     CLOSURE: "closure",
     SAME_GENERATION: "same_generation",
@@ -48,14 +54,14 @@ PROGRAMS: Mapping[str, str] = {
     GROUP_BY: "group_by",
     PERMISSIONS: "permissions",
 }
-"""Names of the dataflows, by the rules they compute."""
-BUILD_SECONDS_MAX = 900.0
+"""Names of the programs in every package, by the rules they compute."""
+BUILD_SECONDS_MAX = 3_600.0
 RUN_SECONDS_MAX = 120.0
 SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio
 
 
 class UnavailableError(Exception):
-    """It cannot be run here, or did not end: recorded figures must do."""
+    """A peer cannot be run here, or did not end: recorded figures must do."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,7 @@ class PeerRun:
 
     @classmethod
     def read(cls, said: str) -> PeerRun:
-        """What the Rust process writes.
+        """Parse the output of a peer.
 
         >>> PeerRun.read("time load 1500\\nview path 2 77").milliseconds
         {'load': [1.5]}
@@ -104,17 +110,18 @@ class PeerRun:
                 case ["view", name, count, checksum]:
                     views[name] = Contents(int(count), int(checksum))
                 case _:
-                    raise BenchError(f"differential-dataflow says `{line}`, which means nothing")
+                    raise BenchError(f"a peer prints `{line}`, which means nothing")
         return cls(milliseconds, views)
 
 
-def build(say: Callable[[str], None]) -> Path:
-    """The executable for this machine, built if it is not there, or not up to date."""
+def build(system: str, say: Callable[[str], None]) -> Path:
+    """Return the executable of a peer, built if it is not there, or not up to date."""
     cargo = shutil.which("cargo") or shutil.which("cargo", path=str(Path.home() / ".cargo/bin"))
     if cargo is None:
         raise UnavailableError("there is no cargo to build it")
-    target = _cache() / "differential"
-    command = [cargo, "build", "--release", "--locked", "--target-dir", str(target)]
+    package, target = PACKAGES[system], _cache() / "peers"
+    command = [cargo, "build", "--release", "--locked", "--package", package]
+    command += ["--target-dir", str(target)]
     flags = f"{os.environ.get('RUSTFLAGS', '')} -C target-cpu=native".strip()
     said = []
     with subprocess.Popen(
@@ -139,7 +146,7 @@ def build(say: Callable[[str], None]) -> Path:
     if code != 0:
         errors = [line for line in said if line.startswith("error")]
         raise UnavailableError(f"cargo cannot build it: {(errors or said or ['stopped'])[0]}")
-    return target / "release" / "differential"
+    return target / "release" / package
 
 
 def _cache() -> Path:
@@ -147,6 +154,7 @@ def _cache() -> Path:
 
 
 def run(
+    system: str,
     executable: Path,
     made: Workload,
     phases: Sequence[Sequence[Transaction]],
@@ -154,7 +162,7 @@ def run(
 ) -> PeerRun:
     """Load the workload and make the transactions, phase by phase."""
     if made.rules not in PROGRAMS:
-        raise UnavailableError("no dataflow is written for it")
+        raise UnavailableError("no program is written for it")
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".facts") as file:
         _write(file, made.base, phases)
         file.flush()
@@ -168,14 +176,14 @@ def run(
     if done.returncode < 0:
         raise UnavailableError(f"it was ended by signal {-done.returncode}")
     if done.returncode > 0:
-        raise BenchError(f"{made.name} on differential-dataflow: {done.stderr.strip()}")
+        raise BenchError(f"{made.name} on {system}: {done.stderr.strip()}")
     return PeerRun.read(done.stdout)
 
 
 def _write(
     file: IO[str], base: Mapping[str, list[Fact]], phases: Sequence[Sequence[Transaction]]
 ) -> None:
-    """As `bench/differential/src/transactions.rs` reads it; loading is the first phase."""
+    """Write what `bench/peer/src/transactions.rs` reads; loading is the first phase."""
     numbers = {name: number for number, name in enumerate(base)}
     file.write(f"relations {' '.join(base)}\n")
     for phase in ([Transaction("load", base, {})], *phases):
