@@ -16,7 +16,9 @@ ON_SPARK = printf '%s\n' tests/pipeline tests/spark | xargs -P 2 -n 1 $(BIN)/pyt
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml $(wildcard constraints.txt) .ci/setup.py
+$(STAMP): pyproject.toml constraints.txt .ci/setup.py
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Deltalog needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@$(PYTHON) .ci/setup.py install $(VENV) $(LATEST)
 	@touch $(STAMP)
 

@@ -7,9 +7,9 @@
                                   └─ tools ─ spark ─┴─ ready
 
 `packages` is all that the kernels need; they are compiled while the rest arrives. Every stage
-prints one line with its time, and its output only if it fails. Packages are installed by uv, several
-at a time, or by pip where there is no uv. Where packages come from is what pip is configured
-for: uv is handed pip's settings, and nothing is written anywhere.
+prints one line with its time, and its output only if it fails. Packages are installed by uv, in
+parallel, or by pip where there is no uv. They come from where pip is configured to look: uv gets
+pip's settings as variables, and nothing is written anywhere.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Environment:
         return "compiled for this machine"
 
     def prepare_spark(self) -> str:
-        """Find or install Java, and fetch the jars; what fails here, fails again when it is used."""
+        """Find or install Java, and fetch the jars; without them everything but Spark works."""
         try:
             run(self.python, "-m", "deltalog.engines.spark.java")
             run(self.python, "-m", "deltalog.engines.spark.jars")
@@ -240,6 +240,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if sys.version_info < (3, 11):
-        sys.exit("Deltalog needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")
     main()

@@ -11,6 +11,7 @@ from command_line import COMMAND, GRAPH, Call
 from typer.testing import CliRunner
 
 from deltalog.cli.main import app
+from waiting import HANG_SECONDS
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +46,7 @@ def command() -> Call:
     def call(*arguments: str, given: str | bytes = "", **options: Any) -> Any:
         data = given.encode() if isinstance(given, str) else given
         process = subprocess.run(
-            [COMMAND, *arguments], input=data, capture_output=True, timeout=30, **options
+            [COMMAND, *arguments], input=data, capture_output=True, timeout=HANG_SECONDS, **options
         )
         process.stdout, process.stderr = process.stdout.decode(), process.stderr.decode()
         assert "Traceback" not in process.stderr

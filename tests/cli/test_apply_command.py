@@ -11,6 +11,7 @@ import pytest
 from command_line import COMMAND, GRAPH, Call, write
 
 from deltalog.runtime.strategies import STRATEGIES
+from waiting import HANG_SECONDS
 
 MORE = (
     GRAPH + "one_way(X, Y) :- path(X, Y), not path(Y, X).\nreach(X, count()) :- path(X, _).\n"
@@ -159,7 +160,7 @@ def test_a_stream_is_answered_line_by_line() -> None:
             assert answer["version"] == number
             assert len(answer["inserted"]["path"]) == number
         process.stdin.write("{}")  # without an end of line
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=HANG_SECONDS)
     assert (process.returncode, errors) == (0, "")
 
 

@@ -218,7 +218,7 @@ def test_recover(invoke: Call) -> None:
         "db = deltalog.connect('graph.db', engine='reference')\n"
         "for n in range(20): db.apply(insert={'edge': [(n, 99)]})\n"
         "print('done', flush=True)\n"
-        "time.sleep(60)\n"
+        "time.sleep(1800)\n"
     )
     child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
     assert child.stdout is not None

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from command_line import COMMAND, write
 
+from waiting import HANG_SECONDS
+
 pty = pytest.importorskip("pty")
 
 
@@ -27,7 +29,7 @@ class Terminal:
             finally:
                 os._exit(99)
 
-    def wait_for(self, words: str, seconds_max: float = 15) -> None:
+    def wait_for(self, words: str, seconds_max: float = HANG_SECONDS) -> None:
         end = time.monotonic() + seconds_max
         while words not in self.shown:
             assert time.monotonic() < end, f"{words!r} is not in {self.shown!r}"
@@ -40,7 +42,7 @@ class Terminal:
 
     def interrupt(self) -> None:
         """Until it is noticed: just before Python waits for a key, that takes another key."""
-        for _ in range(10):
+        for _ in range(HANG_SECONDS // 2):
             self.type("\x03")
             with suppress(AssertionError):
                 return self.wait_for("interrupted", seconds_max=2)

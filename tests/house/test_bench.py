@@ -23,6 +23,7 @@ import pytest
 from documents import ROOT
 
 import deltalog
+from waiting import HANG_SECONDS
 
 MODULES = ("charts", "crossover", "figures", "many_rules", "peers", "side_by_side", "workloads")
 DIGESTS = {
@@ -45,7 +46,7 @@ def bench_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def bench(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "bench", *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=HANG_SECONDS)
 
 
 def test_every_part_says_what_it_found(tmp_path: Path) -> None:
@@ -344,7 +345,7 @@ def test_what_it_costs_to_store_rows_is_told() -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANG_SECONDS,
         check=True,
     )
     lines = done.stdout.splitlines()

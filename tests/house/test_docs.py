@@ -27,6 +27,7 @@ from deltalog.language.printer import print_query
 from deltalog.language.values import print_value
 from deltalog.rewrites.pipeline import EVERY_PASS
 from deltalog.source import Source
+from waiting import HANG_SECONDS
 
 PAGES = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
 PAGES += [ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
@@ -182,7 +183,7 @@ def test_shell_example(block: Block, tmp_path: Path) -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=HANG_SECONDS,
     )
     assert done.returncode == 0, done.stderr
     assert "error" not in done.stderr

@@ -13,6 +13,7 @@ from documents import ROOT
 import deltalog
 from deltalog.store.files import read_rows
 from treatments import EVALUATIONS, Facts
+from waiting import HANG_SECONDS
 
 EXAMPLES = ROOT / "examples"
 PERMISSIONS = EXAMPLES / "permissions"
@@ -89,7 +90,10 @@ def test_its_transactions_can_be_made(permissions: deltalog.Database) -> None:
 
 def test_the_demo_shows_its_chapters() -> None:
     done = subprocess.run(
-        [sys.executable, EXAMPLES / "demo_embedded.py"], capture_output=True, text=True, timeout=300
+        [sys.executable, EXAMPLES / "demo_embedded.py"],
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
     )
     assert done.returncode == 0, done.stderr
     for words in (

@@ -60,12 +60,14 @@ def test_a_limit_reached_by_a_transaction_changes_nothing(limit: str) -> None:
         count_up(X + 1) :- count_up(X), X != 7.
         start(5).
     """
-    database = deltalog.connect(program=program, limits=limits)
+    database = deltalog.connect(program=program)
+    database.limits = limits
     before = _contents(database)
     assert before["count_up"] == {(5,), (6,), (7,)}
     with pytest.raises(deltalog.LimitError) as caught:
         database.apply(insert={"start": [(8,)]}, delete={"start": [(5,)]})
     assert limit in str(caught.value)
+    database.limits = deltalog.Limits()
     assert _contents(database) == before
     assert database.apply(insert={"start": [(4,)]}).inserted["count_up"] == {(4,)}
 

@@ -26,7 +26,7 @@ from table import MUTANTS, Mutant
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "deltalog"
 WORKERS = 2
-SECONDS_MAX = 600
+SECONDS_MAX = 1_800
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", re.MULTILINE)
 
 

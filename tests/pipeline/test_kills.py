@@ -22,10 +22,10 @@ from test_table_database import replay
 
 from deltalog.pipeline.project import read_project
 from deltalog.pipeline.run import Pipeline
+from waiting import HANG_SECONDS
 
 HERE = Path(__file__).parent
 KILLS = 50 if os.environ.get("DELTALOG_FUZZ") else 0
-SECONDS_MAX = 300
 PROGRAM = """
 base edge(src: int, dst: int).
 view path(src: int, dst: int).
@@ -101,7 +101,7 @@ def test_a_killed_run_has_not_happened(spark: SparkSession, folder: Path, write:
     """The first kill is inside the commit after the initial load, the second inside the load."""
     add_batch(folder, 1, random.Random(write))
     process = start(folder, write, "after")
-    assert process.wait(SECONDS_MAX) == -signal.SIGKILL
+    assert process.wait(HANG_SECONDS) == -signal.SIGKILL
     add_batch(folder, 2, random.Random(write + 1))
     finish(spark, folder)
     commits = spark.read.format("delta").load(str(folder / "state/commits"))
@@ -123,7 +123,7 @@ def test_many_kills(spark: SparkSession, folder: Path) -> None:
             time.sleep(rng.uniform(0, 15))
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
-        process.wait(SECONDS_MAX)
+        process.wait(HANG_SECONDS)
         if rng.random() < 0.3:
             finish(spark, folder)
     finish(spark, folder)

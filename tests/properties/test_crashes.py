@@ -23,6 +23,7 @@ from effort import IS_FUZZ
 
 import deltalog
 from deltalog.store.verify import verify
+from waiting import HANG_SECONDS
 
 KILLS = 1_000 if IS_FUZZ else 50
 KILLS_EACH = 10
@@ -94,7 +95,7 @@ class Workers:
     def __exit__(self, *_: object) -> None:
         assert self.process.stdin is not None
         self.process.stdin.close()
-        self.process.wait(timeout=10)
+        self.process.wait(timeout=HANG_SECONDS)
 
     def killed(self, path: Path, focus: str, seed: int, seconds: float) -> list[str]:
         """What a child said before it was killed, so long after it began with what it is to do."""

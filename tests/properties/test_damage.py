@@ -106,7 +106,7 @@ db = deltalog.connect(sys.argv[1], program=sys.argv[2], engine="reference", dura
 for n in range(int(sys.argv[3])):
     db.apply(insert={"edge": [(n, n + 1)]}, delete={"edge": [(n - 3, n - 2)]})
 print("done", flush=True)
-time.sleep(600)
+time.sleep(1800)
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ PIECES = [
     *("😀", "mod", "null", 'date"', "count()", "X", "-"),
 ]
 INPUTS = 20_000 if IS_FUZZ else 10_000
-LIMITS = Limits(rounds_max=50, facts_max=2_000, seconds_max=2)
+LIMITS = Limits(rounds_max=50, facts_max=2_000, seconds_max=inf)
 
 
 def _random_text(chance: random.Random) -> str:

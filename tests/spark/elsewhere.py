@@ -24,7 +24,7 @@ import pyspark
 from deltalog.engines.spark.java import java_home
 
 ROOT = Path(__file__).parents[2]
-SECONDS_MAX = 120
+SECONDS_MAX = 1_800
 HOST = "127.0.0.1"
 SPARK = Path(pyspark.__file__).parent
 

@@ -250,13 +250,11 @@ def test_time_is_up_in_the_middle_of_a_round() -> None:
     base n(x: int).
     many(A) :- n(A), n(B), n(C), n(D), A + B + C + D < 0.
     """
-    facts = {"n": [(i,) for i in range(400)]}
-    started = time.monotonic()
+    facts = {"n": [(i,) for i in range(10_000)]}  # the round would take years
     with pytest.raises(LimitError, match=r"0\.2"):
         deltalog.connect(
             program=program, engine="embedded", facts=facts, limits=Limits(seconds_max=0.2)
         )
-    assert time.monotonic() - started < 60
 
 
 def test_too_many_facts_in_one_round_are_stopped_and_nothing_has_changed() -> None:

@@ -102,10 +102,12 @@ def test_a_transaction_object_is_over_after_a_limit() -> None:
 @pytest.mark.parametrize("code", LIMITS)
 def test_a_query_that_reaches_a_limit_leaves_nothing_behind(code: str) -> None:
     program = "base start(x: int). virtual view n. n(X) :- start(X). n(X + 1) :- n(X). start(1)."
-    db = deltalog.connect(program=program, limits=LIMITS[code])
+    db = deltalog.connect(program=program)
+    db.limits = LIMITS[code]
     relations = set(db.engine.relations)  # type: ignore[attr-defined]
     assert stopped(db.query, "n(X)").codes == (code,)
     assert set(db.engine.relations) == relations  # type: ignore[attr-defined]
+    db.limits = Limits()
     assert db.query("start(X)") == [(1,)]
 
 

@@ -6,7 +6,6 @@ import gc
 import os
 import subprocess
 import sys
-import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ import deltalog
 from deltalog.engines.embedded import native
 from deltalog.engines.embedded.engine import EmbeddedEngine
 from deltalog.runtime.database import Database
+from waiting import HANG_SECONDS, wait_until
 
 CLOSURE = """
 base edge(a: int, b: int).
@@ -65,10 +65,11 @@ def go_there_and_back(database: Database) -> None:
 
 
 def wait_until_made(database: Database, count: int) -> None:
-    until = time.monotonic() + 30
-    while made(database) < count:
-        assert time.monotonic() < until, "no machine code"
+    def is_made() -> bool:
         go_there_and_back(database)
+        return made(database) >= count
+
+    wait_until(is_made, "machine code")
 
 
 def test_what_is_run_often_becomes_machine_code(specialist: native.Specialist) -> None:
@@ -160,9 +161,7 @@ def test_what_cannot_be_made_is_interpreted(
     monkeypatch.setattr(native, "_made", fail)
     database = used()
     assert database.facts("path") == PATHS
-    until = time.monotonic() + 30
-    while "no machine code" not in caplog.text and time.monotonic() < until:
-        time.sleep(0.01)
+    wait_until(lambda: "no machine code" in caplog.text, "a failure is logged")
     assert "no memory that may be executed" in caplog.text
 
 
@@ -183,11 +182,12 @@ def test_a_database_that_is_gone_is_not_held(specialist: native.Specialist) -> N
     codes = [weakref.ref(code) for code in engine.codes.values()]
     assert specialist._wanted or specialist.addresses
     del database, engine
-    until = time.monotonic() + 30
-    while any(code() is not None for code in codes) and time.monotonic() < until:
+
+    def are_gone() -> bool:
         gc.collect()
-        time.sleep(0.05)  # who makes machine code has to have a turn
-    assert all(code() is None for code in codes)
+        return all(code() is None for code in codes)
+
+    wait_until(are_gone, "the codes are freed")
 
 
 def test_long_bodies_are_interpreted(
@@ -221,7 +221,7 @@ assert len(database.facts("path")) == {len(PATHS)}
 if child:
     assert os.waitpid(child, 0)[1] == 0
 """
-    assert subprocess.run([sys.executable, "-c", text], timeout=120).returncode == 0
+    assert subprocess.run([sys.executable, "-c", text], timeout=HANG_SECONDS).returncode == 0
 
 
 def test_a_process_can_end_while_something_is_being_made() -> None:
@@ -235,5 +235,5 @@ for edge in {CHAIN!r}[:5]:
     database.apply(delete={{"edge": [edge]}})
 assert native.SPECIALIST._wanted or native.SPECIALIST.addresses
 """
-    ended = subprocess.run([sys.executable, "-c", text], timeout=120, capture_output=True)
+    ended = subprocess.run([sys.executable, "-c", text], timeout=HANG_SECONDS, capture_output=True)
     assert (ended.returncode, ended.stderr) == (0, b"")

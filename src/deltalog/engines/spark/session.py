@@ -1,8 +1,8 @@
 """The Spark session: the user's, the active one, or one of our own on this machine.
 
 Our own has what a single machine wants: few shuffle partitions, no web pages, and Delta Lake, whose
-jars are fetched on first use and kept after that (`jars.py`). It is plain Spark, so everything that is
-set here can be set by hand on a session of the user's.
+jars are fetched on first use and kept after that (`jars.py`). It is plain Spark, so everything that
+is set here can be set by hand on a session of the user's.
 """
 
 from __future__ import annotations
