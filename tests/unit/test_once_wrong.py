@@ -380,3 +380,17 @@ def test_a_change_of_rules_that_is_interrupted_changes_nothing(number: int) -> N
     db.watch = None
     assert delta.inserted["path"] == db.facts("path") == {(1, 2), (2, 3), (1, 3)}
     assert db.audit() == ()
+
+
+def test_what_a_file_logs_is_never_nervous(tmp_path: Path) -> None:
+    """A change that is none was in the log, and earlier versions were read through it."""
+    options: dict[str, Any] = {"strategy": "differencing", "materialize": False}
+    program = "base b(x: int, y: int). v(X) :- b(X, _). b(1, 1)."
+    with pytest.raises(DataError, match="the log of a file needs exact changes"):
+        deltalog.connect(tmp_path / "z.db", program=program, nervous=True, **options)
+    assert not list(tmp_path.iterdir())
+    with deltalog.connect(tmp_path / "z.db", program=program, **options) as db:
+        db.apply(insert={"b": [(1, 2)]})
+        assert db.facts("v", 0) == {(1,)}
+    with deltalog.connect(tmp_path / "z.db", read_only=True, nervous=True, **options) as reader:
+        assert reader.what_if(delete={"b": [(1, 2)]}).deleted["v"] == {(1,)}

@@ -240,10 +240,12 @@ class Walker:
 
     # --- comparing
 
-    def check_delta(self, delta: ChangeSet, before: Moment, after: Moment) -> None:
+    def check_delta(
+        self, delta: ChangeSet, before: Moment, after: Moment, manner: Manner | None = None
+    ) -> None:
         """A delta is exact; a nervous one may say too much about views, and never too little."""
         expected = before.to(after)
-        if not self.manner.nervous:
+        if not (manner or self.manner).nervous:
             if delta != expected:
                 raise Wrong(f"delta {delta}, expected {expected}")
             return

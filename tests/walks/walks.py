@@ -53,7 +53,7 @@ class Tally:
 
 
 def drawn_setting(rng: random.Random, store: str, engine: str, nervous: bool) -> Setting:
-    names = list(OWN) * 3 + list(FAMILIES)
+    names = [*list(OWN) * 3, *FAMILIES] if not nervous else [*OWN, *["negation"] * len(OWN)]
     family = list(FAMILIES[rng.choice(names)])
     rng.shuffle(family)
     text = family[0]
@@ -84,8 +84,8 @@ def walk(
 ) -> tuple[int, Failure | None]:
     """Walk from a seed; returns the number of steps, and what went wrong."""
     rng = random.Random(f"{seed} {store}")
-    chosen = rng.random() < 0.1
-    setting = drawn_setting(rng, store, engine, chosen if nervous is None else nervous)
+    nervous = rng.random() < 0.1 if nervous is None else nervous
+    setting = drawn_setting(rng, store, engine, nervous and store == "memory")
     steps: list[Step] = []
     length = rng.randint(STEPS_MIN, STEPS_MAX)
     verbs = {n: v for n, v in VERBS.items() if v.store in (None, store)}

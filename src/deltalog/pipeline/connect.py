@@ -128,6 +128,7 @@ def connect(
 
     assert isinstance(made, SparkEngine)
     options = Options.of(strategy, materialize, network, nervous)
+    store_connect.check_exact(options, "a table of changes")
     parsed = program if isinstance(program, Program) else parse(read_program(program))
     model = make_model(check_program(parsed), options)
     return TableDatabase(model, made, str(state), limits or Limits(), watch, check)

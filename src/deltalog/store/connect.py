@@ -126,6 +126,8 @@ def connect(
     if spark is not None or engine not in ENGINES:
         hint = f"for a database file there is {' and '.join(sorted(ENGINES))}"
         raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="engine", name="spark", hint=hint)])
+    if not read_only:
+        check_exact(options, "the log of a file")
     path = _checked_path(path)
     check_number("wait", wait, int, float)
     check_retention(Retention() if retention is None else retention)
@@ -187,6 +189,15 @@ class _Opening:
                 raise DataError([catalogue.PROGRAM_DIFFERS.at(None, name=path, hint=hint)])
             model = make_model(check_program(kept), self.options)
             return FileDatabase(storage, model, self.start(), self.limits, self.watch)
+
+
+def check_exact(options: Options, what: str) -> None:
+    """Raise if changes would be recorded that are none."""
+    if options.is_nervous:
+        reason = f"{what} needs exact changes, which nervous ones are not"
+        raise DataError(
+            [catalogue.STRATEGY_MISFIT.at(None, strategy=options.strategy, name="*", reason=reason)]
+        )
 
 
 def _is_same(given: Program, kept: Program) -> bool:
