@@ -221,8 +221,9 @@ def _knows(walker: Walker, operations: tuple[Operation, ...]) -> bool:
 
 
 def _fits_row(relation: Relation, row: Row) -> bool:
+    """Whether the row is of the columns that the relation has now; 2.0 is no int."""
     return len(row) == relation.arity and all(
-        value in domain(c.type, c.nullable) and (value is not None or c.nullable)
+        (type(value), value) in [(type(v), v) for v in domain(c.type, c.nullable)]
         for value, c in zip(row, relation.columns, strict=True)
     )
 

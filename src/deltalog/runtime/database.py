@@ -363,7 +363,8 @@ class Database:
         }
         for name, rows in base.inserted.items():
             kept.setdefault(name, set(rows))
-        made = Database(new, self.engine.fresh(), self.limits, self.watch, kept)
+        filled = replace(new, core=replace(new.core, facts=()))  # with what is kept, and no more
+        made = Database(filled, self.engine.fresh(), self.limits, self.watch, kept)
         after = {name: made.facts(name) for name in new.views}
         views = {*before, *after}
         change = base + ChangeSet(

@@ -1,0 +1,79 @@
+"""The quick share of the walks: the same seeds every time. `make fuzz` walks on with fresh ones."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from families import FAMILIES
+from verbs import VERBS
+from walker import Manner, Setting, Walker
+from walks import Failure, drawn_setting, replay, shrunk, walk
+
+import deltalog
+from deltalog.runtime.database import ENGINES
+
+SHARES = {
+    ("memory", "embedded", False): 40,
+    ("memory", "reference", False): 16,
+    ("memory", "reference", True): 30,
+    ("file", "embedded", False): 8,
+    ("file", "reference", False): 8,
+}
+"""Walks by store, engine and whether changes are nervous; enough for the mutants made of them."""
+
+
+@pytest.mark.parametrize(
+    ("store", "engine", "nervous"),
+    SHARES,
+    ids=[f"{s}-{e}{'-nervous' if n else ''}" for s, e, n in SHARES],
+)
+def test_nothing_goes_wrong_on_a_walk(store: str, engine: str, nervous: bool) -> None:
+    for seed in range(SHARES[store, engine, nervous]):
+        _, failure = walk(seed, store, engine, nervous)
+        assert failure is None, f"\n{shrunk(failure)}"
+
+
+def test_a_seed_always_gives_the_same_walk() -> None:
+    settings = [drawn_setting(random.Random(7), "memory", "reference", False) for _ in range(2)]
+    assert settings[0] == settings[1]
+
+
+def test_every_program_is_valid() -> None:
+    for family in FAMILIES.values():
+        for text in family:
+            deltalog.connect(program=text, engine="reference")
+
+
+PROGRAM = "base b(x: int).\nv(X) :- b(X), X > 1.\n"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_walk_that_fails_is_shrunk(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database whose `apply` forgets the row 3: of many steps only one is left."""
+    honest = deltalog.Database.apply
+
+    def apply(
+        self: deltalog.Database, insert: dict[str, list[tuple[int]]], delete: object
+    ) -> object:
+        return honest(self, {n: [r for r in rows if r != (3,)] for n, rows in insert.items()})
+
+    monkeypatch.setattr(deltalog.Database, "apply", apply)
+    setting = Setting("memory", (PROGRAM,), Manner(engine), (("b", ((1,),)),))
+    steps = [("apply", (("insert", "b", ((number,),)),), False) for number in (2, 1, 3, 2)]
+    steps.insert(1, ("audit",))
+    found = replay(Failure(0, setting, [], [], AssertionError()), setting, steps)
+    assert found is not None
+    short = shrunk(found)
+    assert short.steps == [("apply", (("insert", "b", ((3,),)),), False)]
+    assert short.setting.facts == ()
+    assert "db.apply(insert={'b': [(3,)]}, delete={})\n# Wrong: delta" in str(short)
+
+
+def test_a_step_that_means_nothing_is_passed_over(tmp_path: Path) -> None:
+    walker = Walker(Setting("memory", (PROGRAM,), Manner("reference"), ()), tmp_path)
+    VERBS["apply"].take(walker, (("insert", "gone", ((1,),)),), False)
+    assert len(walker.lines) == 1
