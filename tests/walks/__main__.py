@@ -13,7 +13,9 @@ from pathlib import Path
 
 sys.path[1:1] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "properties")]
 
-from walks import shrunk, walk
+from families import random_family  # noqa: E402 - it is in one of these folders
+
+from walks import shrunk, walk  # noqa: E402
 
 
 def main() -> int:
@@ -25,14 +27,17 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="one walk only")
     parser.add_argument("--first", type=int, default=None, help="the first of many seeds")
     parser.add_argument("--failures", type=int, default=1, help="go on until there are as many")
-    parser.add_argument("--nervous", action="store_true", default=None)
+    parser.add_argument("--nervous", action="store_true")
     parser.add_argument("--tally", type=Path, help="a JSON file in which counts add up")
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else options.first
     seed = time.time_ns() % 10**12 if seed is None else seed
     started, walks, steps, failures = time.monotonic(), 0, 0, 0
     while time.monotonic() - started < options.seconds and steps < options.steps:
-        taken, failure = walk(seed, options.store, options.engine, options.nervous)
+        kind = seed % 10  # one walk of ten is nervous, two are over random programs
+        nervous = options.nervous or (kind == 0 and options.store == "memory")
+        family = random_family(seed) if kind in (4, 8) else ()
+        taken, failure = walk(seed, options.store, options.engine, nervous, family)
         walks, steps, seed = walks + 1, steps + taken, seed + 1
         if failure is not None:
             failures += 1

@@ -1,8 +1,8 @@
 """The model of a walk: base facts and a program as plain values, and what follows from them.
 
 A version is a `Moment`: the text of a program and its base facts. Its views are computed by naive
-evaluation on the reference engine, once for each moment, since few facts make few moments. Questions
-are answered by nested loops over those views. Nothing here knows how a database works.
+evaluation on the reference engine, once for each moment, since few facts make few moments.
+Questions are answered by nested loops over those views. Nothing here knows how a database works.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
+from families import domain
+
 from deltalog.analysis.columns import Relation
 from deltalog.checks.program import CheckedProgram, check_program
 from deltalog.diagnostics.report import DataError
-from deltalog.language.ast import Constant, Program, Row
+from deltalog.language.ast import Column, Constant, Program, Row
 from deltalog.language.parser import parse_text
 from deltalog.language.values import print_value
 from deltalog.runtime.changes import ChangeSet
@@ -28,7 +30,7 @@ Operation = tuple[str, str, tuple[Row, ...]]
 """`insert`, `delete` or `set`, a relation, and rows."""
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The error that a database must raise, by its code."""
 
 
@@ -94,7 +96,7 @@ class Moment:
         for relation in known(text).base:
             keys = {tuple(row[i] for i in relation.key) for row in rows[relation.name]}
             if relation.key and len(keys) < len(rows[relation.name]):
-                raise Refused(KEY_TAKEN)
+                raise RefusedError(KEY_TAKEN)
         return cls(text, tuple(rows.items()))
 
     @property
@@ -123,14 +125,14 @@ class Moment:
                 held -= set(rows)
                 continue
             if kind == "set" and not relation.key:
-                raise Refused(NO_KEY)
+                raise RefusedError(NO_KEY)
             for row in rows:
                 key = [row[i] for i in relation.key]
                 others = {r for r in held if relation.key and [r[i] for i in relation.key] == key}
                 if kind == "set":
                     held -= others
                 elif others - {row}:
-                    raise Refused(KEY_TAKEN)
+                    raise RefusedError(KEY_TAKEN)
                 held.add(row)
         return Moment.of(self.text, facts)
 
@@ -147,7 +149,7 @@ class Moment:
             try:
                 facts[relation.name] = set(checked_rows(relation, held))
             except DataError as error:
-                raise Refused(error.codes[0]) from None
+                raise RefusedError(error.codes[0]) from None
         for name, row in after - before:
             facts[name].add(row)
         return Moment.of(text, facts)
@@ -227,6 +229,28 @@ def answers(question: Question, state: State) -> set[Row]:
 def variables(question: Question) -> list[str]:
     names = (t.name for part in question for t in part.terms if isinstance(t, Named))
     return list(dict.fromkeys(name for name in names if name != "_"))
+
+
+def is_fit(question: Question, relations: Mapping[str, Relation]) -> bool:
+    """Whether it is a question to these relations: arities, and one type for each variable."""
+    types: dict[str, str | None] = {}
+    for part in question:
+        relation = relations.get(part.relation)
+        if relation is None or relation.arity != len(part.terms):
+            return False
+        for term, column in zip(part.terms, relation.columns, strict=True):
+            if not isinstance(term, Named):
+                if not in_domain(term, column):
+                    return False
+            elif term.name != "_" and types.setdefault(term.name, column.type) != column.type:
+                return False
+    return True
+
+
+def in_domain(value: object, column: Column) -> bool:
+    """Whether a column takes the value; 2.0 is no int."""
+    values = domain(column.type, column.nullable)
+    return (type(value), value) in [(type(each), each) for each in values]
 
 
 # --- what a database remembers --------------------------------------------------------------------

@@ -9,13 +9,22 @@ program, and programs that differ in rules, columns, keys, kinds and storage.
 
 from __future__ import annotations
 
+import random
 from datetime import date, datetime
 from decimal import Decimal
+from functools import lru_cache
 
-from test_rule_changes import PAIRS
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from programs import Features
+from test_rule_changes import PAIRS, RuleChange, rule_changes
+
+from deltalog.analysis.columns import Relation
+from deltalog.language.ast import Row
+from deltalog.language.printer import print_program
 
 EDGE = "base edge(src: int, dst: int).\n"
 CLOSURE = "path(X, Y) :- edge(X, Y).\npath(X, Y) :- edge(X, Z), path(Z, Y).\n"
+NODE = "node(X) :- edge(X, _) ; edge(_, X).\n"
 SALE = "base sale(id: int key, who: str, amount: int).\n"
 BASE_BC = "base b(x: int, y: int).\nbase c(x: int).\n"
 PQRST = "base q(x: int, y: int).\nbase s(x: int).\nbase t(x: int).\n"
@@ -65,7 +74,8 @@ OWN: dict[str, tuple[str, ...]] = {
     ),
     "negation": (
         f"{PQRST}p(X) :- q(X, _).\nr(X) :- s(X), not p(X).\nr(X) :- t(X).\n",
-        f"{PQRST}p(X) :- q(X, _).\np(X) :- t(X).\nr(X) :- s(X), not p(X).\nu(X) :- s(X), not r(X).\n",
+        f"{PQRST}p(X) :- q(X, _).\np(X) :- t(X).\nr(X) :- s(X), not p(X).\n"
+        "u(X) :- s(X), not r(X).\n",
         f"{PQRST}p(X) :- s(X).\np(X) :- t(X).\nr(X, Y) :- q(X, Y), not q(Y, X).\n"
         "none(X) :- s(X), not q(X, _).\nboth(X) :- p(X), none(X).\n",
     ),
@@ -96,9 +106,9 @@ OWN: dict[str, tuple[str, ...]] = {
     ),
     "storage": (
         f"{EDGE}virtual view path.\n{CLOSURE}materialized view node.\n"
-        "node(X) :- edge(X, _) ; edge(_, X).\nisolated(X, Y) :- node(X), node(Y), not path(X, Y).\n",
+        f"{NODE}isolated(X, Y) :- node(X), node(Y), not path(X, Y).\n",
         f"{EDGE}materialized view path.\n{CLOSURE}virtual view node.\n"
-        "node(X) :- edge(X, _) ; edge(_, X).\nisolated(X, Y) :- node(X), node(Y), not path(X, Y).\n",
+        f"{NODE}isolated(X, Y) :- node(X), node(Y), not path(X, Y).\n",
         f"{EDGE}virtual view link(a: int, b: int).\nlink(X, Y) :- edge(X, Y).\n"
         "link(X, Y) :- edge(X, Z), edge(Z, Y).\nlinks(X, count()) :- link(X, Y).\n",
     ),
@@ -107,7 +117,8 @@ OWN: dict[str, tuple[str, ...]] = {
         "per_day(D, sum(P)) :- m(_, D, P, _).\nnewest(max(D)) :- m(_, D, _, true).\n"
         "half(X / 2) :- n(X).\nold(I) :- m(I, _, _, B), B = false.\n",
         "base m(id: int key, at: date, price: decimal?, is_new: bool).\nbase n(x: float).\n"
-        "per_day(D, avg(P)) :- m(_, D, P, _).\nhalf(X / 2) :- n(X).\nfree(I) :- m(I, _, null, _).\n",
+        "per_day(D, avg(P)) :- m(_, D, P, _).\nhalf(X / 2) :- n(X).\n"
+        "free(I) :- m(I, _, null, _).\n",
     ),
     "written": (
         f"{BASE_BC}b(1, 2). b(2, 3).\nv(X) :- b(X, _).\nv(9).\nz() :- v(X), c(X).\n",
@@ -132,3 +143,33 @@ def domain(type_: str | None, nullable: bool) -> tuple[object, ...]:
     """The values that a column takes in a walk."""
     values = DOMAINS[type_ or "int"]
     return (*values, None) if nullable else values
+
+
+def drawn_rows(rng: random.Random, relation: Relation, at_most: int) -> list[Row]:
+    """Some rows for a relation, up to so many."""
+    rows = (
+        tuple(rng.choice(domain(c.type, c.nullable)) for c in relation.columns)
+        for _ in range(rng.randint(1, at_most))
+    )
+    return list(dict.fromkeys(rows))  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=1)
+def random_family(number: int) -> tuple[str, ...]:
+    """Two random programs of which the second alters rules of the first."""
+    found: list[RuleChange] = []
+
+    @settings(
+        max_examples=4,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @seed(number)
+    @given(rule_changes(Features(view_declarations=True)))
+    def draw(change: RuleChange) -> None:
+        found.append(change)
+
+    draw()
+    return print_program(found[-1].old), print_program(found[-1].new)

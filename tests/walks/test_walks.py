@@ -9,10 +9,10 @@ import pytest
 from families import FAMILIES
 from verbs import VERBS
 from walker import Manner, Setting, Walker
-from walks import Failure, drawn_setting, replay, shrunk, walk
 
 import deltalog
 from deltalog.runtime.database import ENGINES
+from walks import Failure, drawn_setting, replay, shrunk, walk
 
 SHARES = {
     ("memory", "embedded", False): 40,
@@ -70,7 +70,7 @@ def test_a_walk_that_fails_is_shrunk(
     short = shrunk(found)
     assert short.steps == [("apply", (("insert", "b", ((3,),)),), False)]
     assert short.setting.facts == ()
-    assert "db.apply(insert={'b': [(3,)]}, delete={})\n# Wrong: delta" in str(short)
+    assert "db.apply(insert={'b': [(3,)]}, delete={})\n# WrongError: delta" in str(short)
 
 
 def test_a_step_that_means_nothing_is_passed_over(tmp_path: Path) -> None:

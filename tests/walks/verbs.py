@@ -1,8 +1,8 @@
 """Every verb of a database: how a walk draws it, and how it is taken.
 
 `draw` looks at the model only, never at the database, so a seed always gives the same walk; it
-returns the arguments of a step, or None where the verb makes no sense. `take` makes the step. A verb
-that changes something or asks something is also taken under a limit, and interrupted.
+returns the arguments of a step, or None where the verb makes no sense. `take` makes the step. A
+verb that changes something or asks something is also taken under a limit, and interrupted.
 """
 
 from __future__ import annotations
@@ -14,16 +14,30 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from expected import (
+    Moment,
+    Named,
+    Operation,
+    Part,
+    Question,
+    RefusedError,
+    answers,
+    in_domain,
+    is_fit,
+    known,
+    variables,
+)
+from families import domain, drawn_rows
+from walker import Action, Manner, Walker, WrongError, drawn_manner
+
 import deltalog
 from deltalog.analysis.columns import Relation
 from deltalog.cli.restore import _put_back
 from deltalog.language.ast import Row
+from deltalog.language.values import sort_key
 from deltalog.runtime.limits import Limits
 from deltalog.store.verify import verify
-from expected import Moment, Named, Operation, Part, Question, Refused, answers, known, variables
-from families import domain
 from treatments import LIMITS
-from walker import Action, Manner, Walker, Wrong, drawn_manner
 
 Draw = Callable[["Drawing"], tuple[Any, ...] | None]
 Take = Callable[..., None]
@@ -49,11 +63,8 @@ class Drawing:
     def chance(self, share: float) -> bool:
         return self.rng.random() < share
 
-    def row(self, relation: Relation) -> Row:
-        return tuple(self.rng.choice(domain(c.type, c.nullable)) for c in relation.columns)  # type: ignore[misc]
-
     def rows(self, relation: Relation, at_most: int = 3) -> list[Row]:
-        return list(dict.fromkeys(self.row(relation) for _ in range(self.rng.randint(1, at_most))))
+        return drawn_rows(self.rng, relation, at_most)
 
     def held(self, relation: Relation) -> list[Row]:
         """Facts of a base relation, in an order that does not depend on their hashes."""
@@ -110,7 +121,7 @@ class Drawing:
             kind = self.rng.choice(kinds)
             rows = self.rows(relation, 1 if kind == "set" else 2)
             if made and self.chance(0.4):  # the row of an operation before
-                other = self.rng.choice([o for o in made])
+                other = self.rng.choice(made)
                 relation, rows = self.moment.known.relations[other[1]], list(other[2])
                 kind = self.rng.choice(("insert", "delete"))
             elif kind == "delete" and self.held(relation):
@@ -122,19 +133,12 @@ class Drawing:
 
     def question(self) -> Question:
         """One of before with other constants, or a new one."""
-        fitting = [q for q in self.questions[-6:] if self._is_fit(q)]
+        fitting = [q for q in self.questions[-6:] if is_fit(q, self.moment.known.relations)]
         if fitting and self.chance(0.7):
             return tuple(self._other_constants(part) for part in self.rng.choice(fitting))
         made = self._new_question()
         self.questions.append(made)
         return made
-
-    def _is_fit(self, question: Question) -> bool:
-        relations = self.moment.known.relations
-        return all(
-            part.relation in relations and relations[part.relation].arity == len(part.terms)
-            for part in question
-        )
 
     def _other_constants(self, part: Part) -> Part:
         columns = self.moment.known.relations[part.relation].columns
@@ -221,11 +225,7 @@ def _knows(walker: Walker, operations: tuple[Operation, ...]) -> bool:
 
 
 def _fits_row(relation: Relation, row: Row) -> bool:
-    """Whether the row is of the columns that the relation has now; 2.0 is no int."""
-    return len(row) == relation.arity and all(
-        (type(value), value) in [(type(v), v) for v in domain(c.type, c.nullable)]
-        for value, c in zip(row, relation.columns, strict=True)
-    )
+    return len(row) == relation.arity and all(map(in_domain, row, relation.columns))
 
 
 def _drawn_change(how: str) -> Draw:
@@ -251,19 +251,16 @@ def _action(walker: Walker, how: str, *arguments: Any) -> Action | None:
 
 
 def _asking(walker: Walker, question: Question) -> Action | None:
-    relations = walker.now.known.relations
-    if any(
-        p.relation not in relations or len(p.terms) != relations[p.relation].arity for p in question
-    ):
+    if not is_fit(question, walker.now.known.relations):
         return None
     text = ", ".join(map(str, question))
     expected = answers(question, walker.now.state)
 
     def check(rows: Any) -> None:
-        if list(rows) != sorted(rows, key=list(rows).index) or set(rows) != expected:
-            raise Wrong(f"answers {rows}, expected {sorted(expected, key=repr)}")
-        if len(rows) != len(expected) or rows.names != tuple(variables(question)):
-            raise Wrong(f"answers {rows} of {text}")
+        if list(rows) != sorted(expected, key=sort_key):
+            raise WrongError(f"answers {rows}, expected {sorted(expected, key=repr)}")
+        if rows.names != tuple(variables(question)):
+            raise WrongError(f"answers with columns {rows.names}")
 
     return Action(f"db.query({text!r})", lambda: walker.db.query(text), check)
 
@@ -317,7 +314,7 @@ def roll_back(walker: Walker, operations: tuple[Operation, ...] | None) -> None:
         return
     try:
         walker.now.changed(operations)
-    except Refused:
+    except RefusedError:
         return
 
     def call() -> None:
@@ -452,7 +449,7 @@ def refused(walker: Walker, kind: str, number: int) -> None:
 
     def call() -> None:
         kinds[chosen](walker.db, walker)
-        raise Wrong(f"{chosen} was not refused")
+        raise WrongError(f"{chosen} was not refused")
 
     walker.run(Action(f"# refused: {chosen}", call), deltalog.DeltalogError)
 
@@ -464,7 +461,7 @@ def refused(walker: Walker, kind: str, number: int) -> None:
 def audit(walker: Walker) -> None:
     def check(found: Any) -> None:
         if found != ():
-            raise Wrong(f"audit: {found}")
+            raise WrongError(f"audit: {found}")
 
     walker.run(Action("db.audit()", lambda: walker.db.audit(), check))
 
@@ -501,7 +498,7 @@ def reopen(walker: Walker, manner: Manner) -> None:
             facts[name].add(row)
         try:
             moment = Moment.of(walker.now.text, facts)
-        except Refused:
+        except RefusedError:
             return
         given = {name: sorted(rows, key=repr) for name, rows in walker.now.base.items()}
         text = walker.now.text
@@ -548,7 +545,7 @@ def refresh(walker: Walker) -> None:
     walker.line("reader.refresh()")
     delta = walker.reader.refresh()
     if delta != before.to(after):
-        raise Wrong(f"refreshed by {delta}, expected {before.to(after)}")
+        raise WrongError(f"refreshed by {delta}, expected {before.to(after)}")
     walker.reader_version = model.visible
     walker.compare_state(walker.reader, after)
     check_version(walker.reader.version, model.visible)
@@ -566,25 +563,25 @@ def ask_reader(
         return
     try:
         after = moment.changed(operations)
-    except Refused:
+    except RefusedError:
         return
     delete = {name: list(rows) for kind, name, rows in operations if kind == "delete"}
     insert = {name: list(rows) for kind, name, rows in operations if kind == "insert"}
     walker.line(f"reader.what_if(insert={insert}, delete={delete})")
     delta = walker.reader.what_if(insert=insert, delete=delete)
     walker.check_delta(delta, moment, after, walker.reader_manner)
-    if all(part.relation in moment.state for part in question):
+    if is_fit(question, moment.known.relations):
         text = ", ".join(map(str, question))
         walker.line(f"reader.query({text!r})")
         rows = set(walker.reader.query(text))
         if rows != answers(question, moment.state):
-            raise Wrong(f"the reader's answers {rows} to {text}")
+            raise WrongError(f"the reader's answers {rows} to {text}")
     walker.compare_state(walker.reader, moment)
 
 
 def check_version(found: int, expected: int) -> None:
     if found != expected:
-        raise Wrong(f"version {found}, expected {expected}")
+        raise WrongError(f"version {found}, expected {expected}")
 
 
 @verb(lambda d: (d.rng.choice((1, 2, 3, 100)),), 2, "file")
@@ -617,7 +614,7 @@ def travel(walker: Walker, first: int, last: int) -> None:
     walker.line(f"db.delta({first}, {last})")
     delta = walker.db.delta(first, last)
     if delta != before.to(after):
-        raise Wrong(f"delta {delta}, expected {before.to(after)}")
+        raise WrongError(f"delta {delta}, expected {before.to(after)}")
     walker.line(f"[db.facts(name, {first}) for name in …]")
     walker.compare_state(walker.db, before, first)
 
@@ -635,7 +632,7 @@ def commits(walker: Walker, after: int) -> None:
         is_program = before.text != now.text or not before.to(now)
         expected.append((version, "program" if is_program else "transaction", before.to(now)))
     if found != expected:
-        raise Wrong(f"commits {found}, expected {expected}")
+        raise WrongError(f"commits {found}, expected {expected}")
 
 
 NAMES = ("ann", "bob")
@@ -671,7 +668,7 @@ def unregister(walker: Walker, name: str) -> None:
 
 def check_readers(walker: Walker) -> None:
     if dict(walker.db.readers) != walker.model.readers:
-        raise Wrong(f"readers {walker.db.readers}, expected {walker.model.readers}")
+        raise WrongError(f"readers {walker.db.readers}, expected {walker.model.readers}")
 
 
 @verb(lambda d: (d.rng.choice((0, 1, 2, 5, 10)),), 2, "file")
@@ -687,7 +684,7 @@ def compact(walker: Walker, versions: int) -> None:
     def after() -> None:
         found = walker.db.first_version
         if found not in expected:
-            raise Wrong(f"the log begins at {found}, expected {expected}")
+            raise WrongError(f"the log begins at {found}, expected {expected}")
         model.first = found
         check_past(walker)
 
@@ -740,7 +737,7 @@ def verify_file(walker: Walker) -> None:
     walker.line("verify(db)")
     found = verify(walker.db)
     if not found.is_clean:
-        raise Wrong(f"verify: {found}")
+        raise WrongError(f"verify: {found}")
 
 
 def check_past(walker: Walker) -> None:
@@ -754,7 +751,7 @@ def check_past(walker: Walker) -> None:
     for first, last in product(ends, ends):
         expected = model.moments[first].to(model.moments[last])
         if (found := walker.db.delta(first, last)) != expected:
-            raise Wrong(f"delta({first}, {last}) is {found}, expected {expected}")
+            raise WrongError(f"delta({first}, {last}) is {found}, expected {expected}")
 
 
 def finish(walker: Walker) -> None:

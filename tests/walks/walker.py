@@ -9,11 +9,13 @@ is a walk, too.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from expected import Model, Moment, Operation, RefusedError, known
 
 import deltalog
 from deltalog.checks.program import check_program
@@ -22,13 +24,12 @@ from deltalog.language.ast import Row
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.model import Options, make_model
 from deltalog.runtime.strategies import STRATEGIES
-from expected import Model, Moment, Operation, Refused, known
 from treatments import LIMITS, check_ranks
 
 Step = tuple[Any, ...]
 
 
-class Wrong(AssertionError):
+class WrongError(AssertionError):
     """A database did something else than the model says."""
 
 
@@ -168,7 +169,7 @@ class Walker:
             self.line(f"# {action.error}")
         else:
             if action.error is not None:
-                raise Wrong(f"no {action.error}, but {answer!r}")
+                raise WrongError(f"no {action.error}, but {answer!r}")
             action.check(answer)
             action.after()
         self.check_state()
@@ -178,7 +179,7 @@ class Walker:
         before = self.now
         try:
             after, error = before.changed(operations), None
-        except Refused as refusal:
+        except RefusedError as refusal:
             after, error = before, str(refusal)
         line, call = self._call(operations, how)
 
@@ -218,7 +219,7 @@ class Walker:
         before, error = self.now, self.manner.refusal(text, is_new=False)
         try:
             after = before.under(text)
-        except Refused as refusal:
+        except RefusedError as refusal:
             after, error = before, error or str(refusal)
         if self.group is not None and is_committed:
             error = "E0913"
@@ -247,32 +248,32 @@ class Walker:
         expected = before.to(after)
         if not (manner or self.manner).nervous:
             if delta != expected:
-                raise Wrong(f"delta {delta}, expected {expected}")
+                raise WrongError(f"delta {delta}, expected {expected}")
             return
         for found, true in ((delta.inserted, expected.inserted), (delta.deleted, expected.deleted)):
             for name in {*found, *true}:
                 known = before.known if name in before.known.relations else after.known
                 is_view = known.relations[name].kind == "view"
                 if not (found[name] >= true[name] if is_view else found[name] == true[name]):
-                    raise Wrong(f"nervous delta {delta}, expected {expected} at least")
+                    raise WrongError(f"nervous delta {delta}, expected {expected} at least")
 
     def check_state(self) -> None:
         self.compare_state(self.db, self.now)
         if self.db.version != self.model.version:
-            raise Wrong(f"version {self.db.version}, expected {self.model.version}")
+            raise WrongError(f"version {self.db.version}, expected {self.model.version}")
         if self.is_file:
             check_ranks(self.db)
 
     def compare_state(self, database: Any, moment: Moment, version: int | None = None) -> None:
         past = () if version is None else (version,)
         if version is None and database.relations.keys() != moment.state.keys():
-            raise Wrong(f"relations {sorted(database.relations)}")
+            raise WrongError(f"relations {sorted(database.relations)}")
         for name, rows in moment.state.items():
             found = database.facts(name, *past)
             if found != rows:
                 when = "" if version is None else f" at version {version}"
                 more, less = sorted(found - rows, key=repr), sorted(rows - found, key=repr)
-                raise Wrong(f"facts of {name}{when}: too many {more}, missing {less}")
+                raise WrongError(f"facts of {name}{when}: too many {more}, missing {less}")
 
     def read_late(self) -> None:
         """Deltas that were not read at once are the same later."""
@@ -280,8 +281,8 @@ class Walker:
         for delta, before, after, line in late:
             try:
                 self.check_delta(delta, before, after)
-            except Wrong as error:
-                raise Wrong(f"read later, of {line}: {error}") from None
+            except WrongError as error:
+                raise WrongError(f"read later, of {line}: {error}") from None
 
     # --- those beside
 
@@ -296,13 +297,6 @@ class Walker:
             group.close()
             self.model.due = None
             self.model.visible = self.model.version
-
-    @contextmanager
-    def settled(self) -> Iterator[None]:
-        """Without a group or a reader, for what needs the file alone."""
-        self.end_group()
-        self.close_reader()
-        yield
 
     def close(self) -> None:
         with suppress(Exception):

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from expected import Refused, known
-from families import FAMILIES, OWN
+from expected import RefusedError, known
+from families import FAMILIES, OWN, drawn_rows
 from verbs import VERBS, Drawing, Verb, finish
 from walker import Setting, Step, Walker, drawn_manner
 
@@ -43,63 +42,41 @@ def _shown(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-@dataclass
-class Tally:
-    """How much was walked."""
-
-    walks: int = 0
-    steps: int = 0
-    verbs: Counter[str] | None = None
-
-
-def drawn_setting(rng: random.Random, store: str, engine: str, nervous: bool) -> Setting:
-    names = [*list(OWN) * 3, *FAMILIES] if not nervous else [*OWN, *["negation"] * len(OWN)]
-    family = list(FAMILIES[rng.choice(names)])
-    rng.shuffle(family)
-    text = family[0]
-    manner = drawn_manner(rng, text, engine, nervous)
-    setting = Setting(store, tuple(family), manner, ())
-    facts = {}
-    for relation in known(text).base:
-        if rng.random() < 0.5:
-            walker_free = _Rows(rng)
-            facts[relation.name] = tuple(walker_free.rows(relation))
-    filled = replace(setting, facts=tuple(facts.items()))
+def drawn_setting(
+    rng: random.Random, store: str, engine: str, nervous: bool, family: tuple[str, ...] = ()
+) -> Setting:
+    names = [*OWN, *["negation"] * len(OWN)] if nervous else [*list(OWN) * 3, *FAMILIES]
+    texts = list(family or FAMILIES[rng.choice(names)])
+    rng.shuffle(texts)
+    setting = Setting(store, tuple(texts), drawn_manner(rng, texts[0], engine, nervous), ())
+    facts = {r.name: drawn_rows(rng, r, 3) for r in known(texts[0]).base if rng.random() < 0.5}
+    filled = replace(setting, facts=tuple((name, tuple(rows)) for name, rows in facts.items()))
     try:
         _ = filled.moment
-    except Refused:
+    except RefusedError:
         return setting
     return filled
 
 
-class _Rows(Drawing):
-    """Rows, before there is a walk."""
-
-    def __init__(self, rng: random.Random) -> None:
-        self.rng = rng
-
-
 def walk(
-    seed: int, store: str, engine: str, nervous: bool | None = None
+    seed: int, store: str, engine: str, nervous: bool = False, family: tuple[str, ...] = ()
 ) -> tuple[int, Failure | None]:
     """Walk from a seed; returns the number of steps, and what went wrong."""
     rng = random.Random(f"{seed} {store}")
-    nervous = rng.random() < 0.1 if nervous is None else nervous
-    setting = drawn_setting(rng, store, engine, nervous and store == "memory")
-    steps: list[Step] = []
+    setting = drawn_setting(rng, store, engine, nervous, family)
     length = rng.randint(STEPS_MIN, STEPS_MAX)
-    verbs = {n: v for n, v in VERBS.items() if v.store in (None, store)}
-    names, weights = list(verbs), [v.weight for v in verbs.values()]
+    verbs = {name: verb for name, verb in VERBS.items() if verb.store in (None, store)}
+    weights = [verb.weight for verb in verbs.values()]
+    steps: list[Step] = []
 
     def drawn(walker: Walker) -> None:
         drawing = Drawing(rng, walker)
         while len(steps) < length:
-            name = rng.choices(names, weights)[0]
+            name = rng.choices(list(verbs), weights)[0]
             arguments = verbs[name].draw(drawing)
-            if arguments is None:
-                continue
-            steps.append((name, *arguments))
-            _take(walker, verbs[name], arguments)
+            if arguments is not None:
+                steps.append((name, *arguments))
+                _take(walker, verbs[name], arguments)
 
     failure = _attempt(seed, setting, steps, drawn)
     return len(steps), failure
