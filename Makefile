@@ -72,7 +72,8 @@ test-cluster: setup
 fuzz: setup
 	DELTALOG_FUZZ=1 $(BIN)/pytest tests/properties -n 2 --durations=5
 	DELTALOG_FUZZ=1 $(BIN)/pytest tests/spark
-	DELTALOG_FUZZ=1 $(BIN)/pytest tests/pipeline/test_kills.py
+	DELTALOG_FUZZ=1 $(BIN)/pytest tests/pipeline/test_kills.py tests/pipeline/test_table_walks.py
+	$(BIN)/python tests/walks --steps 20000
 
 mutants: setup
 	$(BIN)/python tests/mutants/__main__.py

@@ -13,6 +13,7 @@ PROGRAMS = "tests/conformance/test_programs.py"
 PAIRS = "tests/properties/test_rule_changes.py"
 FILES = "tests/unit/test_database_files.py"
 REOPENED = "tests/properties/test_file_database.py"
+WALKS = "tests/walks/test_walks.py"
 MACHINE_CODE = "tests/properties/test_machine_code.py"
 
 
@@ -700,5 +701,46 @@ MUTANTS = (
         "return any(commits) and next(commits, None) is not None",
         "return False",
         ("tests/cli/test_database_commands.py", "-k", "recover"),
+    ),
+    # --- what walks found
+    Mutant(
+        "an index built late lacks rows that may return",
+        "engines/embedded/kernel.py",
+        """        expect_bucket(relation, index, row + AHEAD, end)
+        link_index(relation, index, row)
+""",
+        """        expect_bucket(relation, index, row + AHEAD, end)
+        if load64(row_address(relation, row), STAMP) >= 0:
+            link_index(relation, index, row)
+""",
+        (WALKS, "-k", "walk and memory-embedded"),
+    ),
+    Mutant(
+        "a what-if in place gives rows other ranks",
+        "runtime/propagation.py",
+        "            self._undo_in_place()\n",
+        "            _write(propagation.engine, -self._base)\n",
+        (WALKS, "-k", "walk and file-reference"),
+    ),
+    Mutant(
+        "a negated influent is nervous",
+        "runtime/strategies.py",
+        "        if not is_positive or choice.is_aggregate or",
+        "        if choice.is_aggregate or",
+        (WALKS, "-k", "walk and nervous"),
+    ),
+    Mutant(
+        "an interrupt stops a change of rules half-way",
+        "runtime/database.py",
+        "        rebuild(self.engine, new, stale, UNLIMITED)",
+        "        rebuild(self.engine, new, stale, UNLIMITED, self.watch)",
+        (WALKS, "-k", "walk and memory-reference and not nervous"),
+    ),
+    Mutant(
+        "facts of the program come back when rules change",
+        "runtime/database.py",
+        "replace(new, core=replace(new.core, facts=()))",
+        "new",
+        (WALKS, "-k", "walk and memory-embedded"),
     ),
 )

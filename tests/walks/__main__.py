@@ -1,6 +1,7 @@
-"""Walk at length; see `walks.py`.
+"""Walk at length, over every store and engine or the one that is named; see `walks.py`.
 
-python tests/walks --store file --engine embedded --seconds 600 --tally walks.json
+python tests/walks --steps 200000 --tally walks.json
+python tests/walks --store file --engine embedded --seed 17
 """
 
 from __future__ import annotations
@@ -13,55 +14,67 @@ from pathlib import Path
 
 sys.path[1:1] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "properties")]
 
-from families import random_family  # noqa: E402 - it is in one of these folders
+from families import random_family  # noqa: E402 - it needs these folders
 
-from walks import shrunk, walk  # noqa: E402
+from deltalog.runtime.database import ENGINES  # noqa: E402
+from walks import STORES, Failure, shrunk, walk  # noqa: E402
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--store", choices=("memory", "file"), default="memory")
-    parser.add_argument("--engine", default="embedded")
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--steps", type=int, default=10**9)
+    parser = argparse.ArgumentParser(description="Random walks over databases beside a model.")
+    parser.add_argument("--store", choices=STORES, help="both, if left out")
+    parser.add_argument("--engine", choices=ENGINES, help="all, if left out")
+    parser.add_argument("--steps", type=int, default=10**9, help="end each part after as many")
+    parser.add_argument("--seconds", type=float, default=3600.0, help="end each part after as many")
+    parser.add_argument("--failures", type=int, default=1, help="end each part after as many")
+    parser.add_argument("--first", type=int, help="the first seed; else one that is fresh")
     parser.add_argument("--seed", type=int, help="one walk only")
-    parser.add_argument("--first", type=int, default=None, help="the first of many seeds")
-    parser.add_argument("--failures", type=int, default=1, help="go on until there are as many")
-    parser.add_argument("--nervous", action="store_true")
     parser.add_argument("--tally", type=Path, help="a JSON file in which counts add up")
     options = parser.parse_args()
-    seed = options.seed if options.seed is not None else options.first
+    failed = 0
+    for store in STORES if options.store is None else [options.store]:
+        for engine in ENGINES if options.engine is None else [options.engine]:
+            failed += walked(store, engine, options)
+    return 1 if failed else 0
+
+
+def walked(store: str, engine: str, options: argparse.Namespace) -> int:
+    """Walk until something says stop; returns the number of walks that failed."""
+    seed = options.first if options.seed is None else options.seed
     seed = time.time_ns() % 10**12 if seed is None else seed
-    started, walks, steps, failures = time.monotonic(), 0, 0, 0
-    while time.monotonic() - started < options.seconds and steps < options.steps:
-        kind = seed % 10  # one walk of ten is nervous, two are over random programs
-        nervous = options.nervous or (kind == 0 and options.store == "memory")
-        family = random_family(seed) if kind in (4, 8) else ()
-        taken, failure = walk(seed, options.store, options.engine, nervous, family)
+    started = time.monotonic()
+    walks = steps = failures = 0
+    while (
+        time.monotonic() - started < options.seconds
+        and steps < options.steps
+        and failures < options.failures
+        and not (options.seed is not None and walks)
+    ):
+        taken, failure = one(seed, store, engine)
         walks, steps, seed = walks + 1, steps + taken, seed + 1
         if failure is not None:
             failures += 1
             print(f"{shrunk(failure)}\n", flush=True)
-            if failures >= options.failures:
-                break
-        if options.seed is not None:
-            break
+    name = f"{engine}, {store}"
     seconds = time.monotonic() - started
-    name = f"{options.engine}, {options.store}"
-    print(
-        f"{name}: {walks} walks, {steps} steps, {failures} failures in {seconds:.0f} s", flush=True
-    )
+    print(f"{name}: {walks} walks, {steps} steps, {failures} wrong, {seconds:.0f} s", flush=True)
     if options.tally is not None:
-        add_up(options.tally, name, walks, steps, failures)
-    return 1 if failures else 0
+        add_up(options.tally, name, {"walks": walks, "steps": steps, "failures": failures})
+    return failures
 
 
-def add_up(path: Path, name: str, walks: int, steps: int, failures: int) -> None:
-    counts = json.loads(path.read_text()) if path.exists() else {}
-    before = counts.get(name, {"walks": 0, "steps": 0, "failures": 0})
-    now = {"walks": walks, "steps": steps, "failures": failures}
-    counts[name] = {key: before[key] + number for key, number in now.items()}
-    path.write_text(json.dumps(counts, indent=1, sort_keys=True) + "\n")
+def one(seed: int, store: str, engine: str) -> tuple[int, Failure | None]:
+    """The walk of a seed: one of ten is nervous, two are over random programs."""
+    kind = seed % 10
+    family = random_family(seed) if kind in (4, 8) else ()
+    return walk(seed, store, engine, kind == 0 and store == "memory", family)
+
+
+def add_up(path: Path, name: str, counts: dict[str, int]) -> None:
+    held = json.loads(path.read_text()) if path.exists() else {}
+    before = held.get(name, {})
+    held[name] = {key: before.get(key, 0) + number for key, number in counts.items()}
+    path.write_text(json.dumps(held, indent=1, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":

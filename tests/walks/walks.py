@@ -1,7 +1,7 @@
 """Walks: a seed gives a setting and steps; a walk that fails is made as short as it can be.
 
-    python tests/walks --store file --engine embedded --seconds 60
-    python tests/walks --store memory --engine reference --seed 17       one walk again
+    python tests/walks --store file --engine embedded --steps 10000
+    python tests/walks --store file --engine embedded --seed 17          one walk again
 
 A failing walk is shown as Python, with every step left out that it fails without.
 """
@@ -19,6 +19,7 @@ from families import FAMILIES, OWN, drawn_rows
 from verbs import VERBS, Drawing, Verb, finish
 from walker import Setting, Step, Walker, drawn_manner
 
+STORES = ("memory", "file")
 STEPS_MIN, STEPS_MAX = 40, 80
 
 
