@@ -49,12 +49,14 @@ def arrow_table(columns: Sequence[Column], rows: Iterable[Row]) -> pyarrow.Table
     """The rows as an Arrow table; without columns it still knows how many rows there are."""
     import pyarrow
 
-    listed = list(rows)
+    listed = rows if isinstance(rows, list) else list(rows)
     schema = arrow_schema(columns)
     if not columns:
         return pyarrow.table({"rows": pyarrow.nulls(len(listed))}).select([])
-    vectors = list(zip(*listed, strict=True)) or [()] * len(columns)
-    arrays = [pyarrow.array(v, field.type) for v, field in zip(vectors, schema, strict=True)]
+    arrays = [
+        pyarrow.array([row[position] for row in listed], field.type)
+        for position, field in enumerate(schema)
+    ]
     return pyarrow.Table.from_arrays(arrays, schema=schema)
 
 

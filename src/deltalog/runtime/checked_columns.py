@@ -85,11 +85,13 @@ def checked_column(vector: Vector, column: Column) -> Checked:
 
 
 def _shown(scalar: Any) -> Any:
-    """A value as Python shows it; some dates and timestamps of Arrow it does not have."""
+    """A value to be shown; bytes and numbers for text and dates that Python does not have."""
     try:
         return scalar.as_py()
+    except UnicodeError:
+        return scalar.as_buffer().to_pybytes()
     except (ValueError, OverflowError):
-        return str(scalar)
+        return scalar.value
 
 
 def _first(wrong: pyarrow.ChunkedArray) -> int:

@@ -86,7 +86,7 @@ def columns_differ(
         what=what,
         name=relation.name,
         reason=", ".join(reasons),
-        hint=hint or f"its columns are {', '.join(names)}",
+        hint=hint or (f"its columns are {', '.join(names)}" if names else "it has no columns"),
     )
 
 

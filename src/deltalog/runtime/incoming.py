@@ -64,9 +64,10 @@ def is_many(rows: RowsLike) -> bool:
 
 
 class _Source(NamedTuple):
-    """Columns with their names; None for names if there are none."""
+    """Columns of a size, with their names; None for names if there are none."""
 
     what: str
+    size: int
     names: list[str] | None
     vectors: list[Vector]
 
@@ -75,15 +76,17 @@ def _source(relation: Relation, rows: Any) -> _Source | None:
     """The columns of what is given, or None if it consists of rows."""
     pandas, numpy = sys.modules.get("pandas"), sys.modules.get("numpy")
     if isinstance(rows, Rows):  # its names are those of variables
-        return _Source("the rows", None, [Vector(column) for column in rows.to_arrow().columns])
+        columns = rows.to_arrow().columns
+        return _Source("the rows", len(rows), None, [Vector(column) for column in columns])
     if pandas is not None and isinstance(rows, pandas.DataFrame):
         return _pandas_source(rows)
     if numpy is not None and isinstance(rows, numpy.ndarray):
         if rows.dtype.names is not None and rows.ndim == 1:
             names = list(rows.dtype.names)
-            return _Source("the array", names, [Vector(rows[name]) for name in names])
+            fields = [Vector(rows[name]) for name in names]
+            return _Source("the array", len(rows), names, fields)
         if rows.ndim == 2:
-            return _Source("the array", None, [Vector(column) for column in rows.T])
+            return _Source("the array", len(rows), None, [Vector(column) for column in rows.T])
         return None
     if hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__"):
         return _arrow_source(relation, rows)
@@ -96,7 +99,8 @@ def _pandas_source(frame: Any) -> _Source:
     vectors = [Vector(frame.iloc[:, i], is_pandas=True) for i in range(frame.shape[1])]
     labels = list(frame.columns)
     is_named = labels != list(range(len(labels)))
-    return _Source("the DataFrame", list(map(str, labels)) if is_named else None, vectors)
+    names = list(map(str, labels)) if is_named else None
+    return _Source("the DataFrame", len(frame), names, vectors)
 
 
 def _arrow_source(relation: Relation, rows: Any) -> _Source:
@@ -109,7 +113,8 @@ def _arrow_source(relation: Relation, rows: Any) -> _Source:
             table = pyarrow.Table.from_batches([pyarrow.record_batch(rows)])
     except (pyarrow.ArrowException, TypeError, ValueError):
         raise DataError([_not_rows(relation, rows, "is not a table")]) from None
-    return _Source("the table", list(table.column_names), [Vector(c) for c in table.columns])
+    vectors = [Vector(column) for column in table.columns]
+    return _Source("the table", table.num_rows, list(table.column_names), vectors)
 
 
 def _mapping_source(relation: Relation, columns: Mapping[Any, Any]) -> _Source:
@@ -121,11 +126,12 @@ def _mapping_source(relation: Relation, columns: Mapping[Any, Any]) -> _Source:
         vectors[str(name)] = Vector(values, is_pandas)
     sizes = {name: len(vector.values) for name, vector in vectors.items()}
     if len(set(sizes.values())) > 1:
-        reason = ", ".join(f"`{name}` has {size} values" for name, size in sizes.items())
+        reason = "they have " + ", ".join(f"{s} (`{n}`)" for n, s in sizes.items()) + " values"
         raise DataError(
             [catalogue.COLUMNS_DIFFER.at(None, what="the dict", name=relation.name, reason=reason)]
         )
-    return _Source("the dict", list(vectors), list(vectors.values()))
+    size = next(iter(sizes.values()), 0)
+    return _Source("the dict", size, list(vectors), list(vectors.values()))
 
 
 def _is_vector(values: Any) -> bool:
@@ -138,7 +144,7 @@ def _is_vector(values: Any) -> bool:
 def _not_rows(relation: Relation, rows: Any, has: str) -> Any:
     wanted = f"{relation.arity} value{'' if relation.arity == 1 else 's'}"
     hint = "facts are a list of tuples or dicts, a table or a DataFrame"
-    shown = repr(rows)[:80]
+    shown = " ".join(repr(rows).split())[:80]
     return catalogue.ROW_ARITY.at(
         None, name=relation.name, wanted=wanted, row=shown, has=has, hint=hint
     )
@@ -150,8 +156,7 @@ def _checked(relation: Relation, source: _Source) -> pyarrow.Table:
 
     vectors = _matched(relation, source)
     if not relation.arity:
-        size = len(source.vectors[0].values) if source.vectors else 0
-        return pyarrow.table({"rows": pyarrow.nulls(size)}).select([])
+        return pyarrow.table({"rows": pyarrow.nulls(source.size)}).select([])
     found, wrong = [], []
     for column, vector in zip(relation.columns, vectors, strict=True):
         checked = checked_column(vector, column)

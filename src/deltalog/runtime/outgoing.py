@@ -14,8 +14,19 @@ if TYPE_CHECKING:
 
 
 def to_pandas(table: pyarrow.Table) -> Any:
-    _package("to_pandas", "pandas", "deltalog[pandas]")
-    return table.to_pandas()
+    """Return a DataFrame; a column of ints with nulls is of pandas' type `Int64`, so none changes.
+
+    As floats, which pandas makes of them otherwise, those beyond 2^53 would be other numbers.
+    """
+    import pyarrow
+
+    pandas = _package("to_pandas", "pandas", "deltalog[pandas]")
+    frame = table.to_pandas()
+    for position, column in enumerate(table.columns):
+        if column.null_count and pyarrow.types.is_integer(column.type):
+            exact = column.to_pandas(types_mapper=lambda _: pandas.Int64Dtype())
+            frame.isetitem(position, exact)
+    return frame
 
 
 def to_polars(table: pyarrow.Table) -> Any:
