@@ -12,11 +12,11 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas
 import pyarrow
 
 import deltalog
@@ -57,6 +57,10 @@ def outputs(with_polars: bool) -> Mapping[str, Callable[[deltalog.Rows], object]
     return {**forms, TUPLES: list}
 
 
+def _leave(db: deltalog.Database, leave: Callable[[deltalog.Rows], object]) -> object:
+    return leave(db.rows("edge"))
+
+
 def milliseconds(call: Callable[[], object]) -> float:
     began = time.perf_counter()
     call()
@@ -80,10 +84,11 @@ def measure(rows: int, is_file: bool, is_text: bool, folder: Path) -> None:
         times = []
         for number in range(3):
             db = opened(number, name)
-            times.append(milliseconds(lambda db=db, form=form: db.apply(insert={"edge": form})))
+            times.append(milliseconds(partial(db.apply, {"edge": form})))
         report(f"apply from {name}", times)
     for name, leave in outputs("polars" in given).items():
-        report(f"rows to {name}", [milliseconds(lambda: leave(db.rows("edge"))) for _ in range(3)])
+        leaving = partial(_leave, db, leave)
+        report(f"rows to {name}", [milliseconds(leaving) for _ in range(3)])
     query = "edge(X, Y)"
     report("query to Arrow", [milliseconds(lambda: db.query(query).to_arrow()) for _ in range(3)])
     delta = db.what_if(delete={"edge": given["Arrow"]})

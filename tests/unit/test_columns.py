@@ -14,7 +14,7 @@ import pyarrow
 import pytest
 
 import deltalog
-from deltalog import ChangeSet, DataError, Database, Rows
+from deltalog import ChangeSet, Database, DataError, Rows
 from deltalog.engines.base import Copied, CopiedTable
 from deltalog.runtime import incoming, shown
 
@@ -306,7 +306,8 @@ FITTING: list[tuple[str, Any, list[Any]]] = [
     ("timestamp", numpy.array([-1, 1_500], "datetime64[ns]"),
      [datetime(1969, 12, 31, 23, 59, 59, 999_999), datetime(1970, 1, 1, 0, 0, 0, 1)]),
     ("timestamp", numpy.array([-1], "datetime64[h]"), [datetime(1969, 12, 31, 23)]),
-    ("timestamp", pyarrow.array([7], pyarrow.timestamp("ms")), [datetime(1970, 1, 1, 0, 0, 0, 7000)]),
+    ("timestamp", pyarrow.array([7], pyarrow.timestamp("ms")),
+     [datetime(1970, 1, 1, 0, 0, 0, 7000)]),
     ("timestamp", [MOMENT.replace(tzinfo=timezone(timedelta(hours=2)))],
      [MOMENT - timedelta(hours=2)]),
     ("timestamp", [MOMENT.replace(tzinfo=UTC)], [MOMENT]),
@@ -480,7 +481,9 @@ def test_a_delta_is_a_table_with_signs_or_two_tables(db: Database) -> None:
     assert delta.to_arrow("full").num_rows == 0
     with pytest.raises(DataError, match="did you mean `edge`"):
         delta.inserted.rows("egde")
-    db.apply(delete={"edge": delta.inserted.rows("edge")}, insert={"edge": delta.deleted.rows("edge")})
+    db.apply(
+        delete={"edge": delta.inserted.rows("edge")}, insert={"edge": delta.deleted.rows("edge")}
+    )
     assert db.facts("edge") == {(1, 2), (2, 3)}
 
 

@@ -170,9 +170,7 @@ NOT_BASE = Entry(
     "E0702", "`{name}` is a view and cannot be changed directly", "only base relations are changed"
 )
 ROW_ARITY = Entry("E0703", "a fact of `{name}` has {wanted}, {row} {has}")
-VALUE_MISFIT = Entry(
-    "E0704", "{value}{where} does not fit column `{column}` of `{name}`, which is {type}"
-)
+VALUE_MISFIT = Entry("E0704", "{value} does not fit column `{column}` of `{name}`, which is {type}")
 KEY_TAKEN = Entry(
     "E0705", "the key {key} of `{name}` already has the fact {row}", "a key has at most one fact"
 )

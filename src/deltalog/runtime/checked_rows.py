@@ -20,6 +20,8 @@ from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Column, Row
 from deltalog.language.values import VALUE_ERRORS, canonical, is_canonical, print_value
 
+FORMS = "facts are a list of tuples or dicts, a table or a DataFrame"
+
 
 def checked_rows(relation: Relation, rows: Iterable[Any]) -> list[Row]:
     """Return the rows in canonical form; all are checked before anything is done."""
@@ -37,10 +39,10 @@ def checked_row(relation: Relation, row: Any, number: int | None = None) -> Row:
         row = _by_name(relation, row, number)
     elif isinstance(row, str | bytes | bytearray | memoryview) or not isinstance(row, Sequence):
         hint = "a fact is a tuple; one with a single value is written `(value,)`"
-        raise DataError([_wrong_arity(relation, repr(row)[:80], "is not a tuple", hint)])
+        raise DataError([wrong_arity(relation, repr(row)[:80], "is not a tuple", hint)])
     if len(row) != relation.arity:
         shown = f"({', '.join(_shown(value) for value in row)})"[:120]
-        raise DataError([_wrong_arity(relation, shown, f"has {len(row)}", None)])
+        raise DataError([wrong_arity(relation, shown, f"has {len(row)}", None)])
     try:
         return tuple(
             [
@@ -92,8 +94,7 @@ def columns_differ(
 
 def _iterated(relation: Relation, rows: Iterable[Any]) -> list[Any]:
     if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
-        hint = "facts are a list of tuples or dicts, a table or a DataFrame"
-        raise DataError([_wrong_arity(relation, repr(rows)[:80], "is not a list", hint)])
+        raise DataError([wrong_arity(relation, repr(rows)[:80], "is not a list", FORMS)])
     return list(rows)
 
 
@@ -101,8 +102,7 @@ def misfit(relation: Relation, column: Column, value: Any, number: int | None) -
     """Say that a value, that of a row with this number, does not fit its column."""
     return catalogue.VALUE_MISFIT.at(
         None,
-        value=_shown(value)[:80],
-        where="" if number is None else f" in row {number}",
+        value=_shown(value)[:80] + ("" if number is None else f" in row {number}"),
         column=column.name,
         name=relation.name,
         type=column.type,
@@ -121,7 +121,8 @@ _PYTHON_HINTS = {
 }
 
 
-def _wrong_arity(relation: Relation, row: str, has: str, hint: str | None) -> Diagnostic:
+def wrong_arity(relation: Relation, row: str, has: str, hint: str | None) -> Diagnostic:
+    """Say that something is no row of a relation."""
     return catalogue.ROW_ARITY.at(
         None, name=relation.name, wanted=_values(relation.arity), row=row, has=has, hint=hint
     )

@@ -22,7 +22,7 @@ from deltalog.engines.base import CopiedTable
 from deltalog.language.arrow import arrow_rows, arrow_schema, arrow_table
 from deltalog.language.ast import Row
 from deltalog.runtime.checked_columns import Vector, checked_column
-from deltalog.runtime.checked_rows import checked_rows, columns_differ, misfit
+from deltalog.runtime.checked_rows import FORMS, checked_rows, columns_differ, misfit, wrong_arity
 from deltalog.runtime.rows import Rows
 
 if TYPE_CHECKING:
@@ -112,7 +112,9 @@ def _arrow_source(relation: Relation, rows: Any) -> _Source:
         else:
             table = pyarrow.Table.from_batches([pyarrow.record_batch(rows)])
     except (pyarrow.ArrowException, TypeError, ValueError):
-        raise DataError([_not_rows(relation, rows, "is not a table")]) from None
+        raise DataError(
+            [wrong_arity(relation, f"this {type(rows).__name__}", "is not a table", FORMS)]
+        ) from None
     vectors = [Vector(column) for column in table.columns]
     return _Source("the table", table.num_rows, list(table.column_names), vectors)
 
@@ -121,7 +123,9 @@ def _mapping_source(relation: Relation, columns: Mapping[Any, Any]) -> _Source:
     vectors = {}
     for name, values in columns.items():
         if not _is_vector(values):
-            raise DataError([_not_rows(relation, columns, "is not a dict of columns")])
+            raise DataError(
+                [wrong_arity(relation, repr(columns)[:80], "is not a dict of columns", FORMS)]
+            )
         is_pandas = type(values).__module__.startswith("pandas.")
         vectors[str(name)] = Vector(values, is_pandas)
     sizes = {name: len(vector.values) for name, vector in vectors.items()}
@@ -139,15 +143,6 @@ def _is_vector(values: Any) -> bool:
     if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__len__"):
         return False
     return hasattr(values, "__getitem__")
-
-
-def _not_rows(relation: Relation, rows: Any, has: str) -> Any:
-    wanted = f"{relation.arity} value{'' if relation.arity == 1 else 's'}"
-    hint = "facts are a list of tuples or dicts, a table or a DataFrame"
-    shown = " ".join(repr(rows).split())[:80]
-    return catalogue.ROW_ARITY.at(
-        None, name=relation.name, wanted=wanted, row=shown, has=has, hint=hint
-    )
 
 
 def _checked(relation: Relation, source: _Source) -> pyarrow.Table:
