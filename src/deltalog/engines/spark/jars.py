@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -46,16 +47,21 @@ def coordinates() -> str:
     return f"io.delta:delta-spark_{spark}_{SCALA}:{version('delta-spark')}"
 
 
-def delta_settings() -> dict[str, str]:
-    """Settings of a session that give it Delta Lake.
+def delta_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings that give a session Delta Lake, beside what the user's settings already name.
 
-    They name the jars, which are fetched first if need be. Where that fails, Spark resolves
-    the coordinates itself, and says what is wrong.
+    They name the jars, which are fetched first if need be. Where that fails, Spark resolves the
+    coordinates itself, and reports what is wrong.
     """
     found = known_jars() or fetch_jars()
     if found:
-        return {"spark.jars": ",".join(found)}
-    return {"spark.jars.packages": coordinates(), "spark.jars.excludes": ",".join(PROVIDED)}
+        added = {"spark.jars": ",".join(found)}
+    else:
+        added = {"spark.jars.packages": coordinates(), "spark.jars.excludes": ",".join(PROVIDED)}
+    return {
+        name: f"{settings[name]},{value}" if settings.get(name) else value
+        for name, value in added.items()
+    }
 
 
 def known_jars() -> list[str]:

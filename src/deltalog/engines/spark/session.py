@@ -62,8 +62,7 @@ def local_session(
         **settings,
     }
     if has_delta:
-        for name, value in delta_settings().items():
-            wanted[name] = f"{settings[name]},{value}" if settings.get(name) else value
+        wanted |= delta_settings(settings)
     builder = SparkSession.builder
     for name, value in wanted.items():
         builder = builder.config(name, value)
