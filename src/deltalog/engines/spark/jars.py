@@ -101,7 +101,14 @@ def _resolved() -> list[str]:
     with tempfile.TemporaryDirectory(prefix="deltalog-") as folder:
         application = Path(folder) / "nothing.py"
         application.touch()
-        command = [submit, "--verbose", "--master", "local[1]", "--packages", coordinates()]
+        command: list[str | Path] = [
+            submit,
+            "--verbose",
+            "--master",
+            "local[1]",
+            "--packages",
+            coordinates(),
+        ]
         command += ["--exclude-packages", ",".join(PROVIDED), application]
         try:
             done = subprocess.run(
