@@ -12,7 +12,7 @@ from walker import Manner, Setting, Walker
 
 import deltalog
 from deltalog.runtime.database import ENGINES
-from walks import Failure, drawn_setting, replay, shrunk, walk
+from walks import ROADS, Failure, drawn_setting, replay, shrunk, walk
 
 SHARES = {
     ("memory", "embedded", False): 40,
@@ -65,7 +65,7 @@ def test_a_walk_that_fails_is_shrunk(
     setting = Setting("memory", (PROGRAM,), Manner(engine), (("b", ((1,),)),))
     steps = [("apply", (("insert", "b", ((number,),)),), False) for number in (2, 1, 3, 2)]
     steps.insert(1, ("audit",))
-    found = replay(Failure(0, setting, [], [], AssertionError()), setting, steps)
+    found = replay(Failure(ROADS["memory"], 0, setting, [], [], AssertionError()), setting, steps)
     assert found is not None
     short = shrunk(found)
     assert short.steps == [("apply", (("insert", "b", ((3,),)),), False)]

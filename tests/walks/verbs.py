@@ -214,7 +214,7 @@ def verb(draw: Draw, weight: int, store: str | None = None) -> Callable[[Take], 
     return named
 
 
-def _knows(walker: Walker, operations: tuple[Operation, ...]) -> bool:
+def knows(walker: Walker, operations: tuple[Operation, ...]) -> bool:
     relations = walker.now.known.relations
     return all(
         name in relations
@@ -242,7 +242,7 @@ def _action(walker: Walker, how: str, *arguments: Any) -> Action | None:
         operations, *is_late = arguments
         return (
             walker.changing(operations, how, bool(is_late and is_late[0]))
-            if _knows(walker, operations)
+            if knows(walker, operations)
             else None
         )
     if how == "query":
@@ -310,7 +310,7 @@ def change_program(walker: Walker, text: str, is_committed: bool) -> None:
 @verb(lambda d: (d.change(is_plain=False),), 2)
 def roll_back(walker: Walker, operations: tuple[Operation, ...] | None) -> None:
     """A transaction whose block raises."""
-    if not operations or not _knows(walker, operations):
+    if not operations or not knows(walker, operations):
         return
     try:
         walker.now.changed(operations)
@@ -559,7 +559,7 @@ def ask_reader(
     if walker.reader is None or not operations:
         return
     moment = walker.model.moments[walker.reader_version]
-    if moment.text != walker.now.text or not _knows(walker, operations):
+    if moment.text != walker.now.text or not knows(walker, operations):
         return
     try:
         after = moment.changed(operations)

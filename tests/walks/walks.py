@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from expected import RefusedError, known
 from families import FAMILIES, OWN, drawn_rows
@@ -20,13 +21,30 @@ from verbs import VERBS, Drawing, Verb, finish
 from walker import Setting, Step, Walker, drawn_manner
 
 STORES = ("memory", "file")
-STEPS_MIN, STEPS_MAX = 40, 80
+
+
+@dataclass(frozen=True)
+class Road:
+    """What kind of database is walked over: how it starts, its verbs, and what is checked last."""
+
+    start: Callable[[Setting, Path], Any]
+    verbs: Mapping[str, Verb]
+    finish: Callable[[Any], None]
+    steps_min: int = 40
+    steps_max: int = 80
+
+
+ROADS = {
+    store: Road(Walker, {n: v for n, v in VERBS.items() if v.store in (None, store)}, finish)
+    for store in STORES
+}
 
 
 @dataclass
 class Failure:
-    """A walk that went wrong, as it was and as short as it can be."""
+    """A walk that went wrong, as it was or as short as it can be."""
 
+    road: Road
     seed: int
     setting: Setting
     steps: list[Step]
@@ -34,8 +52,9 @@ class Failure:
     error: BaseException
 
     def __str__(self) -> str:
+        lines = self.lines or [str(self.setting)]
         return "\n".join(
-            [f"seed {self.seed}, {self.setting.store}", *self.lines, f"# {_shown(self.error)}"]
+            [f"seed {self.seed}, {self.setting.store}", *lines, f"# {_shown(self.error)}"]
         )
 
 
@@ -64,43 +83,47 @@ def walk(
 ) -> tuple[int, Failure | None]:
     """Walk from a seed; returns the number of steps, and what went wrong."""
     rng = random.Random(f"{seed} {store}")
-    setting = drawn_setting(rng, store, engine, nervous, family)
-    length = rng.randint(STEPS_MIN, STEPS_MAX)
-    verbs = {name: verb for name, verb in VERBS.items() if verb.store in (None, store)}
-    weights = [verb.weight for verb in verbs.values()]
+    return walk_from(rng, seed, drawn_setting(rng, store, engine, nervous, family), ROADS[store])
+
+
+def walk_from(
+    rng: random.Random, seed: int, setting: Setting, road: Road
+) -> tuple[int, Failure | None]:
+    length = rng.randint(road.steps_min, road.steps_max)
+    weights = [verb.weight for verb in road.verbs.values()]
     steps: list[Step] = []
 
-    def drawn(walker: Walker) -> None:
+    def go(walker: Any) -> None:
         drawing = Drawing(rng, walker)
         while len(steps) < length:
-            name = rng.choices(list(verbs), weights)[0]
-            arguments = verbs[name].draw(drawing)
+            name = rng.choices(list(road.verbs), weights)[0]
+            arguments = road.verbs[name].draw(drawing)
             if arguments is not None:
                 steps.append((name, *arguments))
-                _take(walker, verbs[name], arguments)
+                _take(walker, road, steps[-1])
 
-    failure = _attempt(seed, setting, steps, drawn)
+    failure = _attempt(road, seed, setting, steps, go)
     return len(steps), failure
 
 
-def _take(walker: Walker, verb: Verb, arguments: Sequence[object]) -> None:
+def _take(walker: Any, road: Road, step: Step) -> None:
     walker.steps += 1
-    verb.take(walker, *arguments)
+    road.verbs[step[0]].take(walker, *step[1:])
 
 
 def _attempt(
-    seed: int, setting: Setting, steps: list[Step], go: Callable[[Walker], None]
+    road: Road, seed: int, setting: Setting, steps: list[Step], go: Callable[[Any], None]
 ) -> Failure | None:
     walker = None
     lines: list[str] = []
     with tempfile.TemporaryDirectory(prefix="walk-") as folder:
         try:
-            walker = Walker(setting, Path(folder))
+            walker = road.start(setting, Path(folder))
             lines = walker.lines
             go(walker)
-            finish(walker)
+            road.finish(walker)
         except Exception as error:
-            return Failure(seed, setting, list(steps), lines, error)
+            return Failure(road, seed, setting, list(steps), lines, error)
         finally:
             if walker is not None:
                 walker.close()
@@ -108,11 +131,13 @@ def _attempt(
 
 
 def replay(failure: Failure, setting: Setting, steps: list[Step]) -> Failure | None:
-    def go(walker: Walker) -> None:
-        for name, *arguments in steps:
-            _take(walker, VERBS[name], arguments)
+    """Take steps again, perhaps fewer, from a setting; None if nothing goes wrong."""
 
-    return _attempt(failure.seed, setting, steps, go)
+    def go(walker: Any) -> None:
+        for step in steps:
+            _take(walker, failure.road, step)
+
+    return _attempt(failure.road, failure.seed, setting, steps, go)
 
 
 def shrunk(failure: Failure, replays_max: int = 600) -> Failure:

@@ -1,0 +1,385 @@
+"""Walks over a database in tables: every verb it has, in any order, beside the model of all walks.
+
+A step takes a second or so. `make test` takes a few dozen, `make fuzz` hundreds from fresh seeds.
+Rows are given as tuples or as DataFrames; in every second walk more than two rows are too many for
+the driver, so changes are computed on the cluster. Every step compares delta and state; at the end
+and after opening again the tables are read as anybody reads them, and the change tables must lead
+from each version to the next.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from expected import Model, Moment, Operation, Question, RefusedError, answers, is_fit, known
+from families import OWN
+from pyspark.sql import SparkSession
+from verbs import Drawing, Verb, knows
+from walker import Manner, Setting, WrongError, drawn_manner
+
+import deltalog
+from deltalog.language.ast import Row
+from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.limits import Limits
+from treatments import LIMITS
+from walks import Road, drawn_setting, shrunk, walk_from
+
+IS_FUZZ = bool(os.environ.get("DELTALOG_FUZZ"))
+WALKS, STEPS = (40, 20) if IS_FUZZ else (2, 12)
+FIRST = time.time_ns() % 10**9 if IS_FUZZ else 3
+SPARK_TYPES = {
+    "int": "long",
+    "str": "string",
+    "float": "double",
+    "bool": "boolean",
+    "date": "date",
+    "decimal": "decimal(38, 18)",
+}
+EMPTY = Moment("", ())
+VETOED = "E1007"
+
+
+class TableWalker:
+    """A database in tables beside its model."""
+
+    def __init__(self, spark: SparkSession, setting: Setting, folder: Path) -> None:
+        self.spark, self.setting, self.folder = spark, setting, folder
+        self.manner = setting.manner
+        self.state = folder / "state"
+        start = replace(setting, facts=()).moment
+        self.model = Model({0: start})
+        self.is_new = True  # nothing is committed, not even the facts of the program
+        self.is_vetoed = False
+        self.rows_max: int | None = 2 if setting.manner.network == "flat" else None
+        self.batches: list[str] = []
+        self.lines: list[str] = []
+        self.steps = 0
+        self.open()
+
+    @property
+    def now(self) -> Moment:
+        return self.model.now
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+    def open(self) -> None:
+        text = self.setting.family[0]
+        self.line(f"db = connect(spark=spark, state='state', program={text!r}, {self.manner})")
+        self.db: Any = deltalog.connect(
+            spark=self.spark,
+            state=self.state,
+            program=text,
+            strategy=self.manner.strategy,
+            materialize=self.manner.materialize,
+            limits=LIMITS,
+            check=lambda change: "no" if self.is_vetoed else None,
+        )
+        if self.rows_max is not None:
+            self.line(f"db.engine.settings = replace(…, driver_rows_max={self.rows_max})")
+            settings = replace(self.db.engine.settings, driver_rows_max=self.rows_max)
+            self.db.engine.settings = settings
+
+    def close(self) -> None:
+        self.db.close()
+
+    # --- taking a step
+
+    def change(self, operations: tuple[Operation, ...], is_frame: bool, batch: str = "") -> None:
+        """Deletions, insertions and puts in one commit, as `apply` takes them."""
+        self.tried(operations, is_frame, batch)
+        self.check_state()
+
+    def tried(self, operations: tuple[Operation, ...], is_frame: bool, batch: str = "") -> None:
+        before = self.now
+        order = {"delete": 0, "insert": 1, "set": 2}
+        try:
+            after = before.changed(sorted(operations, key=lambda operation: order[operation[0]]))
+        except RefusedError:
+            after = None
+        sides: dict[str, dict[str, Any]] = {"delete": {}, "insert": {}, "set": {}}
+        for kind, name, rows in operations:
+            sides[kind][name] = self.given(name, rows, is_frame)
+        self.line(f"db.apply({operations}, as frames: {is_frame}, batch={batch!r})")
+        named = {"batch": ("walk", batch)} if batch else {}
+        arguments = {"delete": sides["delete"], "insert": sides["insert"], "put": sides["set"]}
+        if after is None:
+            with pytest.raises(deltalog.DataError):
+                self.db.apply(**arguments, **named)
+            self.begun()
+            return
+        delta = self.db.apply(**arguments, **named)
+        self.begun()
+        self.check_delta(delta, before, after)
+        if batch:
+            self.batches.append(batch)
+        if after != before:
+            self.model.commit(after, self.model.version + 1)
+
+    def begun(self) -> None:
+        """The first change also commits the facts of the program, as a version if there are any."""
+        if self.is_new and not self.db.is_new:
+            self.is_new = False
+            if any(self.now.state.values()):
+                self.model.moments[1] = self.model.moments.pop(0)
+                self.model.version = 1
+                self.model.moments[0] = EMPTY
+
+    def given(self, name: str, rows: tuple[Row, ...], is_frame: bool) -> Any:
+        columns = self.now.known.relations[name].columns
+        if not is_frame:
+            return list(rows)
+        schema = ", ".join(f"`{c.name}` {SPARK_TYPES[str(c.type)]}" for c in columns)
+        return self.spark.createDataFrame(list(rows), schema)
+
+    # --- comparing
+
+    def check_delta(self, delta: Any, before: Moment | None, after: Moment) -> None:
+        expected = ChangeSet(after.state) if before is None else before.to(after)
+        counts = {
+            n: (len(expected.inserted[n]), len(expected.deleted[n])) for n in expected.relations
+        }
+        if dict(delta.counts) != counts:
+            raise WrongError(f"counts {delta.counts}, expected {expected}")
+        if before is not None and delta.changes != expected:
+            raise WrongError(f"delta {delta.changes}, expected {expected}")
+
+    def check_state(self) -> None:
+        if self.db.version != self.model.version:
+            raise WrongError(f"version {self.db.version}, expected {self.model.version}")
+        for name, rows in self.now.state.items():
+            if (found := self.db.facts(name)) != rows:
+                raise WrongError(f"facts of {name} {found}, expected {set(rows)}")
+
+    def check_tables(self) -> None:
+        """Tables and change tables, as anybody reads them."""
+        if self.is_new:
+            return
+        for name, rows in self.now.state.items():
+            found = {tuple(row) for row in self.db.frame(name).collect()}
+            if found != _outside(rows):
+                raise WrongError(f"the table of {name} has {found}, expected {set(rows)}")
+            changes = {tuple(row) for row in self.db.changes(name).collect()}
+            expected = set()
+            for version in range(1, self.model.version + 1):
+                before, after = self._rows(name, version - 1), self._rows(name, version)
+                expected |= {(version, "+", *row) for row in after - before}
+                expected |= {(version, "-", *row) for row in before - after}
+            if changes != expected:
+                raise WrongError(f"changes of {name}: {changes}, expected {expected}")
+
+    def _rows(self, name: str, version: int) -> set[tuple[object, ...]]:
+        moment = self.model.moments[version]
+        return set() if moment is EMPTY else _outside(moment.state[name])
+
+
+def _outside(rows: Any) -> set[tuple[object, ...]]:
+    """Rows as tables have them: a table without columns has one that says `True`."""
+    return {row or (True,) for row in rows}
+
+
+# --- verbs ----------------------------------------------------------------------------------------
+
+
+def _drawn_change(drawing: Drawing) -> tuple[Any, ...] | None:
+    operations = drawing.change(is_plain=not drawing.chance(0.4))
+    if not operations or len({(k, n) for k, n, _ in operations}) < len(operations):
+        return None
+    return operations, drawing.chance(0.4)
+
+
+def apply(walker: TableWalker, operations: tuple[Operation, ...], is_frame: bool) -> None:
+    if knows(walker, operations):  # type: ignore[arg-type]
+        walker.change(operations, is_frame)
+
+
+def batch_twice(walker: TableWalker, operations: tuple[Operation, ...], is_frame: bool) -> None:
+    """A batch counts once, however often it is offered."""
+    if not knows(walker, operations):  # type: ignore[arg-type]
+        return
+    name = f"b{walker.steps}"
+    walker.change(operations, is_frame, name)
+    if name in walker.batches:
+        walker.line("# the same batch again")
+        if walker.db.apply(insert={}, batch=("walk", name)):
+            raise WrongError("a batch was taken twice")
+        walker.check_state()
+        if ("walk", name) not in {(b[0], b[1]) for b in walker.db.batches}:
+            raise WrongError(f"batches {walker.db.batches}")
+
+
+def load(walker: TableWalker, operations: tuple[Operation, ...], is_frame: bool) -> None:
+    """Many facts at once, of several relations."""
+    inserts = tuple(operation for operation in operations if operation[0] == "insert")
+    if not inserts or not knows(walker, inserts):  # type: ignore[arg-type]
+        return
+    before = None if walker.is_new else walker.now
+    try:
+        after = walker.now.changed(inserts)
+    except RefusedError:
+        return
+    walker.line(f"db.load({inserts}, as frames: {is_frame})")
+    was_bulk = walker.is_new or (
+        walker.rows_max is not None and sum(len(rows) for _, _, rows in inserts) > walker.rows_max
+    )
+    delta = walker.db.load({name: walker.given(name, rows, is_frame) for _, name, rows in inserts})
+    if before is None:
+        walker.is_new = False
+        walker.check_delta(delta, None, after)
+        if any(after.state.values()):
+            walker.model.moments[0] = EMPTY
+            walker.model.commit(after, 1)
+    else:
+        if not was_bulk:
+            walker.check_delta(delta, before, after)
+        if after != before:
+            walker.model.commit(after, walker.model.version + 1)
+    walker.check_state()
+
+
+def vetoed(walker: TableWalker, operations: tuple[Operation, ...], is_frame: bool) -> None:
+    """A change that `check` refuses has not happened."""
+    if not knows(walker, operations):  # type: ignore[arg-type]
+        return
+    walker.is_vetoed = True
+    try:
+        walker.tried(operations, is_frame)
+    except deltalog.DataError as error:
+        if VETOED not in error.codes:
+            raise
+        walker.line("# refused by `check`")
+        walker.begun()
+    finally:
+        walker.is_vetoed = False
+    walker.check_state()
+
+
+def limited(walker: TableWalker, operations: tuple[Operation, ...], is_frame: bool) -> None:
+    """A change that reaches a limit has not happened."""
+    if not knows(walker, operations):  # type: ignore[arg-type]
+        return
+    walker.db._database.limits = Limits(facts_max=walker.steps % 3)
+    try:
+        walker.tried(operations, is_frame)
+    except deltalog.LimitError:
+        walker.line("# LimitError")
+        walker.begun()
+    finally:
+        walker.db._database.limits = LIMITS
+    walker.check_state()
+
+
+def interrupted(walker: TableWalker, operations: tuple[Operation, ...], is_frame: bool) -> None:
+    """An interrupt closes it; opened again it is what it was."""
+    if not knows(walker, operations):  # type: ignore[arg-type]
+        return
+
+    def watch(rounds: int, facts: int) -> None:
+        raise KeyboardInterrupt
+
+    walker.db._database.watch = watch
+    try:
+        walker.tried(operations, is_frame)
+        walker.db._database.watch = None
+    except KeyboardInterrupt:
+        walker.line("# KeyboardInterrupt")
+        walker.begun()
+        walker.open()
+    walker.check_state()
+
+
+def query(walker: TableWalker, question: Question) -> None:
+    if not is_fit(question, walker.now.known.relations):
+        return
+    text = ", ".join(map(str, question))
+    walker.line(f"db.query({text!r})")
+    found, expected = set(walker.db.query(text)), answers(question, walker.now.state)
+    if found != expected:
+        raise WrongError(f"answers {found}, expected {expected}")
+
+
+def reopen(walker: TableWalker, manner: Manner) -> None:
+    """Close and open, perhaps with another strategy: what is kept must stay the same."""
+    walker.db.close()
+    walker.manner = replace(walker.manner, strategy=manner.strategy)
+    if walker.is_new or manner.materialize != walker.setting.manner.materialize:
+        walker.manner = walker.setting.manner
+    try:
+        walker.open()
+    except deltalog.DataError as error:  # it would keep other helpers
+        if "E1002" not in error.codes:
+            raise
+        walker.line("# E1002")
+        walker.manner = walker.setting.manner
+        walker.open()
+    walker.check_state()
+    walker.check_tables()
+
+
+def refused(walker: TableWalker, number: int) -> None:
+    relation = walker.now.known.base[0]
+    ways: list[Callable[[], Any]] = [
+        lambda: walker.db.apply(insert={"nobody": [(1,)]}),
+        lambda: walker.db.apply(insert={relation.name: [(b"x",) * relation.arity]}),
+        lambda: walker.db.load(relation.name, [(1,) * (relation.arity + 1)]),
+        lambda: walker.db.frame("nobody"),
+        lambda: walker.db.query("nobody(X)"),
+        lambda: deltalog.connect(
+            spark=walker.spark, state=walker.state, program=walker.setting.family[0]
+        ),
+    ]
+    walker.line(f"# refused: {number}")
+    with pytest.raises(deltalog.DeltalogError):
+        ways[number % len(ways)]()
+    walker.begun()
+    walker.check_state()
+
+
+def audit(walker: TableWalker) -> None:
+    walker.line("db.audit()")
+    if found := walker.db.audit():
+        raise WrongError(f"audit: {found}")
+
+
+def finish(walker: TableWalker) -> None:
+    audit(walker)
+    walker.check_tables()
+    reopen(walker, walker.setting.manner)
+
+
+def _drawn_manner(drawing: Drawing) -> tuple[Any, ...]:
+    return (drawn_manner(drawing.rng, drawing.moment.text, "spark"),)
+
+
+VERBS = {
+    "apply": Verb(_drawn_change, apply, 10),
+    "batch_twice": Verb(_drawn_change, batch_twice, 2),
+    "load": Verb(_drawn_change, load, 3),
+    "vetoed": Verb(_drawn_change, vetoed, 1),
+    "limited": Verb(_drawn_change, limited, 2),
+    "interrupted": Verb(_drawn_change, interrupted, 1),
+    "query": Verb(lambda d: (d.question(),), query, 4),
+    "reopen": Verb(_drawn_manner, reopen, 2),
+    "refused": Verb(lambda d: (d.rng.randint(0, 99),), refused, 1),
+    "audit": Verb(lambda d: (), audit, 1),
+}
+NAMES = tuple(name for name, family in OWN.items() if known(family[0]).base)
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + WALKS))
+def test_nothing_goes_wrong_on_a_walk(spark: SparkSession, seed: int) -> None:
+    rng = random.Random(f"{seed} tables")
+    text = rng.choice(OWN[rng.choice(NAMES)])
+    setting = drawn_setting(rng, "tables", "spark", False, (text,))
+    road = Road(
+        lambda setting, folder: TableWalker(spark, setting, folder), VERBS, finish, STEPS, STEPS
+    )
+    _, failure = walk_from(rng, seed, setting, road)
+    assert failure is None, f"\n{shrunk(failure, replays_max=25)}"
