@@ -23,7 +23,7 @@ CACHES = frozenset(
         "__pycache__",
     }
 )
-KNOWN = frozenset({"bench/differential/target", "bench/results", "demo-catalogue"})
+KNOWN = frozenset({"bench/results", "bench/target", "build", "demo-catalogue", "dist"})
 """Folders that others may be writing to at the same time, from the root."""
 _before = pytest.StashKey[frozenset[str]]()
 

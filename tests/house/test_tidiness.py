@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,7 @@ KNOWN = [
     r"tests/([a-z_]+/)*[a-z_0-9]+\.py",
     r"tests/cases/([a-z_]+/)+[\w-]+\.(case|dl|err|printed)",
     r"bench/([a-z_]+/)*[a-z_0-9]+\.(py|md)",
-    r"bench/differential/(src/[a-z_]+\.rs|Cargo\.(lock|toml)|rustfmt\.toml)",
+    r"bench/([a-z_]+/)*(src/[a-z_]+\.rs|Cargo\.(lock|toml)|rustfmt\.toml)",
     r"docs/([a-z_]+/)*[\w-]+\.(md|svg)",
     r"examples/([a-z_]+/)*[\w-]+\.(py|md|dl|csv|jsonl|toml)",
 ]
@@ -44,6 +45,12 @@ def test_only_known_paths_are_tracked() -> None:
 
 def test_large_files_are_not_tracked() -> None:
     assert [name for name in tracked() if (ROOT / name).stat().st_size > SIZE_MAX] == []
+
+
+def test_what_is_not_looked_at_is_ignored_by_git() -> None:
+    names = runpy.run_path(str(ROOT / "tests" / "conftest.py"))
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").split()
+    assert {f"{name}/" for name in names["CACHES"] | names["KNOWN"]} <= {*ignored, ".git/"}
 
 
 @pytest.mark.parametrize("options", [[], ["-n", "1"]], ids=["alone", "xdist"])

@@ -361,7 +361,7 @@ def test_a_nervous_union_subtracts_the_old_state() -> None:
 
 @pytest.mark.parametrize("number", range(1, 6))
 def test_a_change_of_rules_that_is_interrupted_changes_nothing(number: int) -> None:
-    """What is computed anew once the change was made could be stopped half-way."""
+    """A view that is recomputed for its ranks, after the change was made, was stopped half-way."""
     calls = iter(range(1, 100))
 
     def watch(rounds: int, facts: int) -> None:
