@@ -554,3 +554,74 @@ def test_html_is_escaped_and_bounded(db: Database) -> None:
     assert repr(db).endswith("Database(5 relations, version 1)")
     many = " ".join(f"base r{n}(x: int)." for n in range(shown.HTML_RELATIONS + 5))
     assert "… 5 more" in deltalog.connect(program=many)._repr_html_()
+
+
+# Keys
+
+
+def salaries(*names: str, amount: int = 1) -> pyarrow.Table:
+    return pyarrow.table({"name": list(names), "amount": [amount] * len(names)})
+
+
+def test_a_table_of_a_relation_with_a_key_stays_whole(memory: Database) -> None:
+    for names in (("ann", "bob"), ("cay", "cay", "ann"), ("dan",)):
+        with memory.transaction() as tx:
+            tx.insert("salary", salaries(*names))
+            assert "salary" in tx._tables
+    assert memory.facts("salary") == {(name, 1) for name in ("ann", "bob", "cay", "dan")}
+
+
+def test_a_key_is_found_taken_when_the_table_is_given(db: Database) -> None:
+    db.apply(insert={"salary": salaries("ann", "bob")})
+    with db.transaction() as tx:
+        with pytest.raises(DataError, match='the key "bob" of `salary` already has'):
+            tx.insert("salary", salaries("cay", "bob", amount=2))
+        tx.insert("salary", salaries("dan", "bob"))
+    assert db.facts("salary") == {(name, 1) for name in ("ann", "bob", "dan")}
+
+
+def test_a_key_is_found_taken_that_another_transaction_took(db: Database) -> None:
+    tx = db.transaction()
+    tx.insert("salary", salaries("ann", "bob", amount=2))
+    db.apply(insert={"salary": [("ann", 1)]})
+    with pytest.raises(DataError, match="E0705"):
+        tx.commit()
+    assert db.facts("salary") == {("ann", 1)}
+
+
+def test_keys_after_a_table_are_those_of_the_transaction(db: Database) -> None:
+    db.apply(insert={"salary": [("zoe", 1)]})
+    with db.transaction() as tx:
+        tx.insert("salary", salaries("ann", "bob"))
+        tx.set("salary", ("ann", 5))
+        with pytest.raises(DataError, match="E0705"):
+            tx.insert("salary", [("bob", 7)])
+        tx.delete("salary", salaries("bob", "zoe"))
+        tx.insert("salary", [("bob", 7)])
+        tx.insert("salary", salaries("zoe", amount=3))
+    assert db.facts("salary") == {("ann", 5), ("bob", 7), ("zoe", 3)}
+
+
+def test_a_table_deletes_by_whole_rows_and_frees_keys(db: Database) -> None:
+    db.apply(insert={"salary": salaries("ann", "bob", "cay")})
+    with db.transaction() as tx:
+        tx.delete("salary", salaries("ann", "bob"))
+        tx.insert("salary", salaries("ann", amount=2))
+        with pytest.raises(DataError, match="E0705"):
+            tx.insert("salary", salaries("cay", amount=2))
+    assert db.facts("salary") == {("ann", 2), ("cay", 1)}
+    assert tx.delta.deleted["salary"] == {("ann", 1), ("bob", 1)}
+
+
+def test_a_key_of_several_columns() -> None:
+    program = 'base seat(hall: int key, number: int key, who: str?). seat(1, 9, "x").'
+    kept = deltalog.connect(program=program)
+    frame = pandas.DataFrame({"hall": [2, 1, 2], "number": [1, 1, 2], "who": ["a", None, "c"]})
+    kept.apply(insert={"seat": frame})
+    assert not kept.apply(insert={"seat": frame})
+    other = frame.assign(who=["a", "b", "c"])
+    with pytest.raises(DataError, match="E0705"):
+        kept.apply(insert={"seat": other})
+    with pytest.raises(DataError, match="E0705"):
+        deltalog.connect(program=program, facts={"seat": pandas.concat([frame, other])})
+    assert kept.facts("seat") == {(2, 1, "a"), (1, 1, None), (2, 2, "c"), (1, 9, "x")}

@@ -104,7 +104,13 @@ def in_order(table: pyarrow.Table) -> pyarrow.Table:
     return table.take(pyarrow.compute.sort_indices(pyarrow.table(keys), sort_keys=sort_keys))
 
 
-def is_distinct(table: pyarrow.Table, columns: Sequence[int]) -> bool:
-    """Whether no two rows have the same values in these columns."""
-    keys = table.select(list(columns))
-    return bool(keys.group_by(keys.column_names).aggregate([]).num_rows == keys.num_rows)
+def is_key(table: pyarrow.Table, columns: Sequence[int]) -> bool:
+    """Whether rows that have the same values in these columns are the same rows."""
+    if len(columns) == table.num_columns:
+        return True
+    keys = _distinct(table.select(list(columns)))
+    return keys == table.num_rows or keys == _distinct(table)
+
+
+def _distinct(table: pyarrow.Table) -> int:
+    return int(table.group_by(table.column_names).aggregate([]).num_rows)

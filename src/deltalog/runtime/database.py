@@ -56,6 +56,7 @@ from deltalog.runtime.transaction import (
     check_taken_keys,
     with_unique_keys,
 )
+from deltalog.runtime.whole_tables import has_free_keys
 from deltalog.source import Source
 
 
@@ -236,6 +237,7 @@ class Database:
             commit,
             self._lock,
             self._expect if hasattr(self.engine, "look_ahead") else None,
+            lambda relation, table: has_free_keys(self.engine, relation, table),
         )
 
     def _make(self, wanted: ChangeSet, is_committed: bool) -> ChangeSet:
@@ -422,7 +424,7 @@ class Database:
                 self.engine.load_frame(relation, rows)
                 continue
             checked = with_unique_keys(known, incoming(known, rows))
-            if known.key and self.engine.size(relation):
+            if known.key and self.engine.size(relation):  # facts of the program
                 check_taken_keys(
                     ChangeSet({relation: set(checked)}), self.relations, self.engine.lookup
                 )

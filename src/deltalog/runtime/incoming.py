@@ -32,7 +32,7 @@ RowsLike: TypeAlias = Any
 """Rows as tuples, lists or dicts; a dict of columns; a DataFrame of pandas or polars; a NumPy array
 of two dimensions or with fields; an Arrow table or whatever gives itself out as one."""
 COLUMNAR_FROM = 10_000
-"""From this many rows on, rows of a relation without a key become columns."""
+"""From this many rows on, rows become columns."""
 
 
 def incoming(relation: Relation, rows: RowsLike) -> list[Row] | CopiedTable:
@@ -41,7 +41,7 @@ def incoming(relation: Relation, rows: RowsLike) -> list[Row] | CopiedTable:
     if source is not None:
         return CopiedTable(_checked(relation, source))
     checked = checked_rows(relation, rows)
-    if len(checked) >= COLUMNAR_FROM and relation.arity and not relation.key:
+    if len(checked) >= COLUMNAR_FROM and relation.arity:
         return CopiedTable(arrow_table(relation.columns, checked))
     return checked
 

@@ -21,7 +21,7 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.base import Changed, CopiedTable
-from deltalog.language.arrow import is_distinct
+from deltalog.language.arrow import is_key
 from deltalog.language.ast import Row
 from deltalog.language.values import print_value
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
@@ -33,6 +33,8 @@ FindKey = Callable[[str, Mapping[int, Any]], Iterable[Row]]
 Net = Callable[[ChangeSet], ChangeSet]
 """What of a change is not so yet."""
 Commit = Callable[[ChangeSet], ChangeSet]
+HasFreeKeys = Callable[[Relation, CopiedTable], bool]
+"""Whether no other fact has the key of one of the rows; False also if it takes long to tell."""
 Expect = Callable[[str, tuple[int, ...], Collection[Row]], None]
 """Told which keys will be looked up in which columns, an engine may fetch them together."""
 
@@ -59,6 +61,7 @@ class Transaction:
         commit: Commit,
         lock: AbstractContextManager[object] = nullcontext(),  # noqa: B008 - it holds nothing
         expect: Expect | None = None,
+        has_free_keys: HasFreeKeys = lambda *_: False,
     ) -> None:
         self._lock = lock
         self._relations = relations
@@ -66,6 +69,7 @@ class Transaction:
         self._net = net
         self._commit = commit
         self._expect = expect
+        self._has_free_keys = has_free_keys
         self._state: dict[str, dict[Row, bool]] = {}
         self._tables = WholeTables()
         self._holders: dict[tuple[str, Row], Row | None] = {}
@@ -99,6 +103,7 @@ class Transaction:
         known = self._open(relation)
         if not known.key:
             raise DataError([catalogue.NO_KEY.at(None, name=relation)])
+        self._split_tables(known)
         many = incoming_rows(known, rows) if is_many(rows) else [checked_row(known, rows)]
         for checked in many:
             other = self._holder(known, checked)
@@ -110,12 +115,23 @@ class Transaction:
         """Return the rows that have to be put one by one: none, if they stay a whole table."""
         name = relation.name
         if isinstance(rows, CopiedTable):
-            if not relation.key and name not in self._state and self._tables.put(name, rows, holds):
+            is_whole = name not in self._state and not (relation.key and name in self._tables)
+            if is_whole and relation.key and holds:
+                with self._lock:
+                    is_whole = self._has_free_keys(relation, rows)
+            if is_whole and self._tables.put(name, rows, holds):
                 return []
             rows = list(rows.read())
-        if rows and name in self._tables:
-            self._state[name] = self._tables.pop(name)
+        if rows:
+            self._split_tables(relation)
         return rows
+
+    def _split_tables(self, relation: Relation) -> None:
+        """Put the rows of whole tables one by one, since their relation is touched again."""
+        if relation.name in self._tables:
+            rows, holds = self._tables.rows(relation.name)
+            self._put_all(relation, rows, holds)
+            self._tables.drop(relation.name)
 
     def _open(self, relation: str) -> Relation:
         if self._is_over:
@@ -175,11 +191,15 @@ class Transaction:
             else:
                 come[relation] = new = frozenset([row for row, holds in rows.items() if holds])
                 gone[relation] = frozenset(rows).difference(new)
-        self._tables.add_to(come, gone)
         wanted = ChangeSet.exact(come, gone)
         if self._holders:  # another transaction may have taken a key since this one looked
             check_taken_keys(wanted, self._relations, self._find)
-        return wanted
+        for name, table, holds in self._tables:
+            known = self._relations[name]
+            if known.key and holds and not self._has_free_keys(known, table):
+                check_taken_keys(ChangeSet.exact({name: table}, {}), self._relations, self._find)
+            (come if holds else gone)[name] = table
+        return ChangeSet.exact(come, gone)
 
     def commit(self) -> ChangeSet:
         """Apply the net effect; answers the exact change of every relation and view."""
@@ -214,7 +234,7 @@ Checked = TypeVar("Checked", list[Row], list[Row] | CopiedTable)
 def with_unique_keys(relation: Relation, rows: Checked) -> Checked:
     """The rows, of which no two may have the same key."""
     taken: dict[Row, Row] = {}
-    if isinstance(rows, CopiedTable) and is_distinct(rows.table, relation.key):
+    if isinstance(rows, CopiedTable) and is_key(rows.table, relation.key):
         return rows
     for row in rows if relation.key else ():
         other = taken.setdefault(_key(relation, row), row)

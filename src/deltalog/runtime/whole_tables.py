@@ -2,7 +2,7 @@
 
     insert edge, 1,000,000 rows          one table
     insert edge, 1,000,000 rows more     two tables
-    delete edge, [(1, 2)]                a dict of rows: now the order of operations counts
+    delete edge, [(1, 2)]                rows one by one: now the order of operations counts
 
 Rows may repeat within the tables of a relation; all of them shall be there, or all of them not, so
 their order does not matter.
@@ -10,8 +10,15 @@ their order does not matter.
 
 from __future__ import annotations
 
-from deltalog.engines.base import Changed, CopiedTable
+from collections.abc import Iterator
+
+from deltalog.analysis.columns import Relation
+from deltalog.engines.base import CopiedTable, Engine
+from deltalog.language.arrow import is_key
 from deltalog.language.ast import Row
+
+SMALL_SHARE = 0.1
+"""Keys of a table that is smaller than this share of its relation are looked up one by one."""
 
 
 class WholeTables:
@@ -23,6 +30,12 @@ class WholeTables:
     def __contains__(self, relation: str) -> bool:
         return relation in self._held
 
+    def __iter__(self) -> Iterator[tuple[str, CopiedTable, bool]]:
+        """Every relation whose tables have rows, with these as one table."""
+        for relation, (holds, tables) in self._held.items():
+            if any(map(len, tables)):
+                yield relation, _joined(tables), holds
+
     def put(self, relation: str, table: CopiedTable, holds: bool) -> bool:
         """Keep a table; return False if earlier ones of its relation want the opposite."""
         known_holds, tables = self._held.setdefault(relation, (holds, []))
@@ -30,18 +43,13 @@ class WholeTables:
             tables.append(table)
         return known_holds == holds
 
-    def pop(self, relation: str) -> dict[Row, bool]:
-        """Take the tables of a relation out, as rows."""
+    def rows(self, relation: str) -> tuple[list[Row], bool]:
+        """Return the rows of a relation's tables, and whether they shall be there."""
         holds, tables = self._held[relation]
-        rows = {row: holds for table in tables for row in table.read()}
-        del self._held[relation]
-        return rows
+        return [row for table in tables for row in table.read()], holds
 
-    def add_to(self, inserted: dict[str, Changed], deleted: dict[str, Changed]) -> None:
-        """Add what shall be there and what shall not."""
-        for relation, (holds, tables) in self._held.items():
-            if any(map(len, tables)):
-                (inserted if holds else deleted)[relation] = _joined(tables)
+    def drop(self, relation: str) -> None:
+        del self._held[relation]
 
 
 def _joined(tables: list[CopiedTable]) -> CopiedTable:
@@ -50,3 +58,23 @@ def _joined(tables: list[CopiedTable]) -> CopiedTable:
     if len(tables) == 1:
         return tables[0]
     return CopiedTable(pyarrow.concat_tables([each.table for each in tables]))
+
+
+def has_free_keys(engine: Engine, relation: Relation, table: CopiedTable) -> bool:
+    """Whether no key has two facts among those of the table and those that are there.
+
+    It is also False if it is less work to look the keys up one by one.
+    """
+    import pyarrow
+
+    there = engine.size(relation.name)
+    if not there:
+        return is_key(table.table, relation.key)
+    if not engine.has_samples or len(table) < SMALL_SHARE * there:
+        return False
+    facts = engine.copied(relation.name)
+    if isinstance(facts, frozenset):  # which would have to become a table first
+        return False
+    return is_key(
+        pyarrow.concat_tables([facts.to_arrow(relation.columns), table.table]), relation.key
+    )
