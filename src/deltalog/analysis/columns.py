@@ -373,7 +373,8 @@ def constant_fits(term: Constant, type_: str) -> bool:
 
 def literal_value(term: Constant, type_: str) -> Value:
     """The value of a number literal as another type; a decimal is taken digit for digit."""
-    if type_ == "decimal" and term.type == "float" and term.span is not None:
+    is_written = term.span is not None and not term.span.text.startswith("$")  # a parameter is not
+    if type_ == "decimal" and term.type == "float" and term.span is not None and is_written:
         return canonical(Decimal(term.span.text.replace(" ", "")), type_)
     return canonical(term.value, type_)
 

@@ -16,7 +16,6 @@ from rich.text import Text
 from deltalog.analysis.columns import Relation
 from deltalog.cli.audit import audit_lines
 from deltalog.cli.change_lines import change_lines, fact_text
-from deltalog.cli.explanation import explanation_text, strata_text
 from deltalog.cli.opening import Assignment
 from deltalog.cli.session import Session
 from deltalog.cli.statements import groups
@@ -29,6 +28,7 @@ from deltalog.language.parser import parse_query
 from deltalog.language.printer import print_declaration, print_program, print_rule
 from deltalog.language.values import sort_key
 from deltalog.runtime.explain import explain, strata
+from deltalog.runtime.explanation_text import explanation_text, strata_text
 from deltalog.source import Source
 
 Line: TypeAlias = str | Text

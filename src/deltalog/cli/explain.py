@@ -13,8 +13,6 @@ import typer
 from deltalog.analysis.stratification import Partition, stratification
 from deltalog.cli.applying import each_applied
 from deltalog.cli.change_files import check_changes
-from deltalog.cli.explanation import SECTIONS, explanation_json, explanation_text
-from deltalog.cli.network_text import network_json, network_text
 from deltalog.cli.opening import Settings, open_files, open_program, read_and_parse
 from deltalog.cli.options import (
     FACTS_MAX,
@@ -46,8 +44,10 @@ from deltalog.rewrites.pipeline import EVERY_PASS, PASSES
 from deltalog.runtime.database import DEFAULT_ENGINE, Database
 from deltalog.runtime.explain import Explanation
 from deltalog.runtime.explain import explain as explanation_of
+from deltalog.runtime.explanation_text import SECTIONS, explanation_json, explanation_text
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.network import Flows, after_pass, network
+from deltalog.runtime.network_text import network_json, network_text
 
 EXAMPLE = "deltalog explain graph.dl --query 'path(1, Y)' --show rules"
 

@@ -7,10 +7,10 @@ comes from what the influent gains; after a transaction also the facts that flow
 from __future__ import annotations
 
 from deltalog.analysis.columns import Relations
-from deltalog.cli.network_text import flow_text
 from deltalog.cli.picture import Arc, Node, NodeKind, graph_svg
 from deltalog.rewrites.names import is_generated
 from deltalog.runtime.network import Network, NetworkArc
+from deltalog.runtime.network_text import flow_text
 
 
 def network_picture(network: Network, relations: Relations, title: str) -> str:

@@ -78,6 +78,11 @@ TOO_MANY_BRANCHES = Entry(
     "E0117", "the disjunctions of this rule combine to more than {branches_max} bodies"
 )
 TOO_MANY_LITERALS = Entry("E0118", "a body has at most {literals_max} literals")
+PARAMETER_PLACE = Entry(
+    "E0119",
+    "the parameter `{name}` stands outside a query that is asked",
+    "parameters belong to queries, whose values are supplied when they are asked",
+)
 
 # Declarations
 DECLARED_TWICE = Entry("E0201", "`{name}` is declared twice")
@@ -195,6 +200,14 @@ COLUMNS_DIFFER = Entry(
     "columns that have names are matched by name, all others by position",
 )
 PACKAGE_NEEDED = Entry("E0718", "`{name}` needs the package {needed}, which is not installed")
+PARAMETER_MISSING = Entry("E0719", "the parameter `${name}` has no value")
+UNKNOWN_PARAMETER = Entry("E0720", "the query has no parameter `${name}`")
+PARAMETER_MISFIT = Entry("E0721", "{value} does not fit the parameter `${name}`, which is {type}")
+NO_HISTORY = Entry(
+    "E0722",
+    "there is no version {version}: a database in memory keeps only its last state",
+    "earlier versions are kept in files",
+)
 
 # Limits
 ROUNDS_LIMIT = Entry(
@@ -232,7 +245,7 @@ NO_SUCH_VERSION = Entry(
     "E0909", "there is no version {version} in `{name}`, whose log goes from {first} to {last}"
 )
 NO_SUCH_READER = Entry("E0910", "no reader `{name}` is registered")
-DATABASE_CLOSED = Entry("E0911", "the database `{name}` has been closed")
+DATABASE_CLOSED = Entry("E0911", "{name} has been closed")
 FILE_EXISTS = Entry("E0912", "`{name}` exists already")
 GROUP_OPEN = Entry("E0913", "not possible inside a group of transactions")
 FILE_MOVED = Entry(

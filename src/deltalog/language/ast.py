@@ -31,6 +31,8 @@ Row: TypeAlias = tuple[Value, ...]
 
 @dataclass(frozen=True, slots=True)
 class Variable:
+    """A variable, or, in a query, a parameter: its name begins with `$`, its value is input."""
+
     name: str
     span: Span | None = field(default=None, compare=False, repr=False)
 
@@ -38,6 +40,10 @@ class Variable:
     def is_wildcard(self) -> bool:
         """Whether it was written `_` (its name is then an underscore and a number)."""
         return self.name[0] == "_" and self.name[1:].isdecimal()
+
+    @property
+    def is_parameter(self) -> bool:
+        return self.name[0] == "$"
 
 
 @dataclass(frozen=True, slots=True)

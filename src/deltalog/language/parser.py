@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -53,6 +53,8 @@ from deltalog.source import Origin, Source, Span
 
 DEPTH_MAX = 150
 ERRORS_MAX = 50
+QUERIES_KEPT = 256
+"""Parsed queries that are remembered."""
 
 Reader: TypeAlias = Callable[[str, Source], Source]
 
@@ -95,10 +97,13 @@ def read_file(name: str, including: Source) -> Source:
     return Source(os.path.normpath(path), path.read_text(encoding="utf-8-sig"))
 
 
-def parse(source: Source, read: Reader = read_file) -> Program:
-    """The program in `source` and everything it includes; raises with every syntax error."""
+def parse(source: Source, read: Reader = read_file, *, has_parameters: bool = False) -> Program:
+    """The program in `source` and everything it includes; raises with every syntax error.
+
+    With `has_parameters` its queries may have some: whoever asks them supplies the values.
+    """
     gathered = _Gathered()
-    _gather(source, read, gathered)
+    _gather(source, read, gathered, has_parameters)
     raise_if_any(gathered.problems)
     return Program(
         tuple(gathered.declarations),
@@ -116,18 +121,35 @@ def parse_text(text: str, name: str = "<text>") -> Program:
     return parse(Source(name, text))
 
 
+@lru_cache(maxsize=QUERIES_KEPT)
 def parse_query(text: str) -> Query:
-    """A query as written at a prompt: the leading `?` and the final stop may be left out."""
-    stripped = text.strip()
-    stripped = stripped if stripped.startswith("?") else f"? {stripped}"
-    stripped = stripped if stripped.endswith(".") else f"{stripped}\n."
-    program = parse(Source("<query>", stripped))
-    if len(program.queries) != 1 or program.rules or program.facts or program.declarations:
-        span = Span(Source("<query>", stripped), 0, len(stripped))
+    """A query as written at a prompt: the leading `?` and the final stop may be left out.
+
+    What is left out is added to the tokens and not to the text, so that a caret points at what was
+    typed. Queries are remembered by their text.
+    """
+    source = Source("<query>", text)
+    problems: list[Diagnostic] = []
+    found = list(_statements(_query_tokens(source), problems, has_parameters=True))
+    raise_if_any(problems)
+    if len(found) != 1 or not isinstance(found[0], Query):
+        span = Span(source, 0, len(text))
         raise ProgramError(
             [catalogue.UNEXPECTED_TOKEN.at(span, expected="one query", found="several statements")]
         )
-    return program.queries[0]
+    return found[0]
+
+
+def _query_tokens(source: Source) -> list[PlacedToken]:
+    """The tokens of a query, with its mark and its stop."""
+    tokens = list(_tokens(source))
+    end = len(source.text.rstrip())
+    if not tokens or tokens[0].type != "QUESTION":
+        start = tokens[0].span.start if tokens else end
+        tokens.insert(0, _token("", "QUESTION", Span(source, start, start)))
+    if tokens[-1].type not in ("STOP", "UNCLOSED_TEXT"):
+        tokens.append(_token("", "STOP", Span(source, end, end)))
+    return tokens
 
 
 @dataclass
@@ -140,9 +162,9 @@ class _Gathered:
     seen: set[str] = field(default_factory=set)
 
 
-def _gather(source: Source, read: Reader, into: _Gathered) -> None:
+def _gather(source: Source, read: Reader, into: _Gathered, has_parameters: bool = False) -> None:
     into.seen.add(os.path.normpath(source.name))
-    for statement in _statements(source, into.problems):
+    for statement in _statements(_tokens(source), into.problems, has_parameters):
         match statement:
             case Declaration():
                 into.declarations.append(statement)
@@ -185,20 +207,32 @@ def _grammar() -> Lark:
     )  # fmt: skip
 
 
-def _statements(source: Source, problems: list[Diagnostic]) -> Iterator[_Statement]:
-    for tokens in _chunks(source, problems):
+def _statements(
+    tokens: Iterable[PlacedToken], problems: list[Diagnostic], has_parameters: bool
+) -> Iterator[_Statement]:
+    for chunk in _chunks(tokens, problems):
         if len(problems) > ERRORS_MAX:
             return
         try:
-            yield _parse_statement(tokens)
+            if not has_parameters or chunk[0].type != "QUESTION":
+                _refuse_parameters(chunk)
+            yield _parse_statement(chunk)
         except _SyntaxError as problem:
             problems.append(problem.diagnostic)
 
 
-def _chunks(source: Source, problems: list[Diagnostic]) -> Iterator[list[PlacedToken]]:
+def _refuse_parameters(tokens: Iterable[PlacedToken]) -> None:
+    for token in tokens:
+        if token.type == "PARAMETER":
+            raise _problem(catalogue.PARAMETER_PLACE, token.span, name=str(token))
+
+
+def _chunks(
+    tokens: Iterable[PlacedToken], problems: list[Diagnostic]
+) -> Iterator[list[PlacedToken]]:
     chunk: list[PlacedToken] = []
     damaged = False
-    for token in _tokens(source):
+    for token in tokens:
         if len(problems) > ERRORS_MAX:
             return
         if token.type in _LEXICAL:
@@ -227,10 +261,13 @@ def _tokens(source: Source) -> Iterator[PlacedToken]:
     for found in _terminals().finditer(source.text):
         kind = found.lastgroup
         if kind not in _IGNORED:
-            token = PlacedToken(found[0])
-            token.type = str(kind)
-            token.span = Span(source, found.start(), found.end())
-            yield token
+            yield _token(found[0], str(kind), Span(source, found.start(), found.end()))
+
+
+def _token(text: str, kind: str, span: Span) -> PlacedToken:
+    token = PlacedToken(text)
+    token.type, token.span = kind, span
+    return token
 
 
 @cache
@@ -278,7 +315,8 @@ def _unexpected(parser: Any, token: PlacedToken) -> Diagnostic:
     if {"VARIABLE", "INT"} <= accepted:
         words = ["an expression"] + [w for w in words if w in ("`)`", "`not`")]
     expected = ", ".join(words[:-1]) + (" or " if len(words) > 1 else "") + words[-1]
-    return catalogue.UNEXPECTED_TOKEN.at(token.span, expected=expected, found=f"`{token}`")
+    found = f"`{token}`" if token else "the end"
+    return catalogue.UNEXPECTED_TOKEN.at(token.span, expected=expected, found=found)
 
 
 _EXPECTED = (
@@ -507,6 +545,10 @@ class _Build(Transformer[Any, Any]):
     def variable(self, children: list[Any]) -> Variable:
         (token,) = children
         return Variable(str(token) if token == "_" else _user_name(token), token.span)
+
+    def parameter(self, children: list[Any]) -> Variable:
+        (token,) = children
+        return Variable(str(token), token.span)
 
     def integer(self, children: list[Any]) -> Constant:
         (token,) = children

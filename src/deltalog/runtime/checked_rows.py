@@ -41,7 +41,7 @@ def checked_row(relation: Relation, row: Any, number: int | None = None) -> Row:
         hint = "a fact is a tuple; one with a single value is written `(value,)`"
         raise DataError([wrong_arity(relation, repr(row)[:80], "is not a tuple", hint)])
     if len(row) != relation.arity:
-        shown = f"({', '.join(_shown(value) for value in row)})"[:120]
+        shown = f"({', '.join(shown_value(value) for value in row)})"[:120]
         raise DataError([wrong_arity(relation, shown, f"has {len(row)}", None)])
     try:
         return tuple(
@@ -102,15 +102,15 @@ def misfit(relation: Relation, column: Column, value: Any, number: int | None) -
     """Say that a value, that of a row with this number, does not fit its column."""
     return catalogue.VALUE_MISFIT.at(
         None,
-        value=_shown(value)[:80] + ("" if number is None else f" in row {number}"),
+        value=shown_value(value)[:80] + ("" if number is None else f" in row {number}"),
         column=column.name,
         name=relation.name,
         type=column.type,
-        hint=None if value is None else _PYTHON_HINTS[str(column.type)],
+        hint=None if value is None else PYTHON_HINTS[str(column.type)],
     )
 
 
-_PYTHON_HINTS = {
+PYTHON_HINTS = {
     "int": "give an int from -(2^63 - 1) to 2^63 - 1",
     "float": "give a finite float",
     "str": "give a str",
@@ -128,7 +128,7 @@ def wrong_arity(relation: Relation, row: str, has: str, hint: str | None) -> Dia
     )
 
 
-def _shown(value: Any) -> str:
+def shown_value(value: Any) -> str:
     """A value as it would be written in a program, or as Python shows it."""
     known = value is None or isinstance(value, bool | int | float | str | date | Decimal)
     return print_value(value) if known else repr(value)

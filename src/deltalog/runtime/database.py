@@ -15,14 +15,15 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Collection, Mapping, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, cast
+from types import MappingProxyType, TracebackType
+from typing import Any, Self, cast
 
-from deltalog.analysis.columns import Relation
-from deltalog.checks.program import CheckedProgram, check_program
+from deltalog.analysis.columns import Relation, Relations
+from deltalog.checks.program import CheckedProgram, check_program, check_query
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
@@ -38,8 +39,9 @@ from deltalog.runtime.fixpoint import Statistics, Watch
 from deltalog.runtime.incoming import RowsLike, incoming
 from deltalog.runtime.limits import UNLIMITED, Limits
 from deltalog.runtime.model import Model, Options, make_model
+from deltalog.runtime.parameters import Parameters, bind_parameters
 from deltalog.runtime.propagation import Propagated, Propagation
-from deltalog.runtime.queries import answer
+from deltalog.runtime.queries import answer, stored_reads, user_model
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.rule_changes import (
     NEW,
@@ -142,6 +144,7 @@ class Database:
     """Made by `connect`. Threads may share it: they take turns."""
 
     _is_kept = False
+    _is_closed = False
 
     def __init__(
         self,
@@ -161,6 +164,39 @@ class Database:
         self.statistics = self._fill(facts)
         self.propagation = Propagation(engine, model)
 
+    # --- closing
+
+    def close(self) -> None:
+        """Let go of all facts; a closed database cannot be used any more."""
+        with self._lock:
+            if not self._is_closed:
+                self._is_closed = True
+                self.engine = self.engine.fresh()
+                create(self.engine, {n: self.model.relations[n] for n in self.model.stored})
+                self.propagation = Propagation(self.engine, self.model)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise DataError([catalogue.DATABASE_CLOSED.at(None, name="the database in memory")])
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Alone among the threads, with a database that is open."""
+        with self._lock:
+            self._check_open()
+            yield
+
     # --- reading
 
     @property
@@ -168,16 +204,17 @@ class Database:
         """Every base relation and view with its columns."""
         return self.model.checked.relations
 
-    def facts(self, relation: str) -> set[Row]:
-        """All facts of a base relation or view."""
-        self._check_relation(relation)
-        with self._lock:
+    def facts(self, relation: str, version: int | None = None) -> set[Row]:
+        """All facts of a base relation or view; only a file has earlier versions of them."""
+        self._check_version_known(version)
+        with self._turn():
+            self._check_relation(relation)
             return self._facts(relation)
 
     def rows(self, relation: str) -> Rows:
         """Return all facts of a base relation or view, to be read as tuples or as a table."""
-        self._check_relation(relation)
-        with self._lock:
+        with self._turn():
+            self._check_relation(relation)
             if relation in self.model.stored:
                 held = self.engine.copied(relation)
             else:
@@ -195,17 +232,28 @@ class Database:
         return set(self._answers(relation).held)
 
     def _answers(self, relation: str) -> Rows:
-        arguments = tuple(Variable(f"V{i}") for i in range(self.relations[relation].arity))
-        everything = Query((Atom(relation, arguments),))
-        return answer(self.engine, self.model, everything, self.limits, self.watch, False)
+        asked = self._everything(relation)
+        return answer(self.engine, self.model, asked, self.limits, self.watch, False)
 
-    def query(self, text: str | Query) -> Rows:
+    def _everything(self, relation: str) -> Query:
+        arguments = tuple(Variable(f"V{i}") for i in range(self.relations[relation].arity))
+        return Query((Atom(relation, arguments),))
+
+    def query(
+        self,
+        text: str | Query,
+        parameters: Parameters | None = None,
+        *,
+        version: int | None = None,
+    ) -> Rows:
         """The bindings of the query's variables, in the order in which they first occur.
 
-        `db.query("path(1, Y), not edge(1, Y)")`; the leading `?` and the final stop are optional.
+        `db.query("path($src, Y), not edge($src, Y)", {"src": 1})`; the leading `?` and the final
+        stop are optional. `version` asks an earlier state of a database in a file.
         """
-        query = parse_query(text) if isinstance(text, str) else text
-        with self._lock:
+        self._check_version_known(version)
+        with self._turn():
+            query = _bound(text, parameters, self.relations)
             return answer(self.engine, self.model, query, self.limits, self.watch)
 
     def __repr__(self) -> str:
@@ -214,20 +262,94 @@ class Database:
     def _repr_html_(self) -> str:
         return database_html(self)
 
+    def _check_version_known(self, version: int | None) -> None:
+        """A database in memory has no history."""
+        if version is not None:
+            hint = "`deltalog.connect(path, program=…)` makes a file, which keeps them"
+            raise DataError([catalogue.NO_HISTORY.at(None, version=version, hint=hint)])
+
+    def explain(
+        self,
+        query: str | Query | None = None,
+        parameters: Parameters | None = None,
+        *,
+        show: Collection[str] | None = None,
+        propagation: bool = False,
+    ) -> str:
+        """What becomes of the program, or of a query, as `deltalog explain` shows it.
+
+        `show` has some of `dependencies`, `strata`, `rules` and `plan`. With `propagation` it is
+        the propagation network instead.
+        """
+        from deltalog.runtime.explained import explained  # which imports this module
+
+        with self._turn():
+            asked = None if query is None else _bound(query, parameters, self.relations)
+            return explained(self, asked, show, propagation)
+
+    # --- reading what a transaction would make
+
+    def query_after(
+        self, wanted: Callable[[], ChangeSet], text: str | Query, parameters: Parameters | None
+    ) -> Rows:
+        """Called by a transaction: the answers on the state that it would make."""
+        with self._turn():
+            query = _bound(text, parameters, self.relations)
+            return self._answer_after(wanted(), query, magic=True)
+
+    def facts_after(self, wanted: Callable[[], ChangeSet], relation: str) -> set[Row]:
+        """Called by a transaction: the facts of a relation in the state that it would make."""
+        with self._turn():
+            self._check_relation(relation)
+            if relation in self.model.stored:
+                change = self._change_of(wanted(), {relation})
+                return self._facts(relation) - change.deleted[relation] | change.inserted[relation]
+            return set(self._answer_after(wanted(), self._everything(relation), magic=False))
+
+    def _answer_after(self, wanted: ChangeSet, query: Query, magic: bool) -> Rows:
+        """Propagate the change without making it, and read stored relations through it."""
+        model = user_model(self.model)
+        check_query(query, self.relations)
+        reads = stored_reads(model, query)
+        change = self._change_of(wanted, reads)
+        return answer(self.engine, model, query, self.limits, self.watch, magic, change)
+
+    def _change_of(self, wanted: ChangeSet, reads: Set[str]) -> ChangeSet:
+        """The net change of these stored relations; without views nothing is propagated."""
+        if all(self.relations[name].kind == "base" for name in reads):
+            changed = [name for name in wanted.relations if name in reads]
+            return self._net(wanted.only(*changed))
+        return self._make(wanted, is_committed=False).only(*reads)
+
     # --- changing
 
     def transaction(self) -> Transaction:
         """A transaction for a `with` block; it commits at the end, or not at all."""
+        self._check_open()
         return self._transaction(lambda wanted: self._make(wanted, is_committed=True))
 
-    def apply(self, insert: Facts | None = None, delete: Facts | None = None) -> ChangeSet:
-        """Delete and insert facts in one transaction; answers the exact change of everything."""
-        return _filled(self.transaction(), insert, delete).commit()
+    def apply(
+        self,
+        insert: Facts | None = None,
+        delete: Facts | None = None,
+        set: Facts | None = None,
+    ) -> ChangeSet:
+        """Delete, insert and set facts, in this order, in one transaction.
 
-    def what_if(self, insert: Facts | None = None, delete: Facts | None = None) -> ChangeSet:
+        Returns the exact change of everything.
+        """
+        return _filled(self.transaction(), insert, delete, set).commit()
+
+    def what_if(
+        self,
+        insert: Facts | None = None,
+        delete: Facts | None = None,
+        set: Facts | None = None,
+    ) -> ChangeSet:
         """The exact change that a transaction would make, without making it."""
+        self._check_open()
         tried = self._transaction(lambda wanted: self._make(wanted, is_committed=False))
-        return _filled(tried, insert, delete).commit()
+        return _filled(tried, insert, delete, set).commit()
 
     def _transaction(self, commit: Callable[[ChangeSet], ChangeSet]) -> Transaction:
         return Transaction(
@@ -238,10 +360,13 @@ class Database:
             self._lock,
             self._expect if hasattr(self.engine, "look_ahead") else None,
             lambda relation, table: has_free_keys(self.engine, relation, table),
+            self,
         )
 
     def _make(self, wanted: ChangeSet, is_committed: bool) -> ChangeSet:
-        """Make a change of which some may be so already."""
+        """Make a change of which some may be a no-op."""
+        if self._is_closed:
+            self._check_open()
         base = wanted if self.propagation.is_narrowing else self._net(wanted)
         return self._propagate(base, is_committed)
 
@@ -299,6 +424,7 @@ class Database:
         """
         parsed = program if isinstance(program, Program) else parse(read_program(program))
         with self._lock:
+            self._check_open()
             return self._change_program(check_program(parsed), is_committed)
 
     def _change_program(self, checked: CheckedProgram, is_committed: bool) -> ChangeSet:
@@ -394,7 +520,7 @@ class Database:
 
     def audit(self) -> tuple[Difference, ...]:
         """Recompute every view from the base facts and report what differs: nothing, normally."""
-        with self._lock:
+        with self._turn():
             return self._differences()
 
     def _differences(self) -> tuple[Difference, ...]:
@@ -431,9 +557,19 @@ class Database:
             self.engine.insert(relation, checked)
 
 
-def _filled(transaction: Transaction, insert: Facts | None, delete: Facts | None) -> Transaction:
+def _filled(
+    transaction: Transaction, insert: Facts | None, delete: Facts | None, put: Facts | None
+) -> Transaction:
+    """In the order in which files of changes count, too: a set replaces also what was inserted."""
     for relation, rows in (delete or {}).items():
         transaction.delete(relation, rows)
     for relation, rows in (insert or {}).items():
         transaction.insert(relation, rows)
+    for relation, rows in (put or {}).items():
+        transaction.set(relation, rows)
     return transaction
+
+
+def _bound(text: str | Query, parameters: Parameters | None, relations: Relations) -> Query:
+    query = parse_query(text) if isinstance(text, str) else text
+    return bind_parameters(query, parameters or {}, relations)

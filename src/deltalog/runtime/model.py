@@ -121,6 +121,13 @@ def make_model(checked: CheckedProgram, options: Options) -> Model:
     return Model(checked, options, core, {**checked.relations, **helpers}, stored, choices)
 
 
+def query_model(checked: CheckedProgram, stored: frozenset[str]) -> Model:
+    """A model that is only queried: the rules as written, over what is stored, without helpers."""
+    core = desugar(checked.program, checked.relations)
+    made = generated_relations(core.rules, checked.relations)
+    return Model(checked, Options(), core, {**checked.relations, **made}, stored, ())
+
+
 def relations_kind(checked: CheckedProgram, name: str) -> str:
     relation: Relation | None = checked.relations.get(name)
     return "view" if relation is None else relation.kind

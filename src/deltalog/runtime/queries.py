@@ -1,7 +1,19 @@
-"""Queries: rewritten to rules by Magic Sets, run on the engine, and gone without a trace."""
+"""Queries: rewritten to rules by Magic Sets, run on the engine, and gone without a trace.
+
+A query can be asked of a state that is not there yet: stored relations that a change touches are
+read through the direct transition rules (`rewrites/transition_rules.py`), which Magic Sets treats
+like a virtual view:
+
+    ? path(1, Y).   →   path__new(X, Y) :- path(X, Y), not path__minus(X, Y).
+                        path__new(X, Y) :- path__plus(X, Y).
+                        answer__(Y) :- path__new(1, Y).
+
+Nothing but scratch relations is written, whatever the change says.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from deltalog.analysis.columns import generated_relations, variable_types
@@ -15,15 +27,18 @@ from deltalog.analysis.stratification import (
 from deltalog.checks.program import check_query
 from deltalog.engines.base import Engine
 from deltalog.language.ast import Column, Query, Rule, Variable
+from deltalog.language.walk import atoms
 from deltalog.rewrites import names
 from deltalog.rewrites.desugar import desugar_query
 from deltalog.rewrites.existence_tests import existence_tests
 from deltalog.rewrites.magic_sets import magic_sets
 from deltalog.rewrites.states import renamed
+from deltalog.rewrites.transition_rules import direct_transition
+from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.evaluation import create
 from deltalog.runtime.fixpoint import Statistics, Watch, install, run
 from deltalog.runtime.limits import Limits
-from deltalog.runtime.model import Model
+from deltalog.runtime.model import Model, query_model
 from deltalog.runtime.rows import Rows
 
 
@@ -36,17 +51,26 @@ class PreparedQuery:
     partition: Partition
 
 
-def prepare_query(model: Model, query: Query, magic: bool = True) -> PreparedQuery:
-    """The query as rules; with `magic` they derive only what it needs."""
+def prepare_query(
+    model: Model, query: Query, magic: bool = True, changed: Collection[str] = ()
+) -> PreparedQuery:
+    """The query as rules; with `magic` they derive only what it needs.
+
+    Of the stored relations in `changed` they read the new state.
+    """
     known = model.checked.relations
     check_query(query, known)
     asked = desugar_query(query, known)
     rules = (*model.rules, *existence_tests(asked))
+    stored = model.stored
+    if changed:
+        rules = _after_change(rules, model, changed)
+        stored |= {side(name) for name in changed for side in (names.plus, names.minus)}
     if magic:
-        rewritten = magic_sets(rules, names.ANSWER, model.stored)
+        rewritten = magic_sets(rules, names.ANSWER, stored)
         partition = soft_partition(rewritten, names.source, stratification(rules))
     else:
-        rewritten = needed_rules(rules, {names.ANSWER}, model.stored)
+        rewritten = needed_rules(rules, {names.ANSWER}, stored)
         partition = component_partition(rewritten)
     types = variable_types(query.body, known)
     columns = tuple(
@@ -57,6 +81,25 @@ def prepare_query(model: Model, query: Query, magic: bool = True) -> PreparedQue
     return PreparedQuery(columns, rewritten, partition)
 
 
+def _after_change(
+    rules: tuple[Rule, ...], model: Model, changed: Collection[str]
+) -> tuple[Rule, ...]:
+    """The rules with the new state of what changes in the place of the stored one."""
+    read = {name: names.new(name) for name in changed}
+    derived = (renamed(rule, read) for rule in rules if rule.head.predicate not in model.stored)
+    overlays = (
+        rule for name in changed for rule in direct_transition(name, model.relations[name].arity)
+    )
+    return (*derived, *overlays)
+
+
+def stored_reads(model: Model, query: Query) -> frozenset[str]:
+    """The stored relations that a query reads, directly or through virtual views."""
+    asked = desugar_query(query, model.checked.relations)
+    needed = needed_rules((*model.rules, *asked), {names.ANSWER}, model.stored)
+    return model.stored & {atom.predicate for rule in needed for atom, _ in atoms(rule.body)}
+
+
 def answer(
     engine: Engine,
     model: Model,
@@ -64,20 +107,39 @@ def answer(
     limits: Limits,
     watch: Watch | None = None,
     magic: bool = True,
+    change: ChangeSet = NO_CHANGE,
 ) -> Rows:
-    """The answers, and how many facts were generated on the way."""
-    prepared = prepare_query(model, query, magic)
+    """The answers, and how many facts were generated on the way.
+
+    `change` is the net change of stored relations after which they are to hold.
+    """
+    prepared = prepare_query(model, query, magic, change.relations)
     stored = {name: model.relations[name] for name in model.stored}
+    sides = {
+        side(name): (model.relations[name], rows[name])
+        for side, rows in ((names.plus, change.inserted), (names.minus, change.deleted))
+        for name in change.relations
+    }
+    stored |= {name: relation for name, (relation, _) in sides.items()}
     scratch = generated_relations(prepared.rules, stored)
-    apart = {name: names.apart(name) for name in scratch}
+    apart = {name: names.apart(name) for name in (*scratch, *sides)}
     stages = [tuple(renamed(rule, apart) for rule in part) for part in prepared.partition]
     try:
         create(engine, {apart[name]: relation for name, relation in scratch.items()})
+        for name, (relation, rows) in sides.items():
+            create(engine, {apart[name]: relation})
+            engine.insert(apart[name], rows)
         statistics = run(engine, install(engine, stages), limits, watch=watch)
-        rows = engine.copied(apart[names.ANSWER])
+        found = engine.copied(apart[names.ANSWER])
     finally:
         for name in apart.values():
             engine.drop(name)
     originals = {made: name for name, made in apart.items()}
     generated = {originals[name]: count for name, count in statistics.generated.items()}
-    return Rows(prepared.columns, rows, Statistics(statistics.rounds, [lambda: generated]))
+    return Rows(prepared.columns, found, Statistics(statistics.rounds, [lambda: generated]))
+
+
+def user_model(model: Model) -> Model:
+    """The same database as it was written: no helper relations, whose changes nobody reports."""
+    visible = model.stored.intersection(model.checked.relations)
+    return query_model(model.checked, visible)

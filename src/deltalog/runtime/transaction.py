@@ -4,9 +4,10 @@
         tx.insert("edge", [(1, 2)])
         tx.set("salary", ("ann", 5))      # replaces ann's salary
 
-Operations count in the order they are given. What is applied is their *net effect* on the state
-before: inserting what is there, deleting what is not, or undoing an earlier operation is nothing.
-A transaction knows what is wanted; what of that is so already, the engine knows.
+`tx.query` and `tx.facts` read the state that it would make. Operations count in the order they are
+given. What is applied is their *net effect* on the state before: inserting what is there, deleting
+what is not, or undoing an earlier operation is nothing. A transaction knows what is wanted; what of
+that is a no-op, the engine knows.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from deltalog.analysis.columns import Relation, Relations
 from deltalog.diagnostics import catalogue
@@ -22,13 +23,17 @@ from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.base import Changed, CopiedTable
 from deltalog.language.arrow import is_key
-from deltalog.language.ast import Row
+from deltalog.language.ast import Query, Row
 from deltalog.language.values import print_value
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.checked_rows import checked_row
 from deltalog.runtime.incoming import RowsLike, incoming, incoming_rows, is_many
 from deltalog.runtime.whole_tables import WholeTables
 
+if TYPE_CHECKING:
+    from deltalog.runtime.rows import Rows
+
+FactSet = set[Row]
 FindKey = Callable[[str, Mapping[int, Any]], Iterable[Row]]
 Net = Callable[[ChangeSet], ChangeSet]
 """What of a change is not so yet."""
@@ -37,6 +42,19 @@ HasFreeKeys = Callable[[Relation, CopiedTable], bool]
 """Whether no other fact has the key of one of the rows; False also if it takes long to tell."""
 Expect = Callable[[str, tuple[int, ...], Collection[Row]], None]
 """Told which keys will be looked up in which columns, an engine may fetch them together."""
+
+
+class Readable(Protocol):
+    """Reads the state that a transaction would make; `wanted` is called once it is locked."""
+
+    def query_after(
+        self,
+        wanted: Callable[[], ChangeSet],
+        text: str | Query,
+        parameters: Mapping[str, Any] | None,
+    ) -> Rows: ...
+
+    def facts_after(self, wanted: Callable[[], ChangeSet], relation: str) -> set[Row]: ...
 
 
 def base_relation(relations: Relations, name: str) -> Relation:
@@ -62,7 +80,9 @@ class Transaction:
         lock: AbstractContextManager[object] = nullcontext(),  # noqa: B008 - it holds nothing
         expect: Expect | None = None,
         has_free_keys: HasFreeKeys = lambda *_: False,
+        database: Readable | None = None,
     ) -> None:
+        self._database = database
         self._lock = lock
         self._relations = relations
         self._find = find
@@ -171,6 +191,19 @@ class Transaction:
         with self._lock:
             found = self._find(relation.name, dict(zip(relation.key, key, strict=True)))
             return next(iter(found), None)
+
+    def query(self, text: str | Query, parameters: Mapping[str, Any] | None = None) -> Rows:
+        """The answers of a query after the changes so far, which nobody else sees."""
+        return self._readable().query_after(self._wanted, text, parameters)
+
+    def facts(self, relation: str) -> FactSet:
+        """All facts of a base relation or view after the changes so far."""
+        return self._readable().facts_after(self._wanted, relation)
+
+    def _readable(self) -> Readable:
+        if self._is_over or self._database is None:
+            raise DataError([catalogue.TRANSACTION_OVER.at(None)])
+        return self._database
 
     def net(self) -> ChangeSet:
         """The effect on the state before: what will really be new and really be gone."""

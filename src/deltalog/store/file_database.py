@@ -18,27 +18,30 @@ from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import cast
 
 import apsw
 
 from deltalog.analysis.columns import Relation
-from deltalog.checks.program import check_program
+from deltalog.checks.program import check_program, check_query
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, InternalError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.base import RankedEngine
 from deltalog.language.ast import Program, Query, Row
+from deltalog.language.parser import parse_query
 from deltalog.language.printer import print_program
 from deltalog.rewrites.names import is_generated
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import Database, Facts
-from deltalog.runtime.evaluation import Difference, create, rebuild
+from deltalog.runtime.evaluation import create, rebuild
 from deltalog.runtime.fixpoint import Statistics, Watch
 from deltalog.runtime.limits import Limits
-from deltalog.runtime.model import Model, make_model
+from deltalog.runtime.model import Model, make_model, query_model
+from deltalog.runtime.parameters import Parameters, bind_parameters
 from deltalog.runtime.propagation import Propagated, Propagation
+from deltalog.runtime.queries import answer, stored_reads
 from deltalog.runtime.rows import Rows
 from deltalog.store import readers
 from deltalog.store.cells import check_cells, from_cells, ranked, to_cells, with_types
@@ -253,7 +256,9 @@ class FileDatabase(Database):
                 [catalogue.CANNOT_OPEN.at(None, name=self.path, reason=reason, hint=hint)]
             )
         if self._is_closed:
-            raise DataError([catalogue.DATABASE_CLOSED.at(None, name=self.path)])
+            raise DataError(
+                [catalogue.DATABASE_CLOSED.at(None, name=f"the database `{self.path}`")]
+            )
 
     def _check_writable(self) -> None:
         if self._is_closed or self._storage.is_closed:
@@ -442,10 +447,6 @@ class FileDatabase(Database):
             with self._reading():
                 return self._facts_at(relation, version)
 
-    def rows(self, relation: str) -> Rows:
-        with self._turn():
-            return super().rows(relation)
-
     def _facts_at(self, relation: str, version: int) -> set[Row]:
         self._check_version(version)
         known = self._log.columns_at(version)
@@ -457,6 +458,38 @@ class FileDatabase(Database):
         facts = (facts - change.inserted[relation]) | change.deleted[relation]
         is_same = known[relation] == self._writer.columns.get(relation)
         return facts if is_same else with_types(facts, known[relation])
+
+    def query(
+        self,
+        text: str | Query,
+        parameters: Parameters | None = None,
+        *,
+        version: int | None = None,
+    ) -> Rows:
+        """As of an earlier version: the program of that version over the base facts it had.
+
+        Those of the base relations that the query reads are copied for it, and the log is read back
+        to that version.
+        """
+        with self._turn():
+            if version is None or version == self.version:
+                return super().query(text, parameters)
+            with self._reading():
+                return self._query_at(text, parameters or {}, version)
+
+    def _query_at(self, text: str | Query, parameters: Parameters, version: int) -> Rows:
+        self._check_version(version)
+        checked = check_program(stored_program(self._log.program_at(version)))
+        base = frozenset(name for name, each in checked.relations.items() if each.kind == "base")
+        model = query_model(checked, base)
+        asked = parse_query(text) if isinstance(text, str) else text
+        query = bind_parameters(asked, parameters, checked.relations)
+        check_query(query, checked.relations)
+        engine = self.engine.fresh()
+        for name in stored_reads(model, query):
+            create(engine, {name: checked.relations[name]})
+            engine.insert(name, self._facts_at(name, version))
+        return answer(engine, model, query, self.limits, self.watch)
 
     def delta(self, first: int, last: int | None = None) -> ChangeSet:
         """The net change from one version to another, which may also be an earlier one."""
@@ -546,14 +579,6 @@ class FileDatabase(Database):
 
     # --- others
 
-    def query(self, text: str | Query) -> Rows:
-        with self._turn():
-            return super().query(text)
-
-    def audit(self) -> tuple[Difference, ...]:
-        with self._turn():
-            return super().audit()
-
     def backup(self, target: str | Path) -> None:
         """Copy the database, as it is now, to a new file; others may go on meanwhile."""
         with self._turn():
@@ -618,17 +643,6 @@ class FileDatabase(Database):
                 finally:
                     self._is_closed = True
                     self._storage.close()
-
-    def __enter__(self) -> FileDatabase:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 _open: weakref.WeakSet[FileDatabase] = weakref.WeakSet()

@@ -113,6 +113,12 @@ class Log:
         """The text of the program that counts now."""
         return str(self.programs()[-1][2])
 
+    def program_at(self, version: int) -> str:
+        """The text of the program that counted at a version."""
+        programs = self.programs()
+        before = [text for since, _, text in programs if since <= version]
+        return before[-1] if before else programs[0][2]
+
     def programs(self) -> list[tuple[int, str, str]]:
         """Version, time and text of every program there was."""
         found = self._connection.execute(

@@ -18,8 +18,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from deltalog.cli.explanation import INDENT, rule_lines, rule_records, section
 from deltalog.language.printer import print_rule
+from deltalog.runtime.explanation_text import INDENT, rule_lines, rule_records, section
 from deltalog.runtime.network import (
     ArcDifferential,
     Network,

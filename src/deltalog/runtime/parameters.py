@@ -1,0 +1,189 @@
+"""Parameters of queries: values that are supplied when a query is asked, and never quoted.
+
+    path($src, Y)  with {"src": 1}   →   path(1, Y)
+
+Before: a parsed query in which a parameter is a variable whose name begins with `$`. After: the
+same query with a constant in its place, of the type of the column it stands in or is compared
+with; it keeps the span of the parameter, so a caret still points there. Correct because everything
+that follows (checks, desugaring, Magic Sets) sees an ordinary literal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any
+
+from deltalog.analysis.columns import (
+    Relations,
+    expression_type,
+    fitting_atoms,
+    variable_types,
+)
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import Diagnostic, raise_if_any
+from deltalog.diagnostics.similar import did_you_mean
+from deltalog.language.ast import Comparison, Constant, Expression, Query, Variable
+from deltalog.language.values import TYPE_HINTS, VALUE_ERRORS, canonical, parse_value
+from deltalog.language.walk import literals, substitute, variables
+from deltalog.runtime.checked_rows import PYTHON_HINTS, shown_value
+
+Parameters = Mapping[str, Any]
+"""Values by the names of parameters, without the `$`."""
+
+
+def bind_parameters(query: Query, values: Parameters, relations: Relations) -> Query:
+    """The query with a constant in the place of each parameter."""
+    wanted = query_parameters(query)
+    raise_if_any(_misnamed(query, wanted, values))
+    if not wanted:
+        return query
+    places = {name: list(_places(query, name, relations)) for name in wanted}
+    constants: dict[str, Constant] = {}
+    problems: list[Diagnostic] = []
+    for name, parameter in wanted.items():
+        found = _constant(values[name], parameter, places[name])
+        if isinstance(found, Constant):
+            constants[parameter.name] = found
+        else:
+            problems.append(found)
+    raise_if_any(problems)
+
+    def bound(variable: Variable) -> Expression:
+        known = constants.get(variable.name)
+        return variable if known is None else replace(known, span=variable.span)
+
+    return replace(query, body=tuple(substitute(literal, bound) for literal in query.body))
+
+
+def read_parameters(query: Query, texts: Mapping[str, str], relations: Relations) -> Parameters:
+    """Values that were written as text, read as the types of the places they are meant for.
+
+    Parameters that the query does not have are left to `bind_parameters`.
+    """
+    values: dict[str, Any] = dict(texts)
+    problems: list[Diagnostic] = []
+    for name, parameter in query_parameters(query).items():
+        if name not in texts:
+            continue
+        type_ = _type([each for each, _ in _places(query, name, relations)])
+        if type_ is None:
+            hint = "compare it with a column"
+            problems.append(
+                catalogue.VARIABLE_TYPE_UNKNOWN.at(parameter.span, name=parameter.name, hint=hint)
+            )
+            continue
+        try:
+            values[name] = parse_value(texts[name], type_)
+        except VALUE_ERRORS:
+            problems.append(_misfit(parameter, texts[name], type_, TYPE_HINTS.get(type_)))
+    raise_if_any(problems)
+    return values
+
+
+def query_parameters(query: Query) -> dict[str, Variable]:
+    """The parameters by name, without the `$`, each where it first occurs."""
+    found: dict[str, Variable] = {}
+    for literal in query.body:
+        for variable in variables(literal):
+            if variable.is_parameter:
+                found.setdefault(variable.name[1:], variable)
+    return found
+
+
+def _misnamed(
+    query: Query, wanted: Mapping[str, Variable], values: Parameters
+) -> Iterator[Diagnostic]:
+    unused = [str(name) for name in values if name not in wanted]
+    listed = f"its parameters are {', '.join(f'`${name}`' for name in wanted)}"
+    listed = listed if wanted else "the query has no parameters"
+    for name in unused:
+        hint = did_you_mean(name, wanted) or listed
+        yield catalogue.UNKNOWN_PARAMETER.at(query.span, name=name, hint=hint)
+    for name, parameter in wanted.items():
+        if name not in values:
+            yield catalogue.PARAMETER_MISSING.at(parameter.span, name=name)
+
+
+# --- types --------------------------------------------------------------------------------------
+
+
+def _places(query: Query, name: str, relations: Relations) -> Iterator[tuple[str, bool]]:
+    """The types of the places where a parameter occurs, and whether each is a column's.
+
+    In a comparison it is the type of the other side, which need not be its own: `X > 2.5` makes
+    sense for an int X.
+    """
+    types = variable_types(query.body, relations)
+    for atom, _ in fitting_atoms(query.body, relations):
+        for column, term in zip(relations[atom.predicate].columns, atom.arguments, strict=True):
+            if isinstance(term, Variable) and term.name == f"${name}" and column.type is not None:
+                yield column.type, True
+    for literal in literals(query.body):
+        if isinstance(literal, Comparison):
+            for side, other in ((literal.left, literal.right), (literal.right, literal.left)):
+                if isinstance(side, Variable) and side.name == f"${name}":
+                    type_ = expression_type(other, types)
+                    if type_ is not None and type_ != "null":
+                        yield type_, False
+
+
+def _type(places: list[str]) -> str | None:
+    """The narrowest of these types: an int may widen where a float or decimal is wanted."""
+    return min(places, key=lambda type_: _WIDTHS.get(type_, 0), default=None)
+
+
+_WIDTHS = {"int": 0, "decimal": 1, "float": 2}
+
+
+def _constant(
+    value: Any, parameter: Variable, places: list[tuple[str, bool]]
+) -> Constant | Diagnostic:
+    """The value as a constant of the type of its place; in comparisons alone its own type will do.
+
+    Whether null may stand in a column is checked with the query, as for the literal.
+    """
+    if value is None:
+        return Constant(None, "null")
+    columns = [type_ for type_, is_column in places if is_column]
+    own = _own_type(value)
+    for type_ in (_type(columns),) if columns else (_type([type_ for type_, _ in places]), own):
+        if type_ is not None:
+            try:
+                return Constant(canonical(value, type_), type_)
+            except VALUE_ERRORS:
+                continue
+    wanted = _type([type_ for type_, _ in places]) or own
+    if wanted is None:
+        return _misfit(
+            parameter, shown_value(value)[:80], "a value", "give a number, text, a date or None"
+        )
+    return _misfit(parameter, shown_value(value)[:80], wanted, PYTHON_HINTS[wanted])
+
+
+def _own_type(value: Any) -> str | None:
+    """The type that a Python value has without a place."""
+    for classes, type_ in _OWN_TYPES:
+        if isinstance(value, classes):
+            return type_
+    return None
+
+
+_OWN_TYPES: tuple[tuple[type, str], ...] = (
+    (bool, "bool"),
+    (Integral, "int"),
+    (Decimal, "decimal"),
+    (Real, "float"),
+    (str, "str"),
+    (datetime, "timestamp"),
+    (date, "date"),
+)
+
+
+def _misfit(parameter: Variable, value: str, type_: str, hint: str | None) -> Diagnostic:
+    return catalogue.PARAMETER_MISFIT.at(
+        parameter.span, value=value, name=parameter.name[1:], type=type_, hint=hint
+    )
