@@ -91,3 +91,13 @@ def test_wrong_calls(invoke: Call, arguments: list[str], code: int, words: str) 
 def test_explaining_does_not_run_a_virtual_program(invoke: Call) -> None:
     write("grow.dl", "n(0).\nn(X + 1) :- n(X).\n")
     assert invoke("explain", "grow.dl", "--rounds-max", "5").exit_code == 0
+
+
+def test_a_database_file_is_explained_without_its_facts(invoke: Call) -> None:
+    invoke("create", "g.db", "graph.dl", "--facts", "edge=edges.csv")
+    shown = invoke("explain", "g.db", "--query", "path($x, Y)", "--param", "x=1", "--show", "rules")
+    assert "answer__(Y) :- path(1, Y)." in shown.stdout  # it is stored there
+    assert "path <- edge, path" in invoke("explain", "g.db").stdout
+    assert "node 1: path" in invoke("explain", "g.db", "--propagation").stdout
+    result = invoke("explain", "g.db", "--propagation", "--changes", "edges.csv")
+    assert result.exit_code == 2

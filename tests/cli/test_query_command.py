@@ -82,3 +82,49 @@ def test_limits(invoke: Call) -> None:
 def test_materialized_views_still_work(invoke: Call) -> None:
     write("stored.dl", GRAPH + "materialized view path.\nedge(1, 2).\n")
     assert "(1 row)" in invoke("query", "stored.dl", "path(X, Y)").stdout
+
+
+def test_parameters_are_read_as_the_column_says(invoke: Call) -> None:
+    result = invoke("query", "graph.dl", "path($src, Y)", "--param", "src=1", *FACTS)
+    assert result.stdout == "? path(1, Y).\nY\n-\n2\n3\n(2 rows)\n"
+    write(
+        "names.dl", 'base person(name: str, born: date).\nperson("a \\"b\\"", date"2000-01-01").\n'
+    )
+    asked = ("query", "names.dl", "person($who, B)", "person(N, D), D < $day")
+    result = invoke(*asked, "--param", 'who=a "b"', "--param", "day=2001-01-01", "--format", "csv")
+    assert result.stdout == 'B\n2000-01-01\n\nN,D\n"a ""b""",2000-01-01\n'
+
+
+@pytest.mark.parametrize(
+    ("query", "values", "code", "words"),
+    [
+        ("path($src, Y)", [], 1, "the parameter `$src` has no value"),
+        ("path($src, Y)", ["src=one"], 1, "one does not fit the parameter `$src`, which is int"),
+        ("path($src, Y)", ["scr=1"], 1, "did you mean `src`?"),
+        ("path(X, Y), Z = $z", ["z=1"], 1, "the type of `$z` cannot be inferred"),
+        ("path($src, Y)", ["src"], 2, "is not of the form NAME=VALUE"),
+        ("path($src, Y)", ["src=1", "src=2"], 2, "`src` has two values"),
+    ],
+)
+def test_wrong_parameters(
+    invoke: Call, query: str, values: list[str], code: int, words: str
+) -> None:
+    options = [word for value in values for word in ("--param", value)]
+    result = invoke("query", "graph.dl", query, *options)
+    assert result.exit_code == code
+    assert words in result.stderr
+    if code == 1:
+        assert f"1 | {query}\n" in result.stderr
+
+
+def test_a_query_as_of_a_version(invoke: Call) -> None:
+    invoke("create", "g.db", "graph.dl", *FACTS)
+    write("changes.jsonl", '{"delete": {"edge": [[2, 3]]}}\n')
+    invoke("apply", "g.db", "changes.jsonl")
+    asked = ("query", "g.db", "path($src, Y)", "--param", "src=1", "--format", "csv")
+    assert invoke(*asked).stdout == "Y\n2\n"
+    assert invoke(*asked, "--version", "0").stdout == "Y\n2\n3\n"
+    assert "E0909" in invoke(*asked, "--version", "7").stderr
+    result = invoke("query", "graph.dl", "path(1, Y)", "--version", "0")
+    assert result.exit_code == 2
+    assert "only a database file has earlier versions" in result.stderr

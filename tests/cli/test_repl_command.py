@@ -377,3 +377,23 @@ def test_where_the_history_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert history_path() == Path("/somewhere/deltalog/history")
     monkeypatch.setenv("XDG_STATE_HOME", "")
     assert history_path() == Path("~/.local/state/deltalog/history").expanduser()
+
+
+def test_parameters_of_a_session(invoke: Call) -> None:
+    given = "+edge(1, 2).\n:param src 1\n:param\n? path($src, Y).\n:param src x\n? edge($src, Y).\n"
+    result = invoke("repl", "graph.dl", given=given)
+    assert "$src = 1\n? path(1, Y).\nY\n-\n2\n(1 row)\n" in result.stdout
+    assert "x does not fit the parameter `$src`" in result.stderr
+    result = invoke("repl", "graph.dl", given="p($x) :- edge($x, 1).\n? edge($y, X).\n")
+    assert "E0119" in result.stderr
+    assert "E0717" in result.stderr
+
+
+@pytest.mark.parametrize("word", ["quit", "exit", " quit ", ":exit"])
+def test_plain_words_end_a_session(invoke: Call, word: str) -> None:
+    result = invoke("repl", "graph.dl", given=f"{word}\nnonsense\n")
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_help_needs_no_colon(invoke: Call) -> None:
+    assert ":what-if CHANGES" in invoke("repl", given="help\n").stdout

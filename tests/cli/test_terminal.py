@@ -79,7 +79,10 @@ def test_a_session() -> None:
     terminal.type(":quit\n")
     assert terminal.ended() == 0
     history = Path(os.environ["XDG_STATE_HOME"]) / "deltalog" / "history"
-    assert "? path(1, Y)." in history.read_text().splitlines()
+    kept = history.read_text().splitlines()
+    assert "? path(1, Y)." in kept
+    assert "+edge(1, 2)." in kept  # of two lines, as one
+    assert "2)." not in kept
 
 
 def test_the_end_of_input_ends_the_session() -> None:

@@ -55,7 +55,7 @@ class Command:
 def run_command(session: Session, line: str) -> Iterator[Line]:
     """The lines that `:name arguments` gives."""
     name, _, arguments = line.strip().partition(" ")
-    return _found(name).run(session, arguments.strip())
+    return _found(WORDS.get(name, name)).run(session, arguments.strip())
 
 
 def _found(name: str) -> Command:
@@ -135,9 +135,20 @@ def _load(session: Session, arguments: str) -> Iterator[Line]:
 
 
 def _explain(session: Session, arguments: str) -> Iterator[Line]:
-    query = parse_query(arguments) if arguments else None
+    query = session.bound(parse_query(arguments)) if arguments else None
     sections = ("strata", "dependencies", "rules", "plan") if query is None else ("rules", "plan")
     yield explanation_text(explain(session.database, query), sections)
+
+
+def _parameter(session: Session, arguments: str) -> Iterator[Line]:
+    name, _, value = arguments.partition(" ")
+    if not arguments:
+        for each, text in sorted(session.parameters.items()):
+            yield f"${each} = {text}"
+        return
+    if not value.strip():
+        raise CommandUsageError(":param NAME VALUE")
+    session.parameters[name.removeprefix("$")] = value.strip()
 
 
 def _strata(session: Session, arguments: str) -> Iterator[Line]:
@@ -185,6 +196,12 @@ COMMANDS = (
     Command(":schema", ":schema [NAME]", "show the columns of all relations, or of one", _schema),
     Command(":facts", ":facts NAME", "show all facts of a relation or view", _facts),
     Command(":what-if", ":what-if CHANGES", "show what changes, or a new rule, would do", _what_if),
+    Command(
+        ":param",
+        ":param [NAME VALUE]",
+        "set a parameter, `$NAME` in queries, or show all",
+        _parameter,
+    ),
     Command(":remove", ":remove RULE", "take a rule out of the program", _remove),
     Command(":load", ":load RELATION FILE", "load a .csv, .tsv, .jsonl or .parquet file", _load),
     Command(":explain", ":explain [QUERY]", "show what becomes of a query", _explain),
@@ -194,3 +211,5 @@ COMMANDS = (
     Command(":quit", ":quit", "end, as does the end of the input", _quit),
 )
 NAMES = tuple(command.name for command in COMMANDS)
+WORDS = {"help": ":help", "quit": ":quit", "exit": ":quit", ":exit": ":quit"}
+"""What a person types who does not know the colon; each must be alone on its line."""

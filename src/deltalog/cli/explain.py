@@ -13,7 +13,14 @@ import typer
 from deltalog.analysis.stratification import Partition, stratification
 from deltalog.cli.applying import each_applied
 from deltalog.cli.change_files import check_changes
-from deltalog.cli.opening import Settings, open_files, open_program, read_and_parse
+from deltalog.cli.opening import (
+    Settings,
+    is_database,
+    open_given,
+    open_program,
+    program_in,
+    read_and_parse,
+)
 from deltalog.cli.options import (
     FACTS_MAX,
     ROUNDS_MAX,
@@ -22,9 +29,10 @@ from deltalog.cli.options import (
     Facts,
     FactsDirectory,
     FactsMax,
+    GivenFile,
     Network,
     NetworkForm,
-    ProgramFile,
+    Parameters,
     Relation,
     RoundsMax,
     SecondsMax,
@@ -33,12 +41,12 @@ from deltalog.cli.options import (
     one_of,
     strategy_of,
 )
+from deltalog.cli.parameters import checked_queries, parameter_texts
 from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import note, write_result
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.language.ast import Query
-from deltalog.language.parser import parse_query
 from deltalog.language.printer import print_query
 from deltalog.rewrites.pipeline import EVERY_PASS, PASSES
 from deltalog.runtime.database import DEFAULT_ENGINE, Database
@@ -81,11 +89,12 @@ def _optional_passes(names: list[str] | None) -> list[str]:
 
 
 def explain(
-    file: ProgramFile,
+    file: GivenFile,
     query: Annotated[
         str | None,
         typer.Option("--query", metavar="QUERY", help="Explain what becomes of this query."),
     ] = None,
+    parameters: Parameters = None,
     after: Annotated[
         str | None,
         typer.Option(
@@ -147,22 +156,34 @@ def explain(
     progress = Progress()
     limits = Limits(rounds_max, facts_max, seconds_max)
     if propagation:
-        others = {"--query": query, "--after": after, "--without": without, "--show": show}
+        others = {
+            "--query": query,
+            "--param": parameters,
+            "--after": after,
+            "--without": without,
+            "--show": show,
+        }
         _refuse("with --propagation", others)
         settings = Settings(
             limits, strategy_of(strategy), DEFAULT_ENGINE, not virtual, network_form
         )
         if changes is not None:
             check_changes(changes, file)
-        database = open_files(file, facts, facts_dir, settings, progress)
+        if changes is not None and is_database(file):
+            raise typer.BadParameter(
+                "a database file is only read here; `deltalog apply` changes it",
+                param_hint="--changes",
+            )
+        database = open_given(file, facts, facts_dir, settings, progress)
         flows = _flows(database, changes, relation, progress)
         _write(_network(database, flows, form, file.name), output)
         return
     needing = {"--changes": changes, "--strategy": strategy, "--facts": facts}
     _refuse("without --propagation", needing | {"--facts-dir": facts_dir, "--virtual": virtual})
-    settings = Settings(limits, engine="reference", materialize=False)
-    database = open_program(read_and_parse(file, progress), settings, progress)
-    asked = None if query is None else parse_query(query)
+    database = _database(file, limits, progress)
+    asked = None
+    if query is not None:
+        (asked,) = checked_queries([query], parameter_texts(parameters), database.relations)
     explanation = _explained(database, asked, after, without or ())
     title = file.name if asked is None else f"{file.name} {print_query(asked)}"
     match form:
@@ -175,6 +196,17 @@ def explain(
 
             text = dependency_picture(explanation, database.relations, asked is not None, title)
     _write(text.rstrip("\n"), output)
+
+
+def _database(file: Path, limits: Limits, progress: Progress) -> Database:
+    """The program alone: of a database file its facts are not loaded, and its views are stored."""
+    if is_database(file):
+        program = program_in(file)
+        settings = Settings(limits, engine="reference")
+    else:
+        program = read_and_parse(file, progress)
+        settings = Settings(limits, engine="reference", materialize=False)
+    return open_program(program, settings, progress)
 
 
 def _refuse(where: str, options: Mapping[str, object]) -> None:

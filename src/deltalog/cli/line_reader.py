@@ -41,6 +41,9 @@ class LineReader(Protocol):
     def read(self, is_continued: bool) -> str | None:
         """The next line without its end, or None when there is none."""
 
+    def remember(self, text: str) -> None:
+        """Keep what was carried out in the history: a statement of several lines as one entry."""
+
     def close(self) -> None: ...
 
 
@@ -59,6 +62,9 @@ class ScriptReader:
         except UnicodeDecodeError:
             raise not_text("standard input") from None
         return line.removesuffix("\n") if line else None
+
+    def remember(self, text: str) -> None:
+        pass
 
     def close(self) -> None:
         pass
@@ -89,6 +95,13 @@ class TerminalReader:
         except UnicodeDecodeError:
             raise not_text("standard input") from None
 
+    def remember(self, text: str) -> None:
+        readline = self._readline
+        if readline is not None and text:
+            last = readline.get_history_item(readline.get_current_history_length())
+            if text != last:
+                readline.add_history(text)
+
     def close(self) -> None:
         """Keep the history; one that cannot be kept is no reason to complain."""
         if self._readline is None:
@@ -102,6 +115,7 @@ class TerminalReader:
     def _set_up(self, readline: ModuleType) -> None:
         with suppress(OSError):
             readline.read_history_file(str(history_path()))
+        readline.set_auto_history(False)  # which would keep every line of a statement
         readline.set_completer_delims(" \t\n(),;.?+-*/=<>!\"'")
         readline.set_completer(self._complete)
         is_libedit = "libedit" in (readline.__doc__ or "")

@@ -34,6 +34,10 @@ from deltalog.source import Source
 from deltalog.store.connect import connect
 from deltalog.store.file_database import FileDatabase
 from deltalog.store.files import read_rows
+from deltalog.store.log import Log
+from deltalog.store.programs import stored_program
+from deltalog.store.sqlite import reported
+from deltalog.store.storage import open_to_read
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 STANDARD_INPUT = Path("-")
@@ -141,6 +145,16 @@ def open_database(
             wait=settings.wait_seconds,
             read_only=read_only,
         )
+
+
+def program_in(file: Path) -> Program:
+    """The program of a database file, without loading its facts."""
+    storage = open_to_read(file)
+    try:
+        with reported(file):
+            return stored_program(Log(storage.connection).program)
+    finally:
+        storage.close()
 
 
 def create_database(

@@ -157,6 +157,15 @@ Network: TypeAlias = Annotated[
         help="Under `differencing`: views are nodes of their own, or expanded where they are used.",
     ),
 ]
+Parameters: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param",
+        metavar="NAME=VALUE",
+        help="The value of a parameter, `$NAME` in a query, written without quotes and read as the "
+        "type of the column it is compared with; may be repeated.",
+    ),
+]
 ChangesOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(

@@ -11,8 +11,7 @@ from typing import Annotated
 
 import typer
 
-from deltalog.analysis.columns import Relations
-from deltalog.checks.program import check_program, check_query
+from deltalog.checks.program import check_program
 from deltalog.cli.opening import (
     Settings,
     assignments,
@@ -35,16 +34,16 @@ from deltalog.cli.options import (
     Format,
     FormatOption,
     GivenFile,
+    Parameters,
     RoundsMax,
     SecondsMax,
     Stats,
 )
+from deltalog.cli.parameters import checked_queries, parameter_texts
 from deltalog.cli.progress import Progress
 from deltalog.cli.results import Result, query_result, show_results
 from deltalog.cli.statistics import show_statistics
-from deltalog.diagnostics.report import Diagnostic, ProgramError, raise_if_any
 from deltalog.language.ast import Query
-from deltalog.language.parser import parse_query
 from deltalog.language.printer import print_query
 from deltalog.runtime.database import DEFAULT_ENGINE, Database
 from deltalog.runtime.limits import Limits
@@ -59,9 +58,20 @@ def query(
         typer.Argument(
             metavar="QUERY",
             help="What is asked, as in 'path(1, Y), not edge(1, Y)'; "
-            "the `?` and the final stop may be left out.",
+            "the `?` and the final stop may be left out, and `$NAME` takes its value from --param.",
         ),
     ],
+    parameters: Parameters = None,
+    version: Annotated[
+        int | None,
+        typer.Option(
+            "--version",
+            "--as-of",
+            metavar="VERSION",
+            min=0,
+            help="Of a database file: ask the program and the facts that it had at this version.",
+        ),
+    ] = None,
     facts: Facts = None,
     facts_dir: FactsDirectory = None,
     stats: Stats = False,
@@ -80,45 +90,41 @@ def query(
     """Answer queries, deriving only what they need."""
     progress = Progress()
     loaded = assignments(facts, "--facts")
+    values = parameter_texts(parameters)
     limits = Limits(rounds_max, facts_max, seconds_max)
     if is_database(file):
         refuse_facts(facts, facts_dir)
         settings = Settings(limits, engine=engine)
         with open_database(file, settings, progress, read_only=True) as kept:
-            asked = _checked(queries, kept.relations)
-            show_results(_answers(kept, asked, stats, progress), format_, limit or None)
+            known = kept.relations if version is None else kept.relations_at(version)
+            asked = checked_queries(queries, values, known)
+            answers = _answers(kept, asked, stats, progress, version)
+            show_results(answers, format_, limit or None)
         return
+    if version is not None:
+        raise typer.BadParameter(
+            "only a database file has earlier versions", param_hint="--version"
+        )
     program = read_and_parse(file, progress)
     relations = check_program(program).relations
-    asked = _checked(queries, relations)
+    asked = checked_queries(queries, values, relations)
     files = (*files_in(facts_dir, relations), *loaded)
     rows = read_facts(program, relations, files, progress)
     settings = Settings(limits, engine=engine, materialize=False)
     database = open_program(program, settings, progress, rows)
-    show_results(_answers(database, asked, stats, progress), format_, limit or None)
-
-
-def _checked(texts: Sequence[str], relations: Relations) -> list[Query]:
-    """All queries, or the problems of all of them."""
-    asked: list[Query] = []
-    problems: list[Diagnostic] = []
-    for text in texts:
-        try:
-            parsed = parse_query(text)
-            check_query(parsed, relations)
-            asked.append(parsed)
-        except ProgramError as error:
-            problems += error.diagnostics
-    raise_if_any(problems)
-    return asked
+    show_results(_answers(database, asked, stats, progress, None), format_, limit or None)
 
 
 def _answers(
-    database: Database, asked: Sequence[Query], stats: bool, progress: Progress
+    database: Database,
+    asked: Sequence[Query],
+    stats: bool,
+    progress: Progress,
+    version: int | None,
 ) -> Iterator[Result]:
     for each in asked:
         with progress.phase("answering"):
-            rows = database.query(each)
+            rows = database.query(each, version=version)
         if stats:
             show_statistics(print_query(each), rows.statistics)
         yield query_result(each, rows)

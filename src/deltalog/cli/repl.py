@@ -26,7 +26,7 @@ from rich.text import Text
 
 from deltalog.checks.program import check_program
 from deltalog.cli.change_lines import change_lines
-from deltalog.cli.commands import NAMES, CommandUsageError, SessionEnd, run_command
+from deltalog.cli.commands import NAMES, WORDS, CommandUsageError, SessionEnd, run_command
 from deltalog.cli.exit_codes import ExitCode, exit_code_of
 from deltalog.cli.line_reader import LineReader, line_reader
 from deltalog.cli.messages import report
@@ -57,7 +57,7 @@ from deltalog.cli.options import (
 from deltalog.cli.progress import Progress
 from deltalog.cli.results import query_result, show_results
 from deltalog.cli.session import Answer, Excerpt, Session
-from deltalog.cli.statements import is_complete
+from deltalog.cli.statements import is_complete, one_line
 from deltalog.cli.terminal import counted, note, write_message, write_result
 from deltalog.diagnostics.report import DeltalogError
 from deltalog.language.ast import Program
@@ -159,6 +159,7 @@ class Conversation:
         if _is_command(line, bool(self._pending)):
             if self._pending:
                 self._guard(self._statements)  # which reports that one never ends
+            self.reader.remember(line)
             self._guard(lambda: self._show_lines(run_command(self.session, line)))
             return
         if not self._pending:
@@ -166,6 +167,7 @@ class Conversation:
         could_end = not self._pending or "." in line or "*/" in line
         self._pending.append(line)
         if could_end and is_complete("\n".join(self._pending)):
+            self.reader.remember(one_line("\n".join(self._pending)))
             self._guard(self._statements)
 
     def _guard(self, action: Callable[[], None]) -> None:
@@ -216,4 +218,6 @@ def _is_command(line: str, is_continued: bool) -> bool:
     word = line.split(maxsplit=1)[0] if line.strip() else ""
     if is_continued:
         return word in NAMES
+    if line.strip() in WORDS:
+        return True
     return word.startswith(":") and not word.startswith(":-")

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from deltalog.analysis.columns import Relation, Relations
 from deltalog.checks.program import check_program
 from deltalog.cli.opening import Assignment, FactRows, Settings, constants, load, open_program
+from deltalog.cli.parameters import bound_query
 from deltalog.cli.progress import Progress
 from deltalog.cli.statements import Statement, groups
 from deltalog.diagnostics import catalogue
@@ -28,6 +29,7 @@ from deltalog.language.printer import print_rule
 from deltalog.language.values import constant
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import Database
+from deltalog.runtime.parameters import query_parameters
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction
 from deltalog.source import Source, Span
@@ -60,6 +62,7 @@ class Session:
         self.program = program
         self.database = database
         self.progress = progress
+        self.parameters: dict[str, str] = {}
 
     @classmethod
     def new(
@@ -99,8 +102,15 @@ class Session:
     # --- asking
 
     def ask(self, query: Query) -> Answer:
+        bound = self.bound(query)
         with self.progress.phase("answering"):
-            return Answer(query, self.database.query(query))
+            return Answer(bound, self.database.query(bound))
+
+    def bound(self, query: Query) -> Query:
+        """The query with the values that its parameters have in this session."""
+        used = query_parameters(query)
+        given = {name: text for name, text in self.parameters.items() if name in used}
+        return bound_query(query, given, self.database.relations)
 
     # --- changing
 
@@ -232,7 +242,7 @@ def _atoms(relation: Relation, rows: Iterable[Row]) -> Iterator[Atom]:
 
 
 def _parsed(source: Source, members: Sequence[Statement]) -> Program:
-    return parse(_piece(source, members[0].start, members[-1].end))
+    return parse(_piece(source, members[0].start, members[-1].end), has_parameters=True)
 
 
 def _piece(source: Source, start: int, end: int) -> Source:

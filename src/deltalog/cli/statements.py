@@ -53,6 +53,21 @@ def is_complete(text: str) -> bool:
     return last == "stop"
 
 
+def one_line(text: str) -> str:
+    """The same statements without line breaks and comments, as the history keeps them.
+
+    >>> one_line("path(X, Y) :-  % short\\n    edge(X, Y).")
+    'path(X, Y) :- edge(X, Y).'
+    """
+    pieces: list[str] = []
+    for token in _TOKEN.finditer(text):
+        if token.lastgroup != "blank":
+            pieces.append(token[0])
+        elif pieces and pieces[-1] != " ":
+            pieces.append(" ")
+    return "".join(pieces).rstrip()
+
+
 def statements(text: str) -> Iterator[Statement]:
     """Every statement; the last may lack its stop."""
     start: int | None = None

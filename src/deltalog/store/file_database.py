@@ -24,7 +24,7 @@ from typing import cast
 import apsw
 
 from deltalog.analysis.columns import Relation
-from deltalog.checks.program import check_program, check_query
+from deltalog.checks.program import CheckedProgram, check_program, check_query
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, InternalError
 from deltalog.diagnostics.similar import did_you_mean
@@ -478,8 +478,7 @@ class FileDatabase(Database):
                 return self._query_at(text, parameters or {}, version)
 
     def _query_at(self, text: str | Query, parameters: Parameters, version: int) -> Rows:
-        self._check_version(version)
-        checked = check_program(stored_program(self._log.program_at(version)))
+        checked = self._checked_at(version)
         base = frozenset(name for name, each in checked.relations.items() if each.kind == "base")
         model = query_model(checked, base)
         asked = parse_query(text) if isinstance(text, str) else text
@@ -490,6 +489,15 @@ class FileDatabase(Database):
             create(engine, {name: checked.relations[name]})
             engine.insert(name, self._facts_at(name, version))
         return answer(engine, model, query, self.limits, self.watch)
+
+    def relations_at(self, version: int) -> Mapping[str, Relation]:
+        """The base relations and views that the program of a version had."""
+        with self._snapshot():
+            return self._checked_at(version).relations
+
+    def _checked_at(self, version: int) -> CheckedProgram:
+        self._check_version(version)
+        return check_program(stored_program(self._log.program_at(version)))
 
     def delta(self, first: int, last: int | None = None) -> ChangeSet:
         """The net change from one version to another, which may also be an earlier one."""
