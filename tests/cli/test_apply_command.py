@@ -313,7 +313,12 @@ def test_an_empty_file_changes_nothing(invoke: Call) -> None:
     ("name", "text", "code", "words"),
     [
         ("edge.csv", "op,src,dst\n+,1,x\n", 1, 'edge.csv, line 2, column `dst`: "x" is not an int'),
-        ("edge.csv", "op,src,dst\n*,1,2\n", 1, 'edge.csv, row 1, column `op`: "*" is no operation'),
+        (
+            "edge.csv",
+            "op,src,dst\n*,1,2\n",
+            1,
+            'edge.csv, line 2, column `op`: "*" is no operation',
+        ),
         ("edge.csv", "src,dst\n1,2\n", 1, "it has no column `op`"),
         ("edge.csv", "op,src\n+,1\n", 1, "missing column `dst`"),
         ("edge.csv", b"\xff\n", 1, "this is not UTF-8 text"),
@@ -334,7 +339,7 @@ def test_what_comes_before_a_bad_row_is_applied(invoke: Call) -> None:
     write("edge.csv", "op,src,dst,transaction\n+,1,2,1\n+,2,3,2\n?,3,4,2\n+,4,5,3\n+,x,6,3\n")
     result = invoke("apply", "graph.dl", "edge.csv", "--format", "json", "--keep-going")
     assert result.exit_code == 1
-    assert "edge.csv, row 3, column `op`" in result.stderr
+    assert "edge.csv, line 4, column `op`" in result.stderr
     assert "edge.csv, line 6, column `src`" in result.stderr
     assert [each["inserted"]["edge"] for each in lines(result)] == [[[1, 2]]]
 

@@ -238,3 +238,34 @@ def test_recover(invoke: Call) -> None:
     with deltalog.connect("graph.db", engine="reference") as database:
         assert 1 < database.version < 21
     assert invoke("verify", "graph.db", *QUICK).exit_code == 0
+
+
+def test_what_a_program_no_longer_has_can_be_shown_as_of_a_version(invoke: Call) -> None:
+    invoke("create", "g.db", "graph.dl", "--facts", "edge=edges.csv")
+    write("less.dl", "base edge(src: int, dst: int).\n")
+    invoke("migrate", "g.db", "less.dl")
+    shown = invoke("run", "g.db", "--show", "path", "--as-of", "0", "--format", "csv")
+    assert shown.stdout == "src,dst\n1,2\n1,3\n2,3\n".replace("src,dst", "x,y")
+    assert "did you mean `edge`?" in invoke("run", "g.db", "--show", "edges").stderr
+
+
+def test_migrating_to_the_same_program_says_so(invoke: Call) -> None:
+    invoke("create", "g.db", "graph.dl")
+    for options in ((), ("--what-if",)):
+        result = invoke("migrate", "g.db", "graph.dl", *options)
+        assert result.exit_code == 0
+        assert result.stderr == "g.db has this program already: nothing changes\n"
+    assert invoke("log", "g.db").stdout.count("version") == invoke("log", "g.db").stdout.count("0")
+
+
+def test_the_log_knows_near_misses(invoke: Call) -> None:
+    invoke("create", "g.db", "graph.dl")
+    result = invoke("log", "g.db", "--show", "pth")
+    assert result.exit_code == 1
+    assert "did you mean `path`?" in result.stderr
+
+
+def test_create_takes_a_file_that_holds_nothing(invoke: Call) -> None:
+    write("g.db", "")
+    assert invoke("create", "g.db", "graph.dl").exit_code == 0
+    assert "E0912" in invoke("create", "g.db", "graph.dl").stderr

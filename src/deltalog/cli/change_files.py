@@ -41,7 +41,7 @@ from deltalog.language.ast import Column, Row, Value
 from deltalog.language.values import VALUE_ERRORS, parse_value, print_value
 from deltalog.runtime.checked_rows import checked_row
 from deltalog.runtime.transaction import base_relation
-from deltalog.store.files import read_rows
+from deltalog.store.files import placed_rows
 
 Kind = OneOf["delete", "insert", "set"]
 KINDS: tuple[Kind, ...] = ("delete", "insert", "set")
@@ -257,7 +257,7 @@ def _from_table(path: Path, relation: Relation) -> Changes:
     """Transactions are read as far as the first row that cannot be read."""
     try:
         extra = _extra_columns(path, relation)
-        rows = enumerate(read_rows(path, (*relation.columns, *extra)), start=1)
+        rows = placed_rows(path, (*relation.columns, *extra))
         if len(extra) == 1:
             numbered = list(rows)
             if numbered:
@@ -277,7 +277,7 @@ def _from_table(path: Path, relation: Relation) -> Changes:
 
 
 def _checked(
-    path: Path, place: str, relation: Relation, numbered: Sequence[tuple[int, Row]]
+    path: Path, place: str, relation: Relation, numbered: Sequence[tuple[str, Row]]
 ) -> Change | DataError:
     operations: list[Operation] = []
     problems: list[Diagnostic] = []
@@ -286,7 +286,7 @@ def _checked(
         kind = SIGNS.get(str(word).strip().lower())
         if kind is None:
             reason, hint = f"{print_value(word)} is no operation", f"there is {' '.join(SIGNS)}"
-            problems += _wrong(f"{path}, row {number}, column `{_OP}`", reason, hint).diagnostics
+            problems += _wrong(f"{path}, {number}, column `{_OP}`", reason, hint).diagnostics
         else:
             operations.append(Operation(kind, relation.name, row[: relation.arity]))
     return DataError(problems) if problems else Change(place, tuple(operations))

@@ -21,7 +21,13 @@ def compact(
     database: DatabaseFile,
     versions: Annotated[
         int | None,
-        typer.Option("--versions", metavar="NUMBER", min=0, help="Keep the last so many commits."),
+        typer.Option(
+            "--versions",
+            metavar="NUMBER",
+            min=0,
+            help="Keep the last so many commits. The last one always stays, so 0 keeps what 1 "
+            "keeps: the state of today and the one before it.",
+        ),
     ] = None,
     days: Annotated[
         float | None,

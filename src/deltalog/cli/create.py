@@ -40,6 +40,7 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.runtime.database import DEFAULT_ENGINE
 from deltalog.runtime.limits import Limits
+from deltalog.store.storage import is_blank
 
 EXAMPLE = "deltalog create graph.db graph.dl --facts edge=edges.csv"
 
@@ -61,7 +62,7 @@ def create(
 
     Afterwards run, query, apply, audit and repl take it in the place of a program.
     """
-    if database.exists():
+    if database.exists() and not is_blank(database):
         raise DataError([catalogue.FILE_EXISTS.at(None, name=database)])
     progress = Progress()
     loaded = assignments(facts, "--facts")

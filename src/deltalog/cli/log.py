@@ -11,6 +11,7 @@ from deltalog.cli.change_results import show_changes
 from deltalog.cli.opening import Settings, open_database
 from deltalog.cli.options import DatabaseFile, Engine, Format, FormatOption
 from deltalog.cli.progress import Progress
+from deltalog.cli.results import check_names
 from deltalog.cli.terminal import write_result
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import DEFAULT_ENGINE
@@ -69,6 +70,8 @@ def log(
                 write_result(f"{name}: read up to version {version} of {kept.version}")
         else:
             found = _net(kept, after, until) if net else _each(kept, after, until)
+            changed = {name for each in found for name in each.change.relations}
+            check_names(kept.relations.keys() | changed, show or ())
             show_changes((_only(each, show) for each in found), format_, limit or None)
 
 

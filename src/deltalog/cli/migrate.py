@@ -18,6 +18,7 @@ from deltalog.language.ast import Program
 from deltalog.language.parser import parse
 from deltalog.runtime.database import DEFAULT_ENGINE
 from deltalog.runtime.limits import Limits
+from deltalog.store.programs import program_and_text
 
 EXAMPLE = "deltalog migrate graph.db graph2.dl"
 ROWS_SHOWN = 50
@@ -40,7 +41,8 @@ def migrate(
 ) -> None:
     """Show the exact change of every relation and view, then go over to another program.
 
-    The change is one commit. On a terminal you are asked in between.
+    The change is one commit. On a terminal you are asked in between. The program that the file has
+    already, whatever its comments and layout, changes nothing.
     """
     progress = Progress()
     program: Path | Program = file
@@ -48,6 +50,9 @@ def migrate(
         program = parse(read_source(file))
     settings = Settings(Limits(), engine=engine, wait_seconds=wait)
     with open_database(database, settings, progress, read_only=what_if) as kept:
+        if program_and_text(program)[0] == kept.model.checked.program:
+            note(f"{database} has this program already: nothing changes")
+            return
         with progress.phase("evaluating"):
             change = kept.change_program(program, is_committed=False)
         place = f"{database} with {file}"

@@ -152,7 +152,7 @@ def program_in(file: Path) -> Program:
     storage = open_to_read(file)
     try:
         with reported(file):
-            return stored_program(Log(storage.connection).program)
+            return stored_program(Log(storage.connection).program).program
     finally:
         storage.close()
 

@@ -210,7 +210,7 @@ class Conversation:
             write_result(line)
         left = sum(1 for _ in remaining)
         if left:
-            note(f"{counted(left, 'more line')} not shown")
+            note(f"{counted(left, 'more row')} not shown")
 
 
 def _is_command(line: str, is_continued: bool) -> bool:

@@ -16,8 +16,7 @@ from deltalog.diagnostics.report import DataError
 from deltalog.runtime.database import DEFAULT_ENGINE
 from deltalog.runtime.limits import Limits
 from deltalog.store.copies import restore as put_back
-from deltalog.store.sqlite import WAIT_HINT
-from deltalog.store.storage import open_to_read, real_path
+from deltalog.store.storage import file_in_use, open_to_read, real_path
 from deltalog.store.verify import verify
 from deltalog.store.writer_lock import WriterLock
 
@@ -62,7 +61,7 @@ def _put_back(backup: Path, database: Path) -> Path | None:
     """Where the database was moved to that was there before."""
     lock = WriterLock(database)
     if not lock.acquire(0.0):
-        raise DataError([catalogue.FILE_IN_USE.at(None, name=database, hint=WAIT_HINT)])
+        raise file_in_use(database, lock)
     try:
         source = open_to_read(backup)
         try:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal as OneOf
@@ -24,8 +24,12 @@ from typing import Literal as OneOf
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
+from deltalog.analysis.columns import Relations
 from deltalog.cli.options import Format
 from deltalog.cli.terminal import counted, note, result_width, visible, write_result
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError
+from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Column, Query, Row, Value
 from deltalog.language.printer import print_query
 from deltalog.language.values import plain
@@ -62,9 +66,27 @@ def facts_at(database: Database, name: str, version: int | None) -> set[Row]:
     return database.facts(name, version)
 
 
+def relations_at(database: Database, version: int | None) -> Relations:
+    """The relations that there are now, or were at an earlier version of a database file."""
+    if version is None or not isinstance(database, FileDatabase):
+        return database.relations
+    return database.relations_at(version)
+
+
+def check_names(known: Collection[str], names: Iterable[str]) -> None:
+    """Raise if one of the names is not that of a relation or view."""
+    problems = [
+        catalogue.NO_SUCH_RELATION.at(None, name=name, hint=did_you_mean(name, known))
+        for name in names
+        if name not in known
+    ]
+    if problems:
+        raise DataError(problems)
+
+
 def relation_result(database: Database, name: str, version: int | None = None) -> Result:
     rows = facts_at(database, name, version)  # an unknown name is reported here
-    columns = database.relations[name].columns
+    columns = relations_at(database, version)[name].columns
     described = ", ".join(f"{column.name}: {_type(column)}" for column in columns)
     title = f"{name}({described})" if columns else name
     return Result("relation", name, title, columns, Rows(columns, rows))

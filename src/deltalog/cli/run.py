@@ -38,11 +38,18 @@ from deltalog.cli.options import (
     strategy_of,
 )
 from deltalog.cli.progress import Progress
-from deltalog.cli.results import Result, facts_at, query_result, relation_result, show_results
+from deltalog.cli.results import (
+    Result,
+    check_names,
+    facts_at,
+    query_result,
+    relation_result,
+    relations_at,
+    show_results,
+)
 from deltalog.cli.terminal import counted, note
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
-from deltalog.diagnostics.similar import did_you_mean
 from deltalog.runtime.database import DEFAULT_ENGINE, Database
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.rows import Rows
@@ -110,15 +117,16 @@ def run(
     if is_database(file):
         refuse_facts(facts, facts_dir)
         with open_database(file, settings, progress, read_only=True) as kept:
-            _check_names(kept.relations, names)
-            _check_writable(kept.relations, written)
+            known = relations_at(kept, as_of)
+            check_names(known, names)
+            _check_writable(known, written)
             _show(kept, show, written, format_, limit, progress, as_of)
         return
     if as_of is not None:
         raise typer.BadParameter("only a database file has earlier versions", param_hint="--as-of")
     program = read_and_parse(file, progress)
     relations = check_program(program).relations
-    _check_names(relations, names)
+    check_names(relations, names)
     _check_writable(relations, written)
     files = (*files_in(facts_dir, relations), *loaded)
     rows = read_facts(program, relations, files, progress)
@@ -137,19 +145,9 @@ def _show(
 ) -> None:
     """Write what is to be written and show the rest."""
     _write(database, written, progress, as_of)
-    names = _shown_names(database, show, bool(written), as_of is not None)
+    names = _shown_names(database, show, bool(written), as_of)
     results = _results(database, names, progress, as_of)
     show_results(results, format_, _limit(limit, format_, names))
-
-
-def _check_names(known: Relations, names: Sequence[str]) -> None:
-    problems = [
-        catalogue.NO_SUCH_RELATION.at(None, name=name, hint=did_you_mean(name, known))
-        for name in names
-        if name not in known
-    ]
-    if problems:
-        raise DataError(problems)
 
 
 def _check_writable(relations: Relations, written: Sequence[Assignment]) -> None:
@@ -174,21 +172,22 @@ def _write(
 ) -> None:
     for each in written:
         with progress.phase(f"writing {each.path}"):
-            columns = database.relations[each.relation].columns
+            columns = relations_at(database, as_of)[each.relation].columns
             rows = Rows(columns, facts_at(database, each.relation, as_of))
             write_rows(each.path, columns, rows)
         note(f"wrote {counted(len(rows), 'row')} of {each.relation} to {each.path}")
 
 
 def _shown_names(
-    database: Database, show: Sequence[str] | None, is_written: bool, is_past: bool
+    database: Database, show: Sequence[str] | None, is_written: bool, as_of: int | None
 ) -> Sequence[str] | None:
     """The relations to show, or None when the queries are to be answered."""
     if show:
         return show
-    if database.model.checked.program.queries and not is_past:
+    if database.model.checked.program.queries and as_of is None:
         return None
-    views = [name for name, each in database.relations.items() if each.kind == "view"]
+    known = relations_at(database, as_of)
+    views = [name for name, each in known.items() if each.kind == "view"]
     if not views:
         note("the program has no queries and no views, so there is nothing to show")
     return [] if is_written else sorted(views)

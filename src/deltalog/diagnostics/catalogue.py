@@ -235,7 +235,7 @@ FORMAT_TOO_NEW = Entry(
     "`{name}` has format {found}, and this version of Deltalog knows formats up to {known}",
     "a newer version of Deltalog has written it",
 )
-FILE_IN_USE = Entry("E0905", "another process is writing to `{name}`", "a file has one writer")
+FILE_IN_USE = Entry("E0905", "{owner} is writing to `{name}`", "a file has one writer")
 COMMIT_FAILED = Entry("E0906", "cannot write to `{name}`: {reason}", "nothing has changed")
 OPENED_READ_ONLY = Entry("E0907", "`{name}` was opened to be read only")
 PROGRAM_DIFFERS = Entry(

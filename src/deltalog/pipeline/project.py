@@ -84,6 +84,10 @@ class Project:
 
 
 _STRINGS = {"options": dict, "columns": dict, "ignore": list, "key": list, "spark": dict}
+_FORMS = {
+    dict: ("table", 'it is written `{key} = {{ name = "text" }}`'),
+    list: ("list", 'it is written `{key} = ["text", "text"]`'),
+}
 _KNOWN = {
     "project": ("program", "state", "bad_rows", "strategy", "spark", "sources", "sinks"),
     "source": tuple(Source.__dataclass_fields__)[1:],
@@ -115,9 +119,7 @@ class _Reader:
         try:
             found = tomllib.loads(self.text.text)
         except tomllib.TOMLDecodeError as error:
-            raise DataError(
-                [catalogue.BAD_PROJECT.at(None, reason=f"{self.text.name}: {error}".lower())]
-            ) from None
+            raise DataError([self._not_toml(str(error))]) from None
         self._check_keys((), found, "project")
         program = self._text((), found, "program", is_needed=True)
         state = self._text((), found, "state", is_needed=True)
@@ -186,18 +188,22 @@ class _Reader:
 
     def _tables(self, found: dict[str, Any], key: str) -> Iterator[tuple[str, dict[str, Any]]]:
         given = found.get(key, {})
-        for name, each in given.items() if isinstance(given, dict) else ():
+        hint = f"it is written `[{key}.NAME]`, with a key and its value on each line below"
+        if not isinstance(given, dict):
+            self._wrong((), key, f"`{key}` is not a table", hint)
+            return
+        for name, each in given.items():
             if isinstance(each, dict):
                 yield name, each
             else:
-                self._wrong((), key, f"`{key}.{name}` is not a table")
+                self._wrong((), key, f"`{key}.{name}` is not a table", hint)
 
     def _text(
         self, place: tuple[str, ...], found: dict[str, Any], key: str, is_needed: bool = False
     ) -> str:
         value: object = found.get(key, "")
         if not isinstance(value, str):
-            self._wrong(place, key, f"`{key}` is not text")
+            self._wrong(place, key, f"`{key}` is not text", f'it is written `{key} = "…"`')
             return ""
         if is_needed and not value:
             self._wrong(place, None, f"`{key}` is missing")
@@ -224,7 +230,8 @@ class _Reader:
         """A table of texts, or a list of them, which become its keys."""
         value = found.get(key, {})
         if not isinstance(value, _STRINGS[key]) and value != {}:
-            self._wrong(place, key, f"`{key}` is not a {_STRINGS[key].__name__}")
+            what, hint = _FORMS[_STRINGS[key]]
+            self._wrong(place, key, f"`{key}` is not a {what}", hint.format(key=key))
             return {}
         if isinstance(value, list):
             return {str(each): "" for each in value}
@@ -235,9 +242,21 @@ class _Reader:
     def _check_keys(self, place: tuple[str, ...], found: dict[str, Any], what: str) -> None:
         for key in found:
             if key not in _KNOWN[what]:
-                hint = did_you_mean(key, _KNOWN[what])
-                known = ", ".join(_KNOWN[what])
-                self._wrong(place, key, f"`{key}` is no key of a {what}", hint or f"keys: {known}")
+                known = f"its keys are {', '.join(_KNOWN[what])}"
+                hint = did_you_mean(key, _KNOWN[what]) or known
+                self._wrong(place, key, f"`{key}` is no key of a {what}", hint)
+
+    def _not_toml(self, error: str) -> Diagnostic:
+        """Where the parser stopped, which it reports in words only."""
+        text = self.text.text
+        start = end = len(text.rstrip())
+        at = re.search(r"at line (\d+), column (\d+)", error)
+        if at is not None:
+            lines = text.splitlines(keepends=True)
+            start = min(sum(map(len, lines[: int(at[1]) - 1])) + int(at[2]) - 1, end)
+        hint = 'a key is written `key = "text"`, a table begins with `[sources.name]`'
+        span = Span(self.text, start, start)
+        return catalogue.BAD_PROJECT.at(span, reason="this is not TOML", hint=hint)
 
     def _wrong(
         self, place: tuple[str, ...], key: str | None, reason: str, hint: str | None = None

@@ -33,7 +33,7 @@ from deltalog.language.ast import Atom, Program, Query, Row, Variable
 from deltalog.language.parser import parse, parse_query
 from deltalog.rewrites import names
 from deltalog.rewrites.desugar import fact_rows
-from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.evaluation import Difference, create, evaluate, rebuild, recomputed
 from deltalog.runtime.fixpoint import Statistics, Watch
 from deltalog.runtime.incoming import RowsLike, incoming
@@ -420,11 +420,15 @@ class Database:
     ) -> ChangeSet:
         """Go over to another program; answers the exact change of every relation and view.
 
-        Facts of base relations stay. With `is_committed=False` nothing happens but the answer.
+        Facts of base relations stay. With `is_committed=False` nothing happens but the answer. The
+        program that is there already is a no-op, and makes no version.
         """
         parsed = program if isinstance(program, Program) else parse(read_program(program))
         with self._lock:
             self._check_open()
+            if parsed == self.model.checked.program:
+                self.statistics = Statistics()
+                return NO_CHANGE
             return self._change_program(check_program(parsed), is_committed)
 
     def _change_program(self, checked: CheckedProgram, is_committed: bool) -> ChangeSet:

@@ -184,10 +184,10 @@ class _Opening:
                 )
             connection.execute("BEGIN")  # program and facts of one state
             kept = stored_program(Log(connection).program)
-            if program is not None and not _is_same(program_and_text(program)[0], kept):
+            if program is not None and not _is_same(program_and_text(program)[0], kept.program):
                 hint = f"`deltalog migrate {path} PROGRAM` shows what changes, and goes over to it"
                 raise DataError([catalogue.PROGRAM_DIFFERS.at(None, name=path, hint=hint)])
-            model = make_model(check_program(kept), self.options)
+            model = make_model(kept, self.options)
             return FileDatabase(storage, model, self.start(), self.limits, self.watch)
 
 

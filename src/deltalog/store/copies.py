@@ -6,6 +6,7 @@ happens there is a whole copy or none. A backup is one state, taken while others
 
 from __future__ import annotations
 
+import glob
 import os
 import secrets
 from collections.abc import Callable, Iterator
@@ -18,6 +19,11 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.store.schema import FORMAT
 from deltalog.store.sqlite import is_damage, reason_of, reported
+
+try:
+    import fcntl
+except ImportError:  # where there is none, what a killed process left stays
+    fcntl = None  # type: ignore[assignment]
 
 UPGRADES: dict[int, Callable[[apsw.Connection], None]] = {}
 """From a format to the next one; runs inside a transaction."""
@@ -51,7 +57,7 @@ def _copy(connection: apsw.Connection, path: Path, beside: Path, target: Path) -
         except apsw.Error as error:
             if is_damage(error) or isinstance(error, apsw.BusyError | apsw.LockedError):
                 raise
-            reason = reason_of(error)
+            reason = reason_of(error).replace(str(beside).lower(), str(target))
             raise DataError(
                 [catalogue.CANNOT_WRITE.at(None, name=target, reason=reason)]
             ) from error
@@ -83,9 +89,18 @@ def upgrade(path: Path, connection: apsw.Connection, found: int) -> None:
 
 @contextmanager
 def _renamed(target: Path) -> Iterator[Path]:
-    """A name to write to, which becomes the target when all went well."""
+    """An empty file to write to, which becomes the target when all went well.
+
+    It is locked as long as its process lives; what nobody has locked was left by one that was
+    killed, and goes.
+    """
     beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    handle = -1
     try:
+        _remove_stale(target)
+        handle = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_EX)
         yield beside
         with beside.open("rb") as file:
             os.fsync(file.fileno())
@@ -94,9 +109,29 @@ def _renamed(target: Path) -> Iterator[Path]:
     except OSError as error:
         raise _failed(target, error) from None
     finally:
-        for suffix in ("", "-journal", *BESIDE):
-            with suppress(OSError):
-                beside.with_name(beside.name + suffix).unlink()
+        _remove(beside)
+        if handle >= 0:
+            os.close(handle)
+
+
+def _remove_stale(target: Path) -> None:
+    """Remove copies for the same target whose process is gone."""
+    if fcntl is None:
+        return
+    for path in target.parent.glob(f".{glob.escape(target.name)}.????????.part"):
+        with suppress(OSError):
+            handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _remove(path)
+            finally:
+                os.close(handle)
+
+
+def _remove(beside: Path) -> None:
+    for suffix in ("", "-journal", *BESIDE):
+        with suppress(OSError):
+            beside.with_name(beside.name + suffix).unlink()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -24,7 +24,7 @@ from typing import cast
 import apsw
 
 from deltalog.analysis.columns import Relation
-from deltalog.checks.program import CheckedProgram, check_program, check_query
+from deltalog.checks.program import CheckedProgram, check_query
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, InternalError
 from deltalog.diagnostics.similar import did_you_mean
@@ -196,7 +196,7 @@ class FileDatabase(Database):
     def _reload(self) -> None:
         """Memory as the file is: after a group could not be written, or others wrote."""
         self._doubt = _UNKNOWN
-        stored = make_model(check_program(stored_program(self._log.program)), self.model.options)
+        stored = make_model(stored_program(self._log.program), self.model.options)
         self.model, self.engine = stored, cast("RankedEngine", self.engine.fresh())
         create(self.engine, {name: stored.relations[name] for name in stored.stored})
         self.statistics = self._restore()
@@ -497,7 +497,7 @@ class FileDatabase(Database):
 
     def _checked_at(self, version: int) -> CheckedProgram:
         self._check_version(version)
-        return check_program(stored_program(self._log.program_at(version)))
+        return stored_program(self._log.program_at(version))
 
     def delta(self, first: int, last: int | None = None) -> ChangeSet:
         """The net change from one version to another, which may also be an earlier one."""

@@ -59,6 +59,7 @@ if TYPE_CHECKING:  # importing pyarrow takes longer than most commands run
 BATCH_ROWS = 16_384
 SHOWN_LENGTH_MAX = 60
 HOLDS = (Column("holds", "bool"),)
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 Converter = Callable[[Any], Value]
 
@@ -69,6 +70,14 @@ def read_rows(path: Path, columns: Sequence[Column]) -> Iterator[Row]:
     if columns or format_.keeps_empty_rows:
         return format_.read(path, tuple(columns))
     return (() for row in format_.read(path, HOLDS) if row[0])
+
+
+def placed_rows(path: Path, columns: Sequence[Column]) -> Iterator[tuple[str, Row]]:
+    """The rows of a table with where each stands: `line 3` of a text, `row 3` of a Parquet file."""
+    delimiter = DELIMITERS.get(path.suffix.lower())
+    if delimiter is None:
+        return ((f"row {n}", row) for n, row in enumerate(read_rows(path, columns), start=1))
+    return ((f"line {n}", row) for n, row in _delimited_rows(path, tuple(columns), delimiter))
 
 
 def write_rows(path: Path, columns: Sequence[Column], rows: Iterable[Row]) -> int:
@@ -244,6 +253,13 @@ _UNQUOTED = {mark: re.compile(rf"(?:(?!\r?\n)[^{mark}])*") for mark in (",", "\t
 
 
 def _read_delimited(path: Path, columns: Sequence[Column], delimiter: str) -> Iterator[Row]:
+    return (row for _, row in _delimited_rows(path, columns, delimiter))
+
+
+def _delimited_rows(
+    path: Path, columns: Sequence[Column], delimiter: str
+) -> Iterator[tuple[int, Row]]:
+    """The rows, each with its line."""
     converters = [_from_field(column) for column in columns]
     blank_is_null = len(columns) == 1 and columns[0].nullable
     records = (
@@ -255,12 +271,13 @@ def _read_delimited(path: Path, columns: Sequence[Column], delimiter: str) -> It
     order = _header(path, columns, *first)
     if order is None:
         hint = "a header would name the columns: " + ", ".join(column.name for column in columns)
-        yield _row(_Place(path, "line", first[0], hint), columns, converters, first[1])
+        place = _Place(path, "line", first[0], hint)
+        yield first[0], _row(place, columns, converters, first[1])
         order = list(range(len(columns)))
     for number, fields in records:
         if len(fields) == len(order):
             fields = [fields[position] for position in order]
-        yield _row(_Place(path, "line", number), columns, converters, fields)
+        yield number, _row(_Place(path, "line", number), columns, converters, fields)
 
 
 def _header(

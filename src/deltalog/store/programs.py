@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import apsw
+
+from deltalog.checks.program import CheckedProgram, check_program
 from deltalog.diagnostics.report import ProgramError
 from deltalog.language.ast import Program
 from deltalog.language.parser import parse
@@ -33,5 +36,9 @@ def _no_file(name: str, including: Source) -> Source:
     raise OSError(f"{including.name} includes {name}")
 
 
-def stored_program(text: str) -> Program:
-    return parse(Source("<text>", text), _no_file)
+def stored_program(text: str) -> CheckedProgram:
+    """The program that a file holds; it was valid when it was written, so else it is damaged."""
+    try:
+        return check_program(parse(Source("<text>", text), _no_file))
+    except ProgramError as error:
+        raise apsw.CorruptError("its program cannot be read") from error

@@ -35,8 +35,9 @@ class Retention:
     """How much of the change log is kept: all of it, unless one of these is given.
 
     What is older than the last `versions` commits, and older than `seconds`, may go (both, if both
-    are given), once all readers have acknowledged it. Of a log larger than `bytes_max` the oldest
-    part goes, whoever waits for it.
+    are given), once all readers have acknowledged it. The last commit always stays: it says which
+    version the file has, so `versions=0` keeps what `versions=1` keeps. Of a log larger than
+    `bytes_max` the oldest part goes, whoever waits for it.
     """
 
     versions: int | None = None

@@ -118,7 +118,7 @@ def _diagnostic(path: Path, error: apsw.Error, is_commit: bool) -> Diagnostic:
     if isinstance(error, apsw.NotADBError):
         return catalogue.NOT_A_DATABASE.at(None, name=path)
     if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return catalogue.FILE_IN_USE.at(None, name=path, hint=WAIT_HINT)
+        return catalogue.FILE_IN_USE.at(None, owner="another process", name=path, hint=WAIT_HINT)
     entry = catalogue.COMMIT_FAILED if is_commit else catalogue.CANNOT_OPEN
     return entry.at(None, name=path, reason=reason)
 

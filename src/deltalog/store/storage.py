@@ -92,6 +92,7 @@ def _keep_forever(connection: apsw.Connection) -> None:
 def open_to_read(path: Path) -> Storage:
     """A file beside whoever writes to it."""
     path = real_path(path)
+    _refuse_directory(path)
     if not path.exists():
         raise DataError([catalogue.CANNOT_OPEN.at(None, name=path, reason="there is no such file")])
     is_alone = WriterLock(path).is_free()
@@ -125,13 +126,15 @@ def open_to_write(
     With `is_loss_accepted` it is opened also when commits are known to be missing in it.
     """
     path = real_path(path)
+    _refuse_directory(path)
     lock = WriterLock(path)
     try:
         if not lock.acquire(wait):
-            raise DataError([catalogue.FILE_IN_USE.at(None, name=path, hint=WAIT_HINT)])
+            raise file_in_use(path, lock)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise DataError([catalogue.CANNOT_OPEN.at(None, name=path, reason=reason)]) from None
+    was_there = path.exists()
     try:
         _check_place(path)
         known = _frames_known(path)
@@ -144,8 +147,40 @@ def open_to_write(
             connection.close()
             raise
     except BaseException:
+        for suffix in () if was_there else ("", *BESIDE):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
         lock.release()
         raise
+
+
+def file_in_use(path: Path, lock: WriterLock) -> DataError:
+    """Another writer has the file: in another process, or in this one."""
+    owner, hint = "another process", WAIT_HINT
+    if lock.is_held_here:
+        owner = "this process"
+        hint = "use the database that is open, or close it; `read_only=True` reads beside it"
+    return DataError([catalogue.FILE_IN_USE.at(None, owner=owner, name=path, hint=hint)])
+
+
+def _refuse_directory(path: Path) -> None:
+    if path.is_dir():
+        raise DataError([catalogue.CANNOT_OPEN.at(None, name=path, reason="it is a directory")])
+
+
+def is_blank(path: Path) -> bool:
+    """Whether a file holds nothing yet, as a create that was killed leaves it."""
+    if not path.is_file():
+        return False
+    if not path.stat().st_size:
+        return True
+    try:
+        connection = opened(path, is_writable=False)
+        try:
+            return _format(path, connection) is None
+        finally:
+            connection.close()
+    except DataError:
+        return False
 
 
 def real_path(path: Path) -> Path:

@@ -16,6 +16,8 @@ try:
 except ImportError:  # where there is none, SQLite's locks must do
     fcntl = None  # type: ignore[assignment]
 
+_held: set[Path] = set()
+"""The lock files that this process holds."""
 SECONDS_BETWEEN_TRIES = 0.02
 SECONDS_MIN = 0.1
 """Somebody may just be looking whether it is free."""
@@ -27,6 +29,11 @@ class WriterLock:
     def __init__(self, path: Path) -> None:
         self.path = path.with_name(f"{path.name}-lock")
         self._handle: int | None = None
+
+    @property
+    def is_held_here(self) -> bool:
+        """Whether a writer of this process has it."""
+        return self.path.resolve() in _held
 
     def is_free(self) -> bool:
         """Whether nobody has it just now."""
@@ -58,6 +65,7 @@ class WriterLock:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if self._is_current(handle):
                 self._handle = handle
+                _held.add(self.path.resolve())
                 return True
         except BlockingIOError:
             pass
@@ -73,12 +81,16 @@ class WriterLock:
     def leave(self) -> None:
         """Let go of a copy that came by a fork; the other process still has it."""
         if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
+            self._let_go()
 
     def release(self) -> None:
         if self._handle is not None:
             with suppress(OSError):
                 self.path.unlink()
-            os.close(self._handle)
-            self._handle = None
+            self._let_go()
+
+    def _let_go(self) -> None:
+        assert self._handle is not None
+        _held.discard(self.path.resolve())
+        os.close(self._handle)
+        self._handle = None
