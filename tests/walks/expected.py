@@ -20,7 +20,7 @@ from deltalog.language.ast import Column, Constant, Program, Row
 from deltalog.language.parser import parse_text
 from deltalog.language.values import print_value
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.transaction import checked_rows
+from deltalog.runtime.checked_rows import checked_rows
 from treatments import difference, naive
 
 KEY_TAKEN = "E0705"

@@ -307,6 +307,130 @@ def change_program(walker: Walker, text: str, is_committed: bool) -> None:
     _taken(walker, "change_program", text, is_committed)
 
 
+def _drawn_with_set(drawing: Drawing) -> tuple[Any, ...] | None:
+    """A plain change, and then rows that are set by their keys."""
+    operations = drawing.change(is_plain=True)
+    keyed = [relation for relation in drawing.moment.known.base if relation.key]
+    if not operations or not keyed:
+        return None
+    relation = drawing.rng.choice(keyed)
+    put: Operation = ("set", relation.name, tuple(drawing.rows(relation, 2)))
+    return drawing.rng.choice(("apply", "what_if")), (*operations, put)
+
+
+@verb(_drawn_with_set, 2)
+def with_set(walker: Walker, how: str, operations: tuple[Operation, ...]) -> None:
+    _taken(walker, how, operations)
+
+
+def _drawn_own_writes(drawing: Drawing) -> tuple[Any, ...]:
+    questions = tuple(drawing.question() for _ in range(2))
+    return drawing.change(is_plain=False), questions, drawing.chance(0.5)
+
+
+@verb(_drawn_own_writes, 6)
+def own_writes(
+    walker: Walker,
+    operations: tuple[Operation, ...] | None,
+    questions: tuple[Question, ...],
+    is_committed: bool,
+) -> None:
+    """What a transaction reads after each operation is what a commit there would make."""
+    if not operations or not _knows(walker, operations):
+        return
+    before = walker.now
+    try:
+        moments = [before.changed(operations[: n + 1]) for n in range(len(operations))]
+    except RefusedError:
+        return
+    asked = [each for each in questions if is_fit(each, before.known.relations)]
+
+    def call() -> Any:
+        with walker.db.transaction() as tx:
+            for (kind, name, rows), moment in zip(operations, moments, strict=True):
+                getattr(tx, kind)(name, rows[0] if kind == "set" else list(rows))
+                _check_own(tx, moment, asked)
+            if not is_committed:
+                raise Stop
+        return tx.delta
+
+    def after() -> None:
+        if moments[-1] != before:
+            walker.model.commit(moments[-1], walker.model.version + 1)
+
+    walker.run(
+        Action(
+            f"{'commit' if is_committed else 'roll back'} {operations}, reading {asked}",
+            call,
+            lambda delta: walker.check_delta(delta, before, moments[-1]),
+            after,
+        ),
+        Stop,
+    )
+
+
+def _check_own(tx: deltalog.Transaction, moment: Moment, asked: list[Question]) -> None:
+    for question in asked:
+        text, values = _with_parameters(question)
+        found, expected = set(tx.query(text, values)), answers(question, moment.state)
+        if found != expected:
+            raise WrongError(f"tx.query({text!r}, {values}) is {found}, expected {expected}")
+    for name, rows in moment.state.items():
+        if (facts := tx.facts(name)) != rows:
+            raise WrongError(f"tx.facts({name!r}) is {facts}, expected {rows}")
+
+
+def _with_parameters(question: Question) -> tuple[str, dict[str, object]]:
+    """The text of a question with a parameter for every constant, and their values."""
+    values: dict[str, object] = {}
+    parts = []
+    for part in question:
+        terms: list[object] = []
+        for term in part.terms:
+            if not isinstance(term, Named):
+                name = f"p{len(values)}"
+                values[name], term = term, Named(f"${name}")
+            terms.append(term)
+        parts.append(Part(part.relation, tuple(terms), part.is_negated))
+    return ", ".join(map(str, parts)), values
+
+
+@verb(lambda d: (d.question(),), 6)
+def query_with_parameters(walker: Walker, question: Question) -> None:
+    action = _asking(walker, question)
+    if action is not None:
+        text, values = _with_parameters(question)
+        line = f"db.query({text!r}, {values})"
+        walker.run(Action(line, lambda: walker.db.query(text, values), action.check))
+
+
+@verb(lambda d: (d.question(),), 1)
+def explain(walker: Walker, question: Question) -> None:
+    """An explanation changes nothing."""
+    if is_fit(question, walker.now.known.relations):
+        text = ", ".join(map(str, question))
+        walker.run(Action(f"db.explain({text!r})", lambda: walker.db.explain(text)))
+        walker.run(Action("db.explain()", lambda: walker.db.explain(propagation=True)))
+
+
+@verb(lambda d: (d.version(), d.question()), 4, "file")
+def query_as_of(walker: Walker, version: int, question: Question) -> None:
+    model = walker.model
+    if not model.first <= version <= model.version:
+        return
+    moment = model.moments[version]
+    if not is_fit(question, moment.known.relations):
+        return
+    text, values = _with_parameters(question)
+
+    def check(rows: Any) -> None:
+        if set(rows) != answers(question, moment.state):
+            raise WrongError(f"answers {rows}, expected {answers(question, moment.state)}")
+
+    line = f"db.query({text!r}, {values}, version={version})"
+    walker.run(Action(line, lambda: walker.db.query(text, values, version=version), check))
+
+
 @verb(lambda d: (d.change(is_plain=False),), 2)
 def roll_back(walker: Walker, operations: tuple[Operation, ...] | None) -> None:
     """A transaction whose block raises."""
@@ -502,12 +626,24 @@ def reopen(walker: Walker, manner: Manner) -> None:
             return
         given = {name: sorted(rows, key=repr) for name, rows in walker.now.base.items()}
         text = walker.now.text
+        walker.line("db.close()")
+        walker.db.close()
+        _check_closed(walker)
         walker.line(f"db = connect(program={text!r}, facts={given}, {manner})")
         walker.db = deltalog.connect(program=text, facts=given, **manner.options)
         walker.model.moments, walker.model.version = {0: moment}, 0
     walker.read_late()
     walker.manner = manner
     walker.check_state()
+
+
+def _check_closed(walker: Walker) -> None:
+    try:
+        walker.db.facts(_first_base(walker).name if walker.now.known.base else "nobody")
+    except deltalog.DataError as error:
+        if error.codes == ("E0911",):
+            return
+    raise WrongError("a closed database was read")
 
 
 # --- files ----------------------------------------------------------------------------------------

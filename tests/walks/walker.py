@@ -204,8 +204,14 @@ class Walker:
             return f"with db.transaction() as tx: {shown}", lambda: self._transaction(operations)
         delete = {name: list(rows) for kind, name, rows in operations if kind == "delete"}
         insert = {name: list(rows) for kind, name, rows in operations if kind == "insert"}
-        line = f"db.{how}(insert={insert}, delete={delete})"
-        return line, lambda: getattr(self.db, how)(insert=insert, delete=delete)
+        put = {name: list(rows) for kind, name, rows in operations if kind == "set"}
+        options: dict[str, Any] = {
+            "insert": insert,
+            "delete": delete,
+            **({"set": put} if put else {}),
+        }
+        shown = ", ".join(f"{name}={rows}" for name, rows in options.items())
+        return f"db.{how}({shown})", lambda: getattr(self.db, how)(**options)
 
     def _transaction(self, operations: tuple[Operation, ...]) -> ChangeSet:
         with self.db.transaction() as tx:
@@ -227,8 +233,7 @@ class Walker:
         def done() -> None:
             if is_committed:
                 version = self.model.version
-                is_same = known(text).program == before.known.program
-                if not (is_same and self.db.version == version):  # a version of its own, or none
+                if known(text).program != before.known.program:
                     self.model.commit(after, version + 1)
 
         return Action(
