@@ -42,6 +42,7 @@ from deltalog.runtime.evaluation import Difference, evaluate
 from deltalog.runtime.fixpoint import Statistics, Watch
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model
+from deltalog.runtime.parameters import Parameters
 from deltalog.runtime.propagation import Propagated
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import base_relation
@@ -146,8 +147,8 @@ class TableDatabase:
         """All facts of a relation or view, on the driver."""
         return self._database.facts(relation)
 
-    def query(self, text: str) -> Rows:
-        return self._database.query(text)
+    def query(self, text: str, parameters: Parameters | None = None) -> Rows:
+        return self._database.query(text, parameters)
 
     def key_holders(self, relation: str, rows: Sequence[Row]) -> dict[Row, Row]:
         """The facts that have the keys of these rows, by key."""
