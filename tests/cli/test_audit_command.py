@@ -71,6 +71,15 @@ def test_every_difference_is_named(invoke: Call) -> None:
 
 
 @pytest.mark.usefixtures("_spoiled")
+def test_the_engine_that_recomputes_can_be_chosen(invoke: Call) -> None:
+    arguments = ("audit", write("more.dl", MORE), *FACTS)
+    own = invoke(*arguments)
+    assert invoke(*arguments, "--recompute-with", "reference").stdout == own.stdout
+    assert invoke(*arguments, "--engine", "reference").stdout == own.stdout
+    assert invoke(*arguments, "--recompute-with", "steam").exit_code == 2
+
+
+@pytest.mark.usefixtures("_spoiled")
 def test_differences_as_json(invoke: Call) -> None:
     result = invoke("audit", "graph.dl", *FACTS, "--json")
     assert result.exit_code == 1

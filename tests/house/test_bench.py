@@ -25,7 +25,16 @@ from documents import ROOT
 import deltalog
 from waiting import HANG_SECONDS
 
-MODULES = ("charts", "crossover", "figures", "many_rules", "peers", "side_by_side", "workloads")
+MODULES = (
+    "charts",
+    "crdt",
+    "crossover",
+    "figures",
+    "many_rules",
+    "peers",
+    "side_by_side",
+    "workloads",
+)
 DIGESTS = {
     "w1_scc": "d7cc734eed6961e8",
     "w1_dag": "a93831caec37ea78",
@@ -100,6 +109,41 @@ def test_the_embedded_engine_is_measured_beside_the_limit(tmp_path: Path) -> Non
     assert full["w5_10"]["costs"]["update"]["with_rows"]["median"] > 0
     assert all(each["verified"] and each["stage"] == "done" for each in full.values())
     assert {each["engine"] for each in found["crossover"]} == {"embedded"}
+
+
+@pytest.mark.parametrize("engine", ["reference", "embedded"])
+@pytest.mark.parametrize("rules", ["PROGRAM", "PUBLISHED"])
+def test_a_text_is_what_was_typed(engine: str, rules: str) -> None:
+    """Loaded as a whole, and edit by edit, with edits taken back, it is the order of a walk."""
+    from bench import crdt
+
+    edits = crdt.typed(120)
+    whole, _ = crdt.open_text(edits, getattr(crdt, rules), engine)
+    expected = crdt.followers(crdt.text_order(edits.insert, edits.remove))
+    assert whole.facts("next_visible") == expected
+    assert len(expected) == len(edits.insert) - len(edits.remove) - 1
+    one_by_one, _ = crdt.open_text(crdt.Edits((), ()), getattr(crdt, rules), engine)
+    for relation, rows in edits.facts.items():
+        for number, row in enumerate(rows):
+            one_by_one.apply(insert={relation: [row]})
+            if number % 3 == 0:
+                one_by_one.apply(delete={relation: [row]})
+                one_by_one.apply(insert={relation: [row]})
+    assert one_by_one.facts("next_visible") == expected
+
+
+def test_a_text_is_measured(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    from bench import crdt
+
+    edits = crdt.typed(300)
+    for name, rows in (("insert.txt", edits.insert), ("remove.txt", edits.remove)):
+        lines = (" ".join(map(str, row)) for row in rows)
+        (tmp_path / name).write_text("\n".join(lines), encoding="ascii")
+    assert crdt.recorded(tmp_path) == edits
+    assert crdt.main([str(tmp_path), "--edits", "5", "--published"]) == 0
+    shown = capsys.readouterr().out
+    for words in ("in next_visible", "undo insert", "redo remove", "in skip_blank"):
+        assert words in shown
 
 
 def test_unknown_names_are_refused() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 import deltalog
 from deltalog import Database, LimitError, Limits
+from deltalog.runtime.limits import bounds, memory_bytes
 
 COUNTING = """
     base start(x: int).
@@ -41,19 +42,22 @@ def stopped(action: Any, *arguments: Any, **options: Any) -> LimitError:
             Limits(rounds_max=10),
             "error[E0801]: stopped after 10 rounds without reaching an end\n"
             "  = note: the limit is `rounds_max`; nothing has changed\n"
-            "  = hint: still growing: `n`; does a rule compute ever new values?",
+            "  = hint: still growing: `n`; does a rule compute ever new values? "
+            "if not, `Limits(rounds_max=…)` or `--rounds-max` raises it",
         ),
         (
             Limits(facts_max=10),
             "error[E0802]: stopped after generating more than 10 facts\n"
             "  = note: the limit is `facts_max`; nothing has changed\n"
-            "  = hint: still growing: `n`; does a rule compute ever new values?",
+            "  = hint: still growing: `n`; does a rule compute ever new values? "
+            "if not, `Limits(facts_max=…)` or `--facts-max` raises it",
         ),
         (
             Limits(seconds_max=0.0),
             "error[E0803]: stopped after 0.0 seconds\n"
             "  = note: the limit is `seconds_max`; nothing has changed\n"
-            "  = hint: still growing: `n`; does a rule compute ever new values?",
+            "  = hint: still growing: `n`; does a rule compute ever new values? "
+            "if not, `Limits(seconds_max=…)` or `--seconds-max` raises it",
         ),
     ],
     ids=["rounds", "facts", "seconds"],
@@ -123,6 +127,21 @@ def test_a_limit_that_is_not_reached_does_not_matter() -> None:
     assert stopped(deltalog.connect, program=program, limits=Limits(rounds_max=10)).codes == (
         "E0801",
     )
+
+
+def test_a_chain_may_be_long() -> None:
+    """Three times as many rounds as the limit once was."""
+    length = 300_000
+    program = "base edge(x: int, y: int). reach(0). reach(Y) :- reach(X), edge(X, Y)."
+    edges = [(n, n + 1) for n in range(length)]
+    db = deltalog.connect(program=program, facts={"edge": edges})
+    assert db.engine.size("reach") == length + 1
+
+
+def test_facts_may_fill_half_of_the_memory() -> None:
+    assert bounds(Limits(), 64)[1] == memory_bytes() // 2 // 64
+    assert bounds(Limits(), 64)[1] // 8 == bounds(Limits(), 512)[1]
+    assert bounds(Limits(facts_max=5), 64)[1] == 5
 
 
 def test_ints_that_leave_their_range_end_a_recursion_by_themselves() -> None:

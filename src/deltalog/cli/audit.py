@@ -34,6 +34,7 @@ from deltalog.cli.options import (
     GivenFile,
     Network,
     NetworkForm,
+    RecomputeWith,
     Relation,
     RoundsMax,
     SecondsMax,
@@ -61,6 +62,7 @@ def audit(
     relation: Relation = None,
     strategy: Strategies = None,
     engine: Engine = DEFAULT_ENGINE,
+    recompute_with: RecomputeWith = None,
     virtual: Virtual = False,
     network: Network = NetworkForm.BUSHY,
     as_json: Annotated[
@@ -96,7 +98,7 @@ def audit(
         number = sum(1 for _ in each_applied(database, changes, relation, progress))
         note(f"{counted(number, 'transaction')} applied")
     with progress.phase("recomputing"):
-        differences = database.audit()
+        differences = database.audit(engine=recompute_with)
     if as_json:
         write_result(audit_json(database, differences))
     else:

@@ -145,6 +145,15 @@ Engine: TypeAlias = Annotated[
         help="What holds the facts and runs the rules: compiled and fast, or plain and obvious.",
     ),
 ]
+RecomputeWith: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--recompute-with",
+        metavar="|".join(ENGINES),
+        callback=lambda name: name if name is None else one_of(name, ENGINES, "engine"),
+        help="What recomputes the views, if not a second engine of the same kind.",
+    ),
+]
 Virtual: TypeAlias = Annotated[
     bool,
     typer.Option("--virtual", help="Store no view that is not declared `materialized`."),
@@ -197,12 +206,13 @@ RoundsMax: TypeAlias = Annotated[
     ),
 ]
 FactsMax: TypeAlias = Annotated[
-    int,
+    int | None,
     typer.Option(
         "--facts-max",
         metavar="NUMBER",
         min=1,
         rich_help_panel=_EVALUATION,
+        show_default="what half of the memory holds",
         help="Stop an evaluation that generates more facts.",
     ),
 ]

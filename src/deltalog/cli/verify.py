@@ -7,7 +7,7 @@ import typer
 from deltalog.cli.audit import audit_lines
 from deltalog.cli.exit_codes import ExitCode
 from deltalog.cli.opening import Settings, open_database
-from deltalog.cli.options import DatabaseFile, Engine
+from deltalog.cli.options import DatabaseFile, Engine, RecomputeWith
 from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import counted, write_result
 from deltalog.runtime.database import DEFAULT_ENGINE
@@ -17,7 +17,11 @@ from deltalog.store.verify import verify as verified
 EXAMPLE = "deltalog verify graph.db"
 
 
-def verify(database: DatabaseFile, engine: Engine = DEFAULT_ENGINE) -> None:
+def verify(
+    database: DatabaseFile,
+    engine: Engine = DEFAULT_ENGINE,
+    recompute_with: RecomputeWith = None,
+) -> None:
     """Check every page of a database file, its views by recomputation, and its change log.
 
     The exit code is 1 if something is not what it should be, 4 if the file cannot be read.
@@ -26,7 +30,7 @@ def verify(database: DatabaseFile, engine: Engine = DEFAULT_ENGINE) -> None:
     settings = Settings(Limits(), engine=engine)
     with open_database(database, settings, progress, read_only=True) as kept:
         with progress.phase("verifying"):
-            found = verified(kept)
+            found = verified(kept, engine=recompute_with)
         commits = kept.version - kept.first_version
         for line in found.pages:
             write_result(line)

@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, runtime_checkable
 
 from deltalog.language.arrow import arrow_rows, arrow_table, in_order, with_columns
 from deltalog.language.ast import Column, Row
@@ -209,6 +209,10 @@ class Engine(Protocol):
     def rows(self, relation: str) -> Iterator[Row]: ...
 
     @property
+    def fact_bytes(self) -> int:
+        """Memory of this machine that a fact takes, about, with what it takes to find it."""
+
+    @property
     def has_samples(self) -> bool:
         """Whether a sample costs little, as does looking something up."""
 
@@ -280,6 +284,23 @@ class RankedEngine(Engine, Protocol):
 
     def load(self, relation: str, ranked: Collection[Row]) -> int:
         """Append rows that begin with their rank, lowest first; answers how many were new."""
+
+
+@runtime_checkable
+class TwinnedEngine(Engine, Protocol):
+    """An engine that compares relations with those of its twin where they are, undecoded."""
+
+    def twin(self) -> Self:
+        """An engine of the same kind without relations, to copy to and to compare with.
+
+        While it is in use neither may settle.
+        """
+
+    def copy_from(self, relation: str, twin: Self) -> None:
+        """Fill an empty relation with the rows that it has in the twin."""
+
+    def beyond(self, relation: str, twin: Self) -> list[Row]:
+        """The rows of a relation that it does not have in the twin."""
 
 
 class Fetching(Protocol):

@@ -161,9 +161,9 @@ class TableDatabase:
         }
         return {key: row for key, row in found.items() if row is not None}
 
-    def audit(self) -> tuple[Difference, ...]:
+    def audit(self, *, engine: str | None = None) -> tuple[Difference, ...]:
         """Recompute every view and report what differs: nothing, normally."""
-        return self._database.audit()
+        return self._database.audit(engine=engine)
 
     def changes(self, relation: str, after: int = 0) -> DataFrame:
         """The changes of a relation in versions after this one: version, op, columns."""

@@ -5,14 +5,13 @@ Done once when a database is opened. It is also what `audit` compares with, on a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from deltalog.analysis.columns import Relation
 from deltalog.analysis.relevance import needed_rules
 from deltalog.analysis.stratification import component_partition
-from deltalog.engines.base import Engine
-from deltalog.engines.reference.engine import ReferenceEngine
+from deltalog.engines.base import Engine, TwinnedEngine
 from deltalog.language.ast import Row
 from deltalog.runtime.fixpoint import Statistics, Watch, install, run
 from deltalog.runtime.limits import Limits
@@ -60,13 +59,51 @@ class Difference:
     excess: frozenset[Row]
 
 
-def recomputed(
-    model: Model, base: Mapping[str, Iterable[Row]], limits: Limits, watch: Watch | None = None
-) -> dict[str, set[Row]]:
-    """Every view, virtual ones too, by plain evaluation on the reference engine."""
-    engine = ReferenceEngine()
-    create(engine, model.relations)
-    for name, rows in base.items():
-        engine.insert(name, rows)
-    run(engine, install(engine, component_partition(model.rules)), limits, watch=watch)
-    return {name: set(engine.rows(name)) for name in model.views}
+def differences(
+    engine: Engine,
+    model: Model,
+    virtual: Callable[[str], set[Row]],
+    made: Engine,
+    limits: Limits,
+    watch: Watch | None = None,
+) -> Iterator[Difference]:
+    """Views that are not what plain evaluation of all rules makes of the base facts.
+
+    It is done on the engine `made`, which has no relations; `virtual` reads a view that is not
+    stored. A view without difference is left out.
+    """
+    create(made, model.relations)
+    for name in model.stored:
+        if model.relations[name].kind == "base":
+            _copy(engine, made, name)
+    run(made, install(made, component_partition(model.rules)), limits, watch=watch)
+    for name in model.views:
+        if name in model.stored:
+            missing, excess = _compared(engine, made, name)
+        else:
+            expected, found = set(made.rows(name)), virtual(name)
+            missing, excess = frozenset(expected - found), frozenset(found - expected)
+        if missing or excess:
+            yield Difference(name, missing, excess)
+
+
+def _copy(source: Engine, target: Engine, relation: str) -> None:
+    if _are_twins(source, target):
+        target.copy_from(relation, source)  # type: ignore[attr-defined]
+    else:
+        target.insert(relation, source.copied(relation))
+
+
+def _compared(engine: Engine, made: Engine, relation: str) -> tuple[frozenset[Row], frozenset[Row]]:
+    """Rows that the relation should have and has not; rows that it has and should not have."""
+    if not _are_twins(engine, made):
+        found, expected = set(engine.rows(relation)), set(made.rows(relation))
+        return frozenset(expected - found), frozenset(found - expected)
+    missing = made.beyond(relation, engine)  # type: ignore[attr-defined]
+    if not missing and made.size(relation) == engine.size(relation):
+        return frozenset(), frozenset()
+    return frozenset(missing), frozenset(engine.beyond(relation, made))  # type: ignore[attr-defined]
+
+
+def _are_twins(one: Engine, other: Engine) -> bool:
+    return isinstance(one, TwinnedEngine) and type(one) is type(other)

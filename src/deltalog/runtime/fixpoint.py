@@ -165,7 +165,7 @@ def run(
 
     What was done is added to the `statistics` given.
     """
-    meter = meter or Meter(limits)
+    meter = meter or Meter(limits, engine.fact_bytes)
     statistics = statistics or Statistics()
     if installed.whole is not None and mode == "semi_naive":
         return _run_whole(installed.whole, meter, watch, statistics)

@@ -2,44 +2,73 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
+from pathlib import Path
 
 from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.catalogue import Entry
 from deltalog.diagnostics.report import LimitError
 
 FOREVER = 2**62
 """More than any count, and than any clock in nanoseconds; the sum of two of them is a word."""
+MEMORY_SHARE = 2
+"""Facts may fill this part of the memory: a half; indexes and the rest of the machine have the
+other."""
+MEMORY_UNKNOWN = 8 * 2**30
+CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much one evaluation may do before it is stopped."""
+    """How much one evaluation may do before it is stopped.
 
-    rounds_max: int = 100_000
-    facts_max: int = 50_000_000
+    Without `facts_max` it is what fits into half of the memory of this machine, by the engine's
+    measure. Rules that count on for ever derive one fact a round: `rounds_max` stops these sooner,
+    and is more than chains in data have links.
+    """
+
+    rounds_max: int = 10_000_000
+    facts_max: int | None = None
     seconds_max: float = 3_600.0
 
-    @cached_property
-    def bounds(self) -> tuple[int, int, int]:
-        """Rounds, facts and nanoseconds at most, as words."""
-        nanoseconds = int(min(self.seconds_max, 2e9) * 1e9)
-        return min(self.rounds_max, FOREVER), min(self.facts_max, FOREVER), nanoseconds
 
-
-UNLIMITED = Limits(10**12, 10**15, float("inf"))
+UNLIMITED = Limits(FOREVER, FOREVER, float("inf"))
 """For what must not stop half-way, and is known to end."""
+
+
+@cache
+def memory_bytes() -> int:
+    """The memory of this machine, or of the container that this process runs in."""
+    found = [MEMORY_UNKNOWN]
+    with suppress(OSError, ValueError, AttributeError):  # unknown to this system
+        found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    with suppress(OSError, ValueError):  # no container, or one without a limit
+        found.append(int(CGROUP_LIMIT.read_text(encoding="ascii")))
+    return min(found)
+
+
+@cache
+def bounds(limits: Limits, fact_bytes: int) -> tuple[int, int, int]:
+    """Rounds, facts and nanoseconds at most, as words, for facts of this size."""
+    fitting = memory_bytes() // MEMORY_SHARE // fact_bytes
+    facts = fitting if limits.facts_max is None else limits.facts_max
+    nanoseconds = int(min(limits.seconds_max, 2e9) * 1e9)
+    return min(limits.rounds_max, FOREVER), min(facts, FOREVER), nanoseconds
 
 
 class Meter:
     """What one evaluation has used so far, checked after every round."""
 
-    __slots__ = ("facts", "limits", "rounds", "started")
+    __slots__ = ("bounds", "facts", "limits", "rounds", "started")
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, fact_bytes: int) -> None:
         self.limits = limits
+        self.bounds = bounds(limits, fact_bytes)
         self.started = time.monotonic_ns()
         self.rounds = 0
         self.facts = 0
@@ -50,34 +79,33 @@ class Meter:
         self.facts += sum(new.values())
         self.check(new)
 
-    def check(self, growing: Iterable[str]) -> None:
+    def check(self, growing: Iterable[str] = ()) -> None:
         """Raise a `LimitError` if a limit is reached."""
-        hint = _growing(growing)
-        if self.facts > self.limits.facts_max:
-            raise LimitError(
-                [catalogue.FACTS_LIMIT.at(None, limit=self.limits.facts_max, hint=hint)]
-            )
-        if self.rounds >= self.limits.rounds_max:
-            raise LimitError(
-                [catalogue.ROUNDS_LIMIT.at(None, limit=self.limits.rounds_max, hint=hint)]
-            )
-        self.look(hint)
+        rounds_max, facts_max, _ = self.bounds
+        if self.facts > facts_max:
+            raise _reached(catalogue.FACTS_LIMIT, "facts_max", facts_max, growing)
+        if self.rounds >= rounds_max:
+            raise _reached(catalogue.ROUNDS_LIMIT, "rounds_max", rounds_max, growing)
+        self.look(growing)
 
     @property
     def rest(self) -> tuple[int, int, int, int, int]:
         """Rounds so far and at most, facts so far and at most, when time is up (monotonic_ns)."""
-        rounds_max, facts_max, nanoseconds = self.limits.bounds
+        rounds_max, facts_max, nanoseconds = self.bounds
         return self.rounds, rounds_max, self.facts, facts_max, self.started + nanoseconds
 
-    def look(self, hint: str | None = None) -> None:
+    def look(self, growing: Iterable[str] = ()) -> None:
         """See whether time is up; also asked in the middle of a round."""
-        if time.monotonic_ns() - self.started > self.limits.bounds[2]:
-            raise LimitError(
-                [catalogue.SECONDS_LIMIT.at(None, limit=self.limits.seconds_max, hint=hint)]
-            )
+        if time.monotonic_ns() - self.started > self.bounds[2]:
+            seconds = self.limits.seconds_max
+            raise _reached(catalogue.SECONDS_LIMIT, "seconds_max", seconds, growing)
 
 
-def _growing(new: Iterable[str]) -> str:
-    written = {name.split("__")[0] for name in new}
-    names = ", ".join(f"`{name}`" for name in sorted(written))
-    return f"still growing: {names}; does a rule compute ever new values?"
+def _reached(entry: Entry, name: str, limit: float, growing: Iterable[str]) -> LimitError:
+    option = f"--{name.replace('_', '-')}"
+    hint = f"`Limits({name}=…)` or `{option}` raises it"
+    written = {name.split("__")[0] for name in growing}
+    if written:
+        names = ", ".join(f"`{name}`" for name in sorted(written))
+        hint = f"still growing: {names}; does a rule compute ever new values? if not, {hint}"
+    return LimitError([entry.at(None, limit=limit, hint=hint)])

@@ -554,7 +554,7 @@ class Propagation:
 
     def run(self, base: ChangeSet, limits: Limits, watch: Watch | None = None) -> Statistics:
         """Bind the changes of base relations and derive those of views."""
-        total, meter = Statistics(), Meter(limits)
+        total, meter = Statistics(), Meter(limits, self.engine.fact_bytes)
         come, gone, sources, bind = *base.sides, self._sources, self.wave.bind
         for name, rows in come.items():
             bind(sources[name], rows, gone.get(name, NO_ROWS))

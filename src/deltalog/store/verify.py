@@ -33,21 +33,27 @@ class Verification:
         return not (self.pages or self.differences or self.log)
 
 
-def verify(database: FileDatabase) -> Verification:
-    """Look at everything; raises if a page cannot be read at all."""
+def verify(database: FileDatabase, *, engine: str | None = None) -> Verification:
+    """Look at everything; raises if a page cannot be read at all.
+
+    Views are recomputed on another engine if one is named.
+    """
     with reported(database.path):
         pages = database.check_pages()
-    return Verification(pages, database.audit(), tuple(_misfits(database)))
+    return Verification(pages, database.audit(engine=engine), tuple(_misfits(database)))
 
 
 def _misfits(database: FileDatabase) -> Iterator[str]:
     """Where the log does not lead back from the state of today."""
-    state = {name: database.facts(name) for name in database.relations}
+    state: dict[str, set[Row]] = {}
     for version in range(database.version, database.first_version, -1):
         found = database.commits(version - 1, version)
         if len(found) != 1:
             yield f"version {version} is in the log {len(found)} times"
             return
+        for name in found[0].change.relations:
+            if name not in state:  # what no commit touched need not be read
+                state[name] = database.facts(name) if name in database.relations else set()
         problems = list(_taken_back(state, found[0]))
         if problems:
             yield from problems[:PROBLEMS_MAX]
@@ -56,7 +62,7 @@ def _misfits(database: FileDatabase) -> Iterator[str]:
 
 def _taken_back(state: dict[str, set[Row]], commit: Commit) -> Iterator[str]:
     for name in commit.change.relations:
-        facts = state.setdefault(name, set())
+        facts = state[name]
         came, went = commit.change.inserted[name], commit.change.deleted[name]
         if not came <= facts:
             yield f"version {commit.version} inserts facts of `{name}` that are not there"

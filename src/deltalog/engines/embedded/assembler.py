@@ -78,7 +78,8 @@ class Shape:
     is_once: bool
 
 
-CALLED = ("put", "send", "append", "is_over", "holds", "assigned")
+CALLED = ("put", "send", "append", "is_over", "holds", "assigned", "is_some")
+_CHECKED_BY = {pipeline.TEST: "holds", pipeline.ASSIGN: "assigned", pipeline.SOME: "is_some"}
 """The kernels that are called, in the order in which the machine has their addresses."""
 
 
@@ -463,7 +464,7 @@ class _Writer:
         slots = self._slots_address()
         for slot in step.reads:
             self.store(slots, slot, self.at.load(self.slot(slot)))
-        name = "holds" if step.operation == pipeline.TEST else "assigned"
+        name = _CHECKED_BY[step.operation]
         answer = self.call(name, self.machine, self.code, self.step_address[depth]())
         if step.assigned is not None:
             self.at.store(self.load(self._slots_address(), step.assigned), self.slot(step.assigned))

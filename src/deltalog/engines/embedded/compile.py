@@ -36,6 +36,7 @@ KERNELS: tuple[Any, ...] = (
     pipeline.is_over,
     pipeline.holds,
     pipeline.assigned,
+    pipeline.is_some,
     pipeline.run_alone,
     pipeline.run_round,
     pipeline.rewind,

@@ -302,10 +302,11 @@ class EmbeddedWave:
 class EmbeddedEngine:
     name = "embedded"
     has_samples = True
+    fact_bytes = 64
 
-    def __init__(self) -> None:
+    def __init__(self, codec: Codec | None = None) -> None:
         ensure_compiled()
-        self.codec = Codec()
+        self.codec = codec or Codec()
         self.lines: dict[int, array[int]] = {}
         self.relations: dict[str, EmbeddedRelation] = {}
         self._nothing = array("q", bytes(64))
@@ -326,6 +327,17 @@ class EmbeddedEngine:
 
     def fresh(self) -> EmbeddedEngine:
         return EmbeddedEngine()
+
+    def twin(self) -> EmbeddedEngine:
+        return EmbeddedEngine(self.codec)
+
+    def copy_from(self, relation: str, twin: EmbeddedEngine) -> None:
+        assert twin.codec is self.codec
+        self.relations[relation].copy_from(twin.relations[relation])
+
+    def beyond(self, relation: str, twin: EmbeddedEngine) -> list[Row]:
+        assert twin.codec is self.codec
+        return self.relations[relation].beyond(twin.relations[relation])
 
     # --- relations
 

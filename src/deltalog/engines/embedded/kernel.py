@@ -60,7 +60,7 @@ PASSED_OVER, STEPS, MAY_GIVE_UP, HELD, LOWEST, HOT_AFTER, HOT, HOT_LOG = range(1
 IS_LIST, MAY_LIST = 24, 25
 CALLED = 26
 """From here on: where the kernels are that machine code calls (`assembler.py`)."""
-MACHINE = 32
+MACHINE = 40
 
 CAPACITY_MIN, CAPACITY_MAX = 16, 2**30
 INDEXED_COLUMNS = 63

@@ -85,6 +85,8 @@ def _step(code: Sequence[int], at: int, arity_of: ArityOf) -> Lookup | Check | C
     if operation == pipeline.ASSIGN:
         slot, expression = code[at + 1], code[at + 2]
         return Check(operation, _read(code, expression), slot)
+    if operation == pipeline.SOME:
+        return Check(operation, ())
     head = code[at : at + pipeline.HEADER]
     at += pipeline.HEADER
     keys = [code[at + 3 * i : at + 3 * i + 3] for i in range(head[pipeline.KEYS])]

@@ -100,7 +100,7 @@ ASKED_FOR = 1
 # Whether a pipeline emits rows at most once: always, or for each row that its first step walks.
 ONCE, ONCE_A_ROW = 1, 2
 # Steps, match modes, windows.
-MATCH, ABSENT, TEST, ASSIGN = 1, 2, 3, 4
+MATCH, ABSENT, TEST, ASSIGN, SOME = 1, 2, 3, 4, 5
 SCAN, BY_INDEX, BY_ROW = 0, 1, 2
 ALL, OLD, NEW = 0, 1, 2
 # A match or absent step.
@@ -572,6 +572,8 @@ def interpret(machine, code, start, mode, target, marks, rank):
                 goes_on = not has_match(machine, step, frame, keys, slots, marks)
             elif operation == TEST:
                 goes_on = holds(machine, code, step) == 1
+            elif operation == SOME:
+                goes_on = is_some(machine, code, step) == 1
             else:
                 goes_on = assigned(machine, code, step) == 1
         if goes_on:
@@ -597,6 +599,37 @@ def holds(machine, code, step):
     has_right, right = evaluate(code + 8 * load64(step, 4), slots, stack)
     is_true = has_right and compare(machine, load64(step, 1), load64(step, 2), left, right)
     return ONE if is_true else ZERO
+
+
+@compiled
+def is_some(machine, code, step):
+    """Whether a relation has rows, if it should have some; or that it has none.
+
+    Counts decide, so neither a large relation nor its dead rows are walked: of more rows than
+    `minus` has, one is not in `minus`. Otherwise there are no more than a change has. Rows behind
+    the visible end may be among those that are counted.
+    """
+    stored, minus, plus = load64(step, 2), load64(step, 3), load64(step, 4)
+    is_there = plus != 0 and has_visible(plus, ZERO)
+    return ONE if (is_there or has_visible(stored, minus)) == (load64(step, 1) == 1) else ZERO
+
+
+@compiled
+def has_visible(relation, minus):
+    """Whether a relation has a visible row that is not in `minus`, if there is such a relation."""
+    visible = load64(relation, VISIBLE)
+    less = load64(relation, END) - visible
+    if minus != 0:
+        less += load64(minus, LIVE)
+    if load64(relation, LIVE) > less:
+        return True
+    if minus != 0:
+        enter(minus)
+    for row in range(visible):
+        words = row_address(relation, row)
+        if load64(words, STAMP) >= 0 and (minus == 0 or find(minus, words) < 0):
+            return True
+    return False
 
 
 @compiled

@@ -12,6 +12,7 @@
                 binds as (column, slot)…, sames as (column, slot)…]
     absent:    the same with 2          test: [3, operator, kind, left, right]
     assign:    [4, slot, expression]    expression: postfix, closed by 0
+    some:      [5, whether there should be rows, stored, minus, plus]
     aggregation: [groups, bindings, width, parts, totals, parts as (kind, value)…,
                 totals as (function, kind, column)…]
     deletion:  [1, predicates, is done, where each predicate is…, address of each deleted…,
@@ -27,7 +28,7 @@ such a rule is run by the interpreter instead.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from deltalog.engines.embedded import kernel, pipeline
@@ -45,6 +46,7 @@ from deltalog.plan.nodes import (
     RankedDeletion,
     RulePlan,
     Slot,
+    Step,
     Test,
     Total,
     Window,
@@ -201,7 +203,10 @@ class Translation:
             or len(plan.steps) >= pipeline.FRAMES_MAX
         ):
             raise UntranslatableError
-        steps = [self._step(step) for step in plan.steps]
+        steps = [
+            self._some(step) if _is_some(plan, number) else self._step(step)
+            for number, step in enumerate(plan.steps)
+        ]
         start = len(self.code)
         once = self._once(plan)
         self.code += [len(plan.steps), _deciding(plan), len(plan.output), once, 0, 0, *steps]
@@ -243,7 +248,7 @@ class Translation:
             return [0, value.index]
         return [1, self.codec.constant(value.value, value.type)]
 
-    def _step(self, step: Match | Absent | Test | Assign) -> int:
+    def _step(self, step: Step) -> int:
         match step:
             case Match() | Absent():
                 return self._match(step)
@@ -293,6 +298,17 @@ class Translation:
             self.code += [column, slot.index]
         return start
 
+    def _some(self, step: Step) -> int:
+        assert isinstance(step, Match | Absent)
+        overlay = step.relation if isinstance(step.relation, Overlay) else None
+        stored = overlay.stored if overlay else str(step.relation)
+        minus = self._address(overlay.minus) if overlay else 0
+        plus = self._address(overlay.plus) if overlay and overlay.plus is not None else 0
+        start = len(self.code)
+        is_wanted = int(isinstance(step, Match))
+        self.code += [pipeline.SOME, is_wanted, self._address(stored), minus, plus]
+        return start
+
     def _kind(self, type_: str) -> int:
         if type_ not in _KINDS:
             raise UntranslatableError
@@ -332,6 +348,37 @@ class Translation:
         if found is None:
             raise UntranslatableError
         return [*inner, kernel.APPLY, *found, count]
+
+
+def _is_some(plan: Pipeline, number: int) -> bool:
+    """Whether a step only asks if a relation with columns has any rows."""
+    step = plan.steps[number]
+    if isinstance(step, Absent):
+        return not step.key
+    if not isinstance(step, Match) or step.key or step.same or not step.bind:
+        return False
+    bound = {slot for _, slot in step.bind}
+    read = {slot for later in plan.steps[number + 1 :] for slot in _slots(later)}
+    is_used = bound & {*read, *plan.output}
+    return not is_used and step.window is Window.ALL and not step.is_ranked
+
+
+def _slots(step: Step) -> Iterator[Slot]:
+    """The slots that a step reads."""
+    match step:
+        case Match() | Absent():
+            operands: tuple[Operand, ...] = tuple(value for _, value in step.key)
+        case Test():
+            operands = (step.left, step.right)
+        case Assign():
+            operands = (step.value,)
+    waiting = list(operands)
+    while waiting:
+        operand = waiting.pop()
+        if isinstance(operand, Slot):
+            yield operand
+        elif isinstance(operand, Compute):
+            waiting += operand.operands
 
 
 def _deciding(plan: Pipeline) -> int:

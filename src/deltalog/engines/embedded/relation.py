@@ -19,6 +19,8 @@ from deltalog.language.ast import Row
 if TYPE_CHECKING:
     from deltalog.engines.embedded.engine import EmbeddedEngine
 
+BLOCK = 1 << 18
+"""Rows that are copied or compared at a time."""
 _BLANK = bytes(8 * kernel.LINE)
 
 
@@ -68,6 +70,30 @@ class EmbeddedRelation:
         words = array("q", bytes(8 * self.arity * self.line[kernel.LIVE]))
         kernel.copy_rows(self.address, 0, self.line[kernel.END], words.buffer_info()[0], 0)
         return words
+
+    def _blocks(self) -> Iterator[tuple[array[int], int]]:
+        """The same in blocks of bounded size, with the number of rows in each."""
+        words = array("q", bytes(8 * self.arity * min(BLOCK, self.end)))
+        for start in range(0, self.end, BLOCK):
+            stop = min(start + BLOCK, self.end)
+            yield words, int(kernel.copy_rows(self.address, start, stop, words.buffer_info()[0], 0))
+
+    def copy_from(self, other: EmbeddedRelation) -> None:
+        """Add the rows of a relation whose words mean the same."""
+        for words, count in other._blocks():
+            self._insert(words, count)
+
+    def beyond(self, other: EmbeddedRelation) -> list[Row]:
+        """The rows that are not in a relation whose words mean the same."""
+        found: list[Row] = []
+        flags = array("q", bytes(8 * min(BLOCK, self.end)))
+        for words, count in self._blocks():
+            addresses = words.buffer_info()[0], count, flags.buffer_info()[0]
+            kernel.find_rows(other.address, *addresses)
+            if sum(flags[:count]) < count:
+                rows = self.decoded(words[: count * self.arity], count)
+                found += [row for row, is_there in zip(rows, flags, strict=False) if not is_there]
+        return found
 
     def sample(self, count: int) -> list[Row]:
         """Rows at random, the same ones each time, as many as wanted but for dead ones."""

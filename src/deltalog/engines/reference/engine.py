@@ -20,6 +20,7 @@ from deltalog.plan.nodes import RankedDeletion, RulePlan
 class ReferenceEngine:
     name = "reference"
     has_samples = True
+    fact_bytes = 512
 
     def __init__(self) -> None:
         self.relations: dict[str, Relation] = {}

@@ -96,6 +96,7 @@ class SparkEngine(Storage):
 
     name = "spark"
     has_samples = False  # one would take a job
+    fact_bytes = 1  # large relations are elsewhere
 
     def __init__(
         self,
@@ -110,6 +111,9 @@ class SparkEngine(Storage):
 
     def fresh(self) -> SparkEngine:
         return SparkEngine(self.local, self.spark, self.settings)
+
+    def twin(self) -> SparkEngine:
+        return self.fresh()
 
     def watch(self, checkpoint: Callable[[], None] | None) -> None:
         self.interpreter.checkpoint = checkpoint

@@ -122,6 +122,19 @@ class Storage:
 
         return CopiedFrame(len(store), read, data.drop(RANK))
 
+    def copy_from(self, relation: str, twin: Storage) -> None:
+        self.insert(relation, twin.copied(relation))
+
+    def beyond(self, relation: str, twin: Storage) -> list[Row]:
+        """Compared on the cluster if one of the two is there."""
+        store, other = self.relations[relation], twin.relations[relation]
+        if not store.types or not (store.has_frames() or other.has_frames()):
+            return list(set(self.rows(relation)) - set(twin.rows(relation)))
+        held = contents(self.spark, store, is_ranked=True)
+        self.jobs["compare"] += 1
+        apart = without(held, contents(self.spark, other), len(store.types))
+        return [row for _, row in collected(apart, store.types)]
+
     def frame(self, relation: str) -> DataFrame:
         """The rows of a relation as they are now, as a DataFrame with columns `c0`, `c1`, …"""
         return contents(self.spark, self.relations[relation])
