@@ -212,8 +212,8 @@ FactsMax: TypeAlias = Annotated[
         metavar="NUMBER",
         min=1,
         rich_help_panel=_EVALUATION,
-        show_default="what half of the memory holds",
-        help="Stop an evaluation that generates more facts.",
+        help="Stop an evaluation that generates more facts. Without it, what half of the memory "
+        "holds.",
     ),
 ]
 SecondsMax: TypeAlias = Annotated[
