@@ -158,7 +158,8 @@ def edit_times(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.crdt", description=__doc__.split("\n")[0])
+    title = __doc__.partition("\n")[0]
+    parser = argparse.ArgumentParser(prog="python -m bench.crdt", description=title)
     parser.add_argument("folder", nargs="?", type=Path, help="holds insert.txt and remove.txt")
     parser.add_argument("--typed", type=int, default=20_000, help="edits to make up without it")
     parser.add_argument("--edits", type=int, default=200, help="edits to undo and redo, of a kind")

@@ -17,6 +17,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+PAGES = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
+PAGES += [ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+PAGES += sorted((ROOT / "examples").rglob("*.md"))
 UPDATE = bool(os.environ.get("DELTALOG_UPDATE_CASES"))
 
 _BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -1,34 +1,20 @@
-"""The pictures in `docs/pictures`, each made of the program beside which a page shows it."""
+"""The graphs on the pages: Mermaid blocks, each made of the program above it."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from documents import DOCS, blocks
+from documents import DOCS, Block, blocks
 
 import deltalog
-from deltalog.cli.network_picture import network_picture
+from deltalog.graphs.mermaid import mermaid
+from deltalog.graphs.network_graph import network_graph
 from deltalog.runtime.network import network
 
-_IMAGE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)\)")
 
-
-def images(page: Path) -> list[Path]:
-    """The pictures that a page shows."""
-    return [page.parent / name for name in _IMAGE.findall(page.read_text(encoding="utf-8"))]
-
-
-def _program_beside(page: Path, picture: str) -> str:
-    """The last program above the picture."""
-    place = page.read_text(encoding="utf-8").index(f"({picture})")
-    return [b.text for b in blocks(page) if b.language == "deltalog" and b.end < place][-1]
-
-
-def inventory_network() -> str:
-    """The network of the inventory, after a transaction that `docs/propagation.md` tells."""
-    program = _program_beside(DOCS / "propagation.md", "pictures/network.svg")
+def inventory_network(program: str) -> str:
+    """The network of the inventory, after the transaction described in `docs/propagation.md`."""
     database = deltalog.connect(
         program=program,
         strategy="differencing",
@@ -43,7 +29,17 @@ def inventory_network() -> str:
         tx.set("quantity", ("bolt", 120))
         tx.set("reserve", ("nut", 250))
     assert tx.delta.inserted["low"] == {("bolt",)}
-    return network_picture(network(database), database.relations, "Inventory")
+    return mermaid(network_graph(network(database), database.model.checked, ""))
 
 
-PICTURES: dict[str, Callable[[], str]] = {"network.svg": inventory_network}
+PICTURES: dict[Path, list[Callable[[str], str]]] = {DOCS / "propagation.md": [inventory_network]}
+
+
+def mermaid_blocks(page: Path) -> Iterator[tuple[str, Block]]:
+    """The Mermaid blocks of a page, each with the last program above it."""
+    program = ""
+    for block in blocks(page):
+        if block.language == "deltalog":
+            program = block.text
+        elif block.language == "mermaid":
+            yield program, block

@@ -18,7 +18,8 @@ TEXTS = sorted(
     path
     for folder in ("src", "tests", "docs", "examples", "bench", ".ci", ".")
     for path in ((ROOT / folder).glob("*") if folder == "." else (ROOT / folder).rglob("*"))
-    if path.is_file() and not {"__pycache__", "deltalog.egg-info"} & {p.name for p in path.parents}
+    if path.is_file()
+    and not {"__pycache__", "deltalog.egg-info", "vendor"} & {p.name for p in path.parents}
 )
 
 

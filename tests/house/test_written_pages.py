@@ -6,10 +6,12 @@ have been brought up to date.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from documents import DOCS, check_page
+from documents import DOCS, PAGES, check_block, check_page
 from error_reference import error_reference
-from pictures import PICTURES
+from pictures import PICTURES, mermaid_blocks
 
 
 def test_errors_page() -> None:
@@ -21,10 +23,10 @@ def test_cli_page() -> None:
     check_page(DOCS / "cli.md", reference.reference())
 
 
-@pytest.mark.parametrize("name", PICTURES)
-def test_picture(name: str) -> None:
-    check_page(DOCS / "pictures" / name, PICTURES[name]())
-
-
-def test_every_picture_is_made_here() -> None:
-    assert {path.name for path in (DOCS / "pictures").iterdir()} == set(PICTURES)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_graphs(page: Path) -> None:
+    found = list(mermaid_blocks(page))
+    made = PICTURES.get(page, [])
+    assert len(found) == len(made), "every Mermaid block is made in `tests/house/pictures.py`"
+    for (program, block), make in zip(found, made, strict=True):
+        check_block(block, make(program))

@@ -336,7 +336,7 @@ def own_writes(
     is_committed: bool,
 ) -> None:
     """What a transaction reads after each operation is what a commit there would make."""
-    if not operations or not _knows(walker, operations):
+    if not operations or not knows(walker, operations):
         return
     before = walker.now
     try:

@@ -46,6 +46,12 @@ from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import note, write_result
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
+from deltalog.graphs.dependency_graph import program_graph, query_graph
+from deltalog.graphs.dot import dot
+from deltalog.graphs.graph import Graph
+from deltalog.graphs.mermaid import mermaid
+from deltalog.graphs.network_graph import network_graph
+from deltalog.graphs.page import page
 from deltalog.language.ast import Query
 from deltalog.language.printer import print_query
 from deltalog.rewrites.pipeline import EVERY_PASS, PASSES
@@ -63,7 +69,9 @@ EXAMPLE = "deltalog explain graph.dl --query 'path(1, Y)' --show rules"
 class Form(StrEnum):
     TEXT = "text"
     JSON = "json"
-    SVG = "svg"
+    MERMAID = "mermaid"
+    DOT = "dot"
+    HTML = "html"
 
 
 class Section(StrEnum):
@@ -74,6 +82,8 @@ class Section(StrEnum):
 
 
 assert tuple(Section) == SECTIONS
+
+_DRAWN = {Form.MERMAID: mermaid, Form.DOT: dot, Form.HTML: page}
 
 
 UPDATE_PASSES = tuple(name for name in EVERY_PASS if name not in PASSES)
@@ -118,12 +128,18 @@ def explain(
         typer.Option(
             "--show",
             metavar="|".join(Section),
-            help="Show only this; may be repeated. A picture always shows the dependencies.",
+            help="Show only this, in text and JSON; may be repeated. A graph always shows the "
+            "dependencies.",
         ),
     ] = None,
     form: Annotated[
         Form,
-        typer.Option("--format", metavar="|".join(Form), help="Text, JSON, or a picture."),
+        typer.Option(
+            "--format",
+            metavar="|".join(Form),
+            help="Text or JSON; or a graph: as Mermaid or DOT, which other tools draw, or as one "
+            "HTML file to open in a browser, which needs no network.",
+        ),
     ] = Form.TEXT,
     output: Annotated[
         Path | None,
@@ -191,11 +207,10 @@ def explain(
             text = explanation_text(explanation, tuple(show or Section))
         case Form.JSON:
             text = explanation_json(explanation, tuple(show or Section))
-        case Form.SVG:
-            from deltalog.cli.dependency_picture import dependency_picture  # slow to import
-
-            text = dependency_picture(explanation, database.relations, asked is not None, title)
-    _write(text.rstrip("\n"), output)
+        case _:
+            graph = program_graph if asked is None else query_graph
+            text = _drawn(graph(explanation, database.model.checked, title), form)
+    _write(text, output)
 
 
 def _database(file: Path, limits: Limits, progress: Progress) -> Database:
@@ -258,10 +273,12 @@ def _network(database: Database, flows: Flows | None, form: Form, title: str) ->
             return network_text(found)
         case Form.JSON:
             return network_json(found)
-        case Form.SVG:
-            from deltalog.cli.network_picture import network_picture  # slow to import
+        case _:
+            return _drawn(network_graph(found, database.model.checked, title), form)
 
-            return network_picture(found, database.relations, title).rstrip("\n")
+
+def _drawn(graph: Graph, form: Form) -> str:
+    return _DRAWN[form](graph).rstrip("\n")
 
 
 def _write(text: str, output: Path | None) -> None:

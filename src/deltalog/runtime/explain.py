@@ -1,6 +1,6 @@
 """Explanations: how a program is understood and what becomes of it.
 
-Everything here is data (frozen records and rule tuples); the terminal, JSON and pictures are made
+Everything here is data (frozen records and rule tuples); text, JSON and graphs are made
 of it elsewhere.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from deltalog.analysis.dependencies import Kind
 from deltalog.analysis.relevance import needed_rules
 from deltalog.analysis.stratification import Partition, component_partition
 from deltalog.checks.program import CheckedProgram
@@ -31,7 +32,7 @@ class Arc:
 
     head: str
     body: str
-    kind: str
+    kind: Kind
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,7 @@ def rule_lines(rules: Sequence[Rule]) -> list[str]:
 
 
 def origin_text(rule: Rule) -> str:
+    """The rewrites that made a rule and the place it was written at, or nothing."""
     return rule.origin.chain() if rule.origin.written or rule.origin.rewrite else ""
 
 

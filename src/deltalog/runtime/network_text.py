@@ -74,7 +74,7 @@ def flow_text(inserted: int, deleted: int) -> str:
 
 
 def differential_name(arc: NetworkArc, differential: ArcDifferential) -> str:
-    """`Δ-one_way/Δ+path`: what the affected view loses because of what the influent gains."""
+    """Name a differential: `Δ-one_way/Δ+path` deletes from `one_way` for insertions into `path`."""
     return f"Δ{differential.effect}{arc.affected}/Δ{differential.influence}{arc.influent}"
 
 

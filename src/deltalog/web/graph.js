@@ -1,0 +1,246 @@
+// Shows the graph in #data: Cytoscape.js draws, dagre lays out, the panel shows the details.
+// Selecting a node highlights everything it depends on and everything that depends on it.
+"use strict";
+(() => {
+  const graph = JSON.parse(document.getElementById("data").textContent);
+  const nodes = new Map(graph.nodes.map((node) => [node.name, node]));
+  const at = (id) => document.getElementById(id);
+  const styleOf = ({ kind, is_stored }) =>
+    kind !== "view" ? kind : is_stored ? "stored" : "virtual";
+  const prefix = { positive: "", negative: "not\n", aggregate: "aggregate\n" };
+  const FONT = 13;
+
+  const element = (tag, text, ...children) => {
+    const made = document.createElement(tag);
+    if (text) made.textContent = text;
+    made.append(...children);
+    return made;
+  };
+
+  // --- the drawing
+
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const family = colour("--mono");
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = `${FONT}px ${family}`;
+  const widthOf = (text) =>
+    Math.max(...text.split("\n").map((line) => pen.measureText(line).width));
+
+  const shorten = (text) => (text.length > 40 ? `${text.slice(0, 39)}…` : text);
+
+  const drawnNode = (node) => {
+    const label = [node.name, node.note].filter(Boolean).map(shorten).join("\n");
+    const size = { width: widthOf(label) + 28, height: node.note ? 48 : 34 };
+    return { data: { id: node.name, label, ...size }, classes: styleOf(node) };
+  };
+  const drawnArc = (arc, number) => ({
+    data: {
+      id: `arc ${number}`, source: arc.source, target: arc.target, number,
+      label: prefix[arc.kind] + arc.label.replace(": ", "\n"),
+    },
+    classes: arc.kind + (arc.source === arc.target ? "" : " routed"),
+  });
+
+  const fill = (kind, line, rest) => ({
+    selector: `node.${kind}`,
+    style: { "background-color": colour(`--${line}-fill`), "border-color": colour(`--${line}-line`), ...rest },
+  });
+  const stroke = (kind, style) => ({
+    selector: `edge.${kind}`,
+    style: {
+      "line-color": colour(`--${kind}`), "target-arrow-color": colour(`--${kind}`),
+      color: colour(`--${kind}`), "line-style": style,
+    },
+  });
+  const style = () => [
+    {
+      selector: "node",
+      style: {
+        label: "data(label)", width: "data(width)", height: "data(height)", "text-wrap": "wrap",
+        "text-valign": "center", "font-family": family, "font-size": FONT, color: colour("--ink"),
+        "border-width": 1.5, shape: "rectangle",
+      },
+    },
+    fill("base", "base", { shape: "barrel" }),
+    fill("stored", "view", {}),
+    fill("virtual", "view", { shape: "round-rectangle", "border-style": "dashed", "background-opacity": 0 }),
+    fill("generated", "generated", {}),
+    {
+      selector: "edge",
+      style: {
+        label: "data(label)", width: 1.6, "curve-style": "bezier", "target-arrow-shape": "triangle",
+        "text-wrap": "wrap", "font-family": family, "font-size": 11,
+        "text-background-color": colour("--paper"), "text-background-opacity": 0.9,
+        "text-background-padding": 2, "control-point-step-size": 60,
+      },
+    },
+    stroke("positive", "solid"),
+    stroke("negative", "dashed"),
+    stroke("aggregate", "dotted"),
+    {
+      selector: "edge.routed",
+      style: {
+        "curve-style": "unbundled-bezier",
+        "control-point-weights": (arc) => arc.scratch("controlPointWeights") || [0.5],
+        "control-point-distances": (arc) => arc.scratch("controlPointDistances") || [0],
+      },
+    },
+    { selector: ".faded", style: { opacity: 0.15 } },
+    { selector: "node.chosen", style: { "border-width": 4 } },
+    { selector: "edge.chosen", style: { width: 4 } },
+  ];
+
+  const cy = cytoscape({
+    container: at("graph"),
+    elements: [...graph.nodes.map(drawnNode), ...graph.arcs.map(drawnArc)],
+    style: style(),
+    layout: { name: "preset" },
+    minZoom: 0.05,
+    maxZoom: 3,
+    autounselectify: true,
+    boxSelectionEnabled: false,
+  });
+  const labelWidth = Math.max(0, ...cy.edges().map((arc) => widthOf(arc.data("label"))));
+  cy.layout({
+    name: "dagre", rankDir: "BT", nodeSep: 40, edgeSep: Math.max(20, labelWidth * 0.85),
+    rankSep: cy.edges().some((arc) => arc.data("label")) ? 90 : 60,
+    useDagreEdgeControlPoints: true, fit: false,
+  }).run();
+  cy.style(style());
+
+  const fit = () => {
+    cy.fit(undefined, 30);
+    if (cy.zoom() > 1.25) cy.zoom({ level: 1.25, renderedPosition: { x: cy.width() / 2, y: cy.height() / 2 } });
+    if (cy.nodes().length) cy.center();
+  };
+  const zoom = (factor) =>
+    cy.zoom({ level: cy.zoom() * factor, renderedPosition: { x: cy.width() / 2, y: cy.height() / 2 } });
+  at("fit").addEventListener("click", fit);
+  at("in").addEventListener("click", () => zoom(1.3));
+  at("out").addEventListener("click", () => zoom(1 / 1.3));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => cy.style(style()));
+  window.addEventListener("resize", () => { cy.resize(); fit(); });
+  fit();
+
+  // --- the details
+
+  const button = (text, choose) => {
+    const made = element("button", text);
+    made.type = "button";
+    made.addEventListener("click", choose);
+    return made;
+  };
+  const links = (title, names) => {
+    if (!names.length) return [];
+    const list = element("ul", "", ...names.map((name) => element("li", "", button(name, () => go(name)))));
+    list.className = "names";
+    return [element("h3", title), list];
+  };
+  const factList = (facts) => {
+    const list = element("dl");
+    for (const [label, text] of facts) list.append(element("dt", label), element("dd", text));
+    return list;
+  };
+  const listings = (all) => all.flatMap(({ title, rules }) => [
+    element("h3", title),
+    ...rules.map(({ text, origin }) =>
+      element("pre", text, ...(origin ? [element("small", `\n% ${origin}`)] : []))),
+  ]);
+  const words = {
+    base: "base relation", stored: "stored view", virtual: "virtual view", generated: "made by a rewrite",
+    positive: "positive", negative: "negated", aggregate: "through an aggregate",
+  };
+  const unique = (names) => [...new Set(names)];
+
+  const showNode = (node) => at("details").replaceChildren(
+    element("h2", node.name),
+    factList([["kind", words[styleOf(node)]], ...node.facts]),
+    ...links("reads", unique(graph.arcs.filter((a) => a.target === node.name).map((a) => a.source))),
+    ...links("is read by", unique(graph.arcs.filter((a) => a.source === node.name).map((a) => a.target))),
+    ...listings(node.listings),
+  );
+  const showArc = (arc) => at("details").replaceChildren(
+    element("h2", `${arc.source} → ${arc.target}`),
+    factList([["kind", words[arc.kind]], ...arc.facts]),
+    ...links("between", unique([arc.source, arc.target])),
+    ...listings(arc.listings),
+  );
+  const showHint = () => {
+    const hint = element("p", graph.nodes.length
+      ? "Choose a node, or an arc, to see its rules and what lies before and after it."
+      : "There is nothing to draw.");
+    hint.className = "hint";
+    at("details").replaceChildren(hint);
+  };
+
+  const mark = (chosen, kept) => {
+    cy.batch(() => {
+      cy.elements().removeClass("faded chosen");
+      if (!chosen) return;
+      cy.elements().not(kept.union(chosen)).addClass("faded");
+      chosen.addClass("chosen");
+    });
+    const name = chosen && chosen.isNode() ? chosen.id() : null;
+    for (const each of at("names").querySelectorAll("button")) {
+      each.setAttribute("aria-current", String(each.textContent === name));
+    }
+  };
+  const chooseNode = (name) => {
+    const chosen = cy.getElementById(name);
+    mark(chosen, chosen.predecessors().union(chosen.successors()));
+    const { x, y } = chosen.renderedPosition();
+    if (x < 0 || y < 0 || x > cy.width() || y > cy.height()) cy.center(chosen);
+    showNode(nodes.get(name));
+  };
+  const chooseArc = (drawn) => {
+    mark(drawn, drawn.connectedNodes());
+    showArc(graph.arcs[drawn.data("number")]);
+  };
+  const clear = () => { mark(null); showHint(); };
+
+  // The address names the chosen node, so it can be linked to and the way back leads to the last one.
+  const go = (name) => { location.hash = name === null ? "" : encodeURIComponent(name); };
+  const follow = () => {
+    let name = location.hash.slice(1);
+    try { name = decodeURIComponent(name); } catch { /* it is taken as it stands */ }
+    if (nodes.has(name)) chooseNode(name); else clear();
+  };
+  const reselect = (name) => (location.hash.slice(1) === encodeURIComponent(name) ? follow() : go(name));
+  cy.on("tap", "node", (event) => reselect(event.target.id()));
+  cy.on("tap", "edge", (event) => chooseArc(event.target));
+  cy.on("tap", (event) => { if (event.target === cy) { go(null); clear(); } });
+  window.addEventListener("hashchange", follow);
+
+  // --- search and legend
+
+  const names = [...nodes.keys()].sort();
+  for (const name of names) at("names").append(element("li", "", button(name, () => reselect(name))));
+  const matching = () => {
+    const wanted = at("search").value.trim().toLowerCase();
+    return names.filter((name) => name.toLowerCase().includes(wanted));
+  };
+  at("search").addEventListener("input", () => {
+    const found = new Set(matching());
+    for (const item of at("names").children) item.hidden = !found.has(item.textContent);
+    if (location.hash) go(null);
+    clear();
+    cy.batch(() => cy.nodes().forEach((node) => { node.toggleClass("faded", !found.has(node.id())); }));
+  });
+  at("search").addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && matching().length) reselect(matching()[0]);
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") { go(null); clear(); }
+  });
+
+  const used = new Set([...graph.nodes.map(styleOf), ...graph.arcs.map((arc) => arc.kind)]);
+  for (const kind of Object.keys(words).filter((each) => used.has(each))) {
+    const item = element("li", words[kind]);
+    item.className = kind;
+    at("legend").append(item);
+  }
+  follow();
+
+  // What was drawn, for whoever looks at the document and not at the picture.
+  Object.assign(at("graph").dataset, { nodes: cy.nodes().length, arcs: cy.edges().length });
+})();
