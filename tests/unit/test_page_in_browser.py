@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from test_graphs import nasty_graph, small_graph
 
-from deltalog.graphs.graph import Graph
+from deltalog.graphs.graph import Arc, Graph, Node
 from deltalog.graphs.page import page
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -89,10 +89,16 @@ def test_what_the_policy_does_not_allow_is_not_run(browse: Browse) -> None:
     assert "Content Security Policy" in console
 
 
+def drive(browse: Browse, graph: Graph, script: str) -> str:
+    """The document after a script ran in a copy of the page without its policy."""
+    text = re.sub(r"<meta http-equiv=[^>]*>", "", page(graph))
+    document, console = browse(text.replace("</body>", f"<script>{script}</script></body>"))
+    assert console == ""
+    return document
+
+
 def test_search_and_choice(browse: Browse) -> None:
-    """Driven by a script in a copy of the page without its policy."""
-    text = re.sub(r"<meta http-equiv=[^>]*>", "", page(small_graph()))
-    script = """<script>
+    script = """
         const search = document.getElementById("search");
         search.value = "PA";
         search.dispatchEvent(new Event("input"));
@@ -107,10 +113,25 @@ def test_search_and_choice(browse: Browse) -> None:
           document.body.dataset.cleared = document.querySelector("#details").textContent;
           items[0].querySelector("button").click();
         }, 200);
-    </script>"""
-    document, console = browse(text.replace("</body>", f"{script}</body>"))
-    assert console == ""
+    """
+    document = drive(browse, small_graph(), script)
     assert 'data-visible="path"' in document
     assert 'data-entered="path" data-address="#path"' in document
     assert 'data-cleared="Choose a node' in document
     assert current(document) == ["edge"]
+
+
+def test_a_huge_graph_and_what_is_related(browse: Browse) -> None:
+    """Too many arcs for a layout of all; the chain to one node is short."""
+    names = [f"n{number}" for number in range(700)]
+    arcs = [Arc("n0", name) for name in names[1:]]
+    graph = Graph("huge", tuple(Node(name, "view") for name in names), tuple(arcs))
+    script = """
+        document.body.dataset.hint = document.querySelector("#details p").textContent;
+        document.getElementById("related").click();
+        location.hash = "n7";
+    """
+    document = drive(browse, graph, script)
+    assert re.search(r'data-hint="[^"]*too large for a layout', document)
+    assert current(document) == ["n7"]
+    assert 'data-nodes="2" data-arcs="1"' in document

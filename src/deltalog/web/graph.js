@@ -71,7 +71,7 @@
         label: "data(label)", width: 1.6, "curve-style": "bezier", "target-arrow-shape": "triangle",
         "text-wrap": "wrap", "font-family": family, "font-size": 11,
         "text-background-color": colour("--paper"), "text-background-opacity": 0.9,
-        "text-background-padding": 2, "control-point-step-size": 60,
+        "text-background-padding": 2, "control-point-step-size": 60, "loop-direction": "90deg",
       },
     },
     stroke("positive", "solid"),
@@ -86,6 +86,7 @@
       },
     },
     { selector: ".faded", style: { opacity: 0.15 } },
+    { selector: ".hidden", style: { display: "none" } },
     { selector: "node.chosen", style: { "border-width": 4 } },
     { selector: "edge.chosen", style: { width: 4 } },
   ];
@@ -95,23 +96,38 @@
     elements: [...graph.nodes.map(drawnNode), ...graph.arcs.map(drawnArc)],
     style: style(),
     layout: { name: "preset" },
-    minZoom: 0.05,
+    minZoom: 0.02,
     maxZoom: 3,
     autounselectify: true,
     boxSelectionEnabled: false,
   });
-  const labelWidth = Math.max(0, ...cy.edges().map((arc) => widthOf(arc.data("label"))));
-  cy.layout({
-    name: "dagre", rankDir: "BT", nodeSep: 40, edgeSep: Math.max(20, labelWidth * 0.85),
-    rankSep: cy.edges().some((arc) => arc.data("label")) ? 90 : 60,
-    useDagreEdgeControlPoints: true, fit: false,
-  }).run();
-  cy.style(style());
+
+  // dagre does not know of labels: arcs side by side are kept as far apart as the widest needs. In a
+  // large graph nobody reads them before zooming in, and it would become several times as wide.
+  // dagre takes some 40 s for 2,000 arcs, so a huge graph only becomes a grid of nodes; what is
+  // related to one of them can be laid out by itself.
+  const LARGE = 120, HUGE = 600;
+  const isHuge = (elements) => elements.edges().length > HUGE;
+  const arrange = (elements) => {
+    const arcs = elements.edges();
+    const widest = Math.max(0, ...arcs.map((arc) => widthOf(arc.data("label"))));
+    arcs.removeScratch("controlPointWeights").removeScratch("controlPointDistances");
+    elements.layout(isHuge(elements) ? { name: "grid", fit: false } : {
+      name: "dagre", rankDir: "BT", nodeSep: 40, rankSep: widest ? 90 : 60, fit: false,
+      edgeSep: arcs.length > LARGE ? 12 : Math.max(20, widest * 0.85),
+      useDagreEdgeControlPoints: true,
+    }).run();
+    cy.style(style());
+  };
+  arrange(cy.elements());
 
   const fit = () => {
-    cy.fit(undefined, 30);
-    if (cy.zoom() > 1.25) cy.zoom({ level: 1.25, renderedPosition: { x: cy.width() / 2, y: cy.height() / 2 } });
-    if (cy.nodes().length) cy.center();
+    const shown = cy.elements().not(".hidden");
+    cy.fit(shown, 30);
+    if (cy.zoom() > 1.25) cy.zoom(1.25);
+    if (shown.length) cy.center(shown);
+    // What is drawn, for whoever looks at the document and not at the picture.
+    Object.assign(at("graph").dataset, { nodes: shown.nodes().length, arcs: shown.edges().length });
   };
   const zoom = (factor) =>
     cy.zoom({ level: cy.zoom() * factor, renderedPosition: { x: cy.width() / 2, y: cy.height() / 2 } });
@@ -166,12 +182,23 @@
     ...listings(arc.listings),
   );
   const showHint = () => {
-    const hint = element("p", graph.nodes.length
-      ? "Choose a node, or an arc, to see its rules and what lies before and after it."
-      : "There is nothing to draw.");
+    const hint = element("p", !graph.nodes.length ? "There is nothing to draw."
+      : "Choose a node, or an arc, to see its rules and what lies before and after it."
+      + (isHuge(cy.elements()) ? " This graph is too large for a layout: choose “related only”, too." : ""));
     hint.className = "hint";
     at("details").replaceChildren(hint);
   };
+
+  // With "related only", what is not related to the chosen node is hidden and the rest laid out anew.
+  const hideRest = () => {
+    const rest = at("related").checked ? cy.elements(".faded") : cy.collection();
+    if (rest.same(cy.elements(".hidden"))) return;
+    cy.elements().removeClass("hidden");
+    rest.addClass("hidden");
+    arrange(cy.elements().not(rest));
+    fit();
+  };
+  at("related").addEventListener("change", hideRest);
 
   const mark = (chosen, kept) => {
     cy.batch(() => {
@@ -180,6 +207,7 @@
       cy.elements().not(kept.union(chosen)).addClass("faded");
       chosen.addClass("chosen");
     });
+    hideRest();
     const name = chosen && chosen.isNode() ? chosen.id() : null;
     for (const each of at("names").querySelectorAll("button")) {
       each.setAttribute("aria-current", String(each.textContent === name));
@@ -240,7 +268,4 @@
     at("legend").append(item);
   }
   follow();
-
-  // What was drawn, for whoever looks at the document and not at the picture.
-  Object.assign(at("graph").dataset, { nodes: cy.nodes().length, arcs: cy.edges().length });
 })();
