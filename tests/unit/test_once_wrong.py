@@ -404,3 +404,14 @@ def test_a_written_fact_that_was_deleted_stays_deleted_under_other_rules(strateg
     db.apply(delete={"b": [(2,)]})
     assert db.change_program(new) == deltalog.ChangeSet({}, {"v": {(1,)}})
     assert (db.facts("b"), db.facts("v")) == ({(1,)}, set())
+
+
+def test_a_reader_follows_to_a_program_without_a_view_it_has_a_strategy_for(tmp_path: Path) -> None:
+    """The writer went over to it, and its reader could not."""
+    old, new = "base b(x: int). v(X) :- b(X).", "base b(x: int). w(X) :- b(X). b(1)."
+    with deltalog.connect(tmp_path / "z.db", program=old, engine="reference") as db:
+        options: dict[str, Any] = {"engine": "reference", "strategy": {"v": "recompute"}}
+        with deltalog.connect(tmp_path / "z.db", read_only=True, **options) as reader:
+            delta = db.change_program(new)
+            assert reader.refresh() == delta
+            assert reader.facts("w") == {(1,)}

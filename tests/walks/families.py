@@ -76,6 +76,7 @@ OWN: dict[str, tuple[str, ...]] = {
         f"{PQRST}p(X) :- q(X, _).\nr(X) :- s(X), not p(X).\nr(X) :- t(X).\n",
         f"{PQRST}p(X) :- q(X, _).\np(X) :- t(X).\nr(X) :- s(X), not p(X).\n"
         "u(X) :- s(X), not r(X).\n",
+        f"{PQRST}p(X) :- q(X, _).\nopen(X) :- q(X, Y), not p(Y).\nshut(X) :- s(X), not open(X).\n",
         f"{PQRST}p(X) :- s(X).\np(X) :- t(X).\nr(X, Y) :- q(X, Y), not q(Y, X).\n"
         "none(X) :- s(X), not q(X, _).\nboth(X) :- p(X), none(X).\n",
     ),

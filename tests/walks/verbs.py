@@ -675,7 +675,10 @@ def refresh(walker: Walker) -> None:
         return
     model = walker.model
     before, after = model.moments[walker.reader_version], model.moments[model.visible]
-    if walker.reader_manner.refusal(after.text) is not None:
+    manner = walker.reader_manner
+    if before.text != after.text:
+        manner = walker.reader_manner = manner.under(after.text)
+    if manner.refusal(after.text) is not None:
         walker.close_reader()
         return
     walker.line("reader.refresh()")

@@ -52,18 +52,19 @@ class Manner:
         shown = {"engine": self.engine, "strategy": self.strategy, "network": self.network}
         return {**shown, "materialize": self.materialize, "nervous": self.nervous, "limits": LIMITS}
 
-    def refusal(self, text: str, is_new: bool = True) -> str | None:
-        """The code of the error with which a program is refused; None if it fits.
+    def under(self, text: str) -> Manner:
+        """What is left of it under another program: strategies only of views that this has."""
+        if isinstance(self.strategy, str):
+            return self
+        views = {"*", *known(text).views}
+        kept = {name: chosen for name, chosen in self.strategy.items() if name in views}
+        return replace(self, strategy=kept)
 
-        A program that is gone over to may lack views that have a strategy of their own.
-        """
+    def refusal(self, text: str) -> str | None:
+        """The code of the error with which a program is refused; None if it fits."""
         try:
             options = Options.of(self.strategy, self.materialize, self.network, self.nervous)
-            checked = check_program(known(text).program)
-            if not is_new:
-                kept = {n: s for n, s in options.per_view.items() if n in checked.relations}
-                options = replace(options, per_view=kept)
-            make_model(checked, options)
+            make_model(check_program(known(text).program), options)
         except DeltalogError as error:
             return error.codes[0]
         return None
@@ -222,7 +223,7 @@ class Walker:
 
     def going_over(self, text: str, is_committed: bool) -> Action:
         """A change of programs."""
-        before, error = self.now, self.manner.refusal(text, is_new=False)
+        before, error = self.now, self.manner.under(text).refusal(text)
         try:
             after = before.under(text)
         except RefusedError as refusal:
@@ -233,6 +234,7 @@ class Walker:
         def done() -> None:
             if is_committed:
                 version = self.model.version
+                self.manner = self.manner.under(text)
                 if known(text).program != before.known.program:
                     self.model.commit(after, version + 1)
 

@@ -432,8 +432,7 @@ class Database:
             return self._change_program(check_program(parsed), is_committed)
 
     def _change_program(self, checked: CheckedProgram, is_committed: bool) -> ChangeSet:
-        known = {n: s for n, s in self.model.options.per_view.items() if n in checked.relations}
-        new = make_model(checked, replace(self.model.options, per_view=known))
+        new = make_model(checked, self.model.options.of_views(checked.relations))
         base = base_change(self.model, new, self._base_facts())
         common = [name for name in base.inserted if name in base_names(self.model)]
         check_taken_keys(base.only(*common), new.checked.relations, self.engine.lookup)

@@ -67,6 +67,12 @@ class Options:
             )
         return cls(materialize, known_strategy(default), per_view, network, nervous)  # type: ignore[arg-type]
 
+    def of_views(self, relations: Relations) -> Options:
+        """The same for another program: strategies of views that it does not have are dropped."""
+        views = {name for name, relation in relations.items() if relation.kind == "view"}
+        kept = {name: strategy for name, strategy in self.per_view.items() if name in views}
+        return replace(self, per_view=kept)
+
 
 @dataclass(frozen=True)
 class Model:

@@ -196,7 +196,8 @@ class FileDatabase(Database):
     def _reload(self) -> None:
         """Memory as the file is: after a group could not be written, or others wrote."""
         self._doubt = _UNKNOWN
-        stored = make_model(stored_program(self._log.program), self.model.options)
+        checked = stored_program(self._log.program)
+        stored = make_model(checked, self.model.options.of_views(checked.relations))
         self.model, self.engine = stored, cast("RankedEngine", self.engine.fresh())
         create(self.engine, {name: stored.relations[name] for name in stored.stored})
         self.statistics = self._restore()
