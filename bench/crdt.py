@@ -16,6 +16,7 @@ visible ones. `--published` loads those, too, and says what they cost.
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
 import statistics
 import sys
@@ -124,7 +125,7 @@ def text_order(insert: Iterable[Insertion], remove: Iterable[Element]) -> list[E
 
 def followers(order: list[Element]) -> set[tuple[int, ...]]:
     """The order as facts of `next_visible`."""
-    return {(*one, *other) for one, other in zip(order, order[1:], strict=False)}
+    return {(*one, *other) for one, other in itertools.pairwise(order)}
 
 
 def open_text(edits: Edits, program: str, engine: str) -> tuple[deltalog.Database, float]:
