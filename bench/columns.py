@@ -67,8 +67,8 @@ def milliseconds(call: Callable[[], object]) -> float:
     return 1000 * (time.perf_counter() - began)
 
 
-def measure(rows: int, is_file: bool, is_text: bool, folder: Path) -> None:
-    """Print a line for each form, the best of three."""
+def measure(rows: int, times_each: int, is_file: bool, is_text: bool, folder: Path) -> None:
+    """Print a line for each form, the best of several times."""
     type_ = "str" if is_text else "int"
     program = f"base edge(src: {type_}, dst: {type_})."
     given = inputs(rows, is_text)
@@ -82,17 +82,22 @@ def measure(rows: int, is_file: bool, is_text: bool, folder: Path) -> None:
 
     for name, form in given.items():
         times = []
-        for number in range(3):
+        for number in range(times_each):
             db = opened(number, name)
             times.append(milliseconds(partial(db.apply, {"edge": form})))
         report(f"apply from {name}", times)
     for name, leave in outputs("polars" in given).items():
         leaving = partial(_leave, db, leave)
-        report(f"rows to {name}", [milliseconds(leaving) for _ in range(3)])
+        report(f"rows to {name}", [milliseconds(leaving) for _ in range(times_each)])
     query = "edge(X, Y)"
-    report("query to Arrow", [milliseconds(lambda: db.query(query).to_arrow()) for _ in range(3)])
+    report(
+        "query to Arrow",
+        [milliseconds(lambda: db.query(query).to_arrow()) for _ in range(times_each)],
+    )
     delta = db.what_if(delete={"edge": given["Arrow"]})
-    report("delta to Arrow", [milliseconds(lambda: delta.to_arrow("edge")) for _ in range(3)])
+    report(
+        "delta to Arrow", [milliseconds(lambda: delta.to_arrow("edge")) for _ in range(times_each)]
+    )
     report("repr of the delta", [milliseconds(lambda: repr(delta))])
     report("facts, as a set", [milliseconds(lambda: db.facts("edge"))])
 
@@ -100,11 +105,12 @@ def measure(rows: int, is_file: bool, is_text: bool, folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--file", action="store_true")
     parser.add_argument("--text", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        measure(given.rows, given.file, given.text, Path(folder))
+        measure(given.rows, given.times, given.file, given.text, Path(folder))
 
 
 if __name__ == "__main__":
