@@ -625,3 +625,15 @@ def test_a_key_of_several_columns() -> None:
     with pytest.raises(DataError, match="E0705"):
         deltalog.connect(program=program, facts={"seat": pandas.concat([frame, other])})
     assert kept.facts("seat") == {(2, 1, "a"), (1, 1, None), (2, 2, "c"), (1, 9, "x")}
+
+
+def test_texts_that_rules_compare_come_by_tables_too() -> None:
+    program = "base word(a: str, b: str). less(A, B) :- word(A, B), A < B."
+    sorting = deltalog.connect(program=program)
+    for start in range(0, 40_000, 20_000):  # numbers of the first texts are given out again
+        names = [f"{n * 7919 % 100_003:06}" for n in range(start, start + 20_000)]
+        table = pyarrow.table({"a": names, "b": names[::-1]})
+        expected = {(a, b) for a, b in zip(names, names[::-1], strict=True) if a < b}
+        assert sorting.apply(insert={"word": table}).inserted["less"] == expected
+        assert sorting.apply(delete={"word": table}).deleted["less"] == expected
+    assert sorting.facts("less") == set()

@@ -40,6 +40,19 @@ class Numbering:
         found = self.number.get(value)
         return self._new(value) if found is None else found
 
+    def words(self, values: list[Hashable]) -> list[int]:
+        """Return the numbers of distinct values."""
+        new = [value for value in values if value not in self.number]
+        reused = len(self.free) if self.texts is None else len(new)
+        for value in new[:reused]:
+            self._new(value)
+        if added := new[reused:]:
+            first = len(self.values)
+            self.values += added
+            self.number.update(zip(added, range(first, len(self.values)), strict=True))
+            self.is_due = len(self.number) > self.room
+        return list(map(self.number.__getitem__, values))
+
     def _new(self, value: Hashable) -> int:
         if self.free:
             found = self.free.pop()

@@ -109,9 +109,8 @@ def _numbers(chunk: pyarrow.Array, type_: str, codec: Codec) -> Words:
     encoded = chunk.dictionary_encode()
     values = encoded.dictionary.to_pylist()
     if type_ == "decimal":
-        values = map(rounded_decimal, values)
-    number = codec.numberings[type_].word
-    numbers = np.array([number(value) for value in values] or [0], np.int64)
+        values = list(map(rounded_decimal, values))
+    numbers = np.array(codec.numberings[type_].words(values) or [0], np.int64)
     indices = encoded.indices
     places = _to_numpy(indices.fill_null(0) if indices.null_count else indices)
     return numbers.take(places)
