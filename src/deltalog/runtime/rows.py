@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from deltalog.engines.base import Changed, Copied
 from deltalog.language.arrow import arrow_table
@@ -100,11 +100,11 @@ class Rows(Sequence[Row]):
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a DataFrame; needs pandas (`pip install 'deltalog[pandas]'`)."""
-        return outgoing.to_pandas(self.to_arrow())
+        return cast("pandas.DataFrame", outgoing.to_pandas(self.to_arrow()))
 
     def to_polars(self) -> polars.DataFrame:
         """Return a DataFrame of polars, which must be installed."""
-        return outgoing.to_polars(self.to_arrow())
+        return cast("polars.DataFrame", outgoing.to_polars(self.to_arrow()))
 
     def to_numpy(self, *, structured: bool = False) -> NDArray[Any]:
         """Return an array of rows and columns, of objects if columns are of several types.
