@@ -14,6 +14,7 @@ PAIRS = "tests/properties/test_rule_changes.py"
 FILES = "tests/unit/test_database_files.py"
 REOPENED = "tests/properties/test_file_database.py"
 WALKS = "tests/walks/test_walks.py"
+EXISTENCE = (PROGRAMS, "-k", "programs/existence-existence_tests or existence-auto-stored]")
 MACHINE_CODE = "tests/properties/test_machine_code.py"
 
 
@@ -389,28 +390,28 @@ MUTANTS = (
         "rewrites/existence_tests.py",
         "if not shown & _names(rule.body, places)",
         "if places[0] > 0 or not shown & _names(rule.body, places)",
-        (PROGRAMS, "-k", "existence and not embedded"),
+        EXISTENCE,
     ),
     Mutant(
         "literals are connected by the last one only",
         "rewrites/existence_tests.py",
         "            used.update(*(others for others, _ in joined))\n",
         "",
-        (PROGRAMS, "-k", "existence and not embedded"),
+        EXISTENCE,
     ),
     Mutant(
         "an aggregate counts what only has to exist as one",
         "rewrites/existence_tests.py",
         "    if rule.is_aggregate:\n        return []\n",
         "",
-        (PROGRAMS, "-k", "existence and not embedded"),
+        EXISTENCE,
     ),
     Mutant(
         "a migration trusts a helper that tests existence",
         "runtime/model.py",
         "    if not options.is_migration:\n        kept = ",
         "    if True:\n        kept = ",
-        (PAIRS, "-k", "pair and auto-stored and not embedded"),
+        ("tests/unit/test_existence_tests.py", "-k", "rules_change"),
     ),
     # --- split joins
     Mutant(

@@ -61,12 +61,13 @@ def test_rules_change(materialize: bool) -> None:
     """A helper of the same name stands for something else in the next program."""
     base = "base b(x: int). base c(x: int). base d(x: int). b(1). c(1). "
     one, two = "a(X) :- b(X), c(_).", "a(X) :- b(X), d(_)."
-    db = deltalog.connect(program=base + one, materialize=materialize)
+    db = deltalog.connect(program=base + one, materialize=materialize, engine="reference")
     assert db.change_program(base + two).deleted["a"] == {(1,)}
     assert db.apply(delete={"c": [(1,)]}).relations == ("c",)
     assert db.apply(insert={"d": [(1,)]}).inserted["a"] == {(1,)}
     assert db.change_program(base + one).deleted["a"] == {(1,)}
     assert db.apply(insert={"c": [(2,)]}).inserted["a"] == {(1,)}
+    assert db.change_program(base + two).relations == ()  # c and d have facts
     assert db.audit() == ()
 
 
