@@ -295,7 +295,7 @@ def test_a_repeated_rule_is_one_rule(invoke: Call) -> None:
 def test_the_limit_cuts_long_changes(invoke: Call) -> None:
     result = invoke("repl", "graph.dl", "--limit", "1", given="+edge(1, 2). +edge(2, 3).\n")
     assert result.stdout == "+edge(1, 2).\n"
-    assert result.stderr == "note: 4 more lines not shown\n"
+    assert result.stderr == "note: 4 more rows not shown\n"
 
 
 def test_a_limit_undoes_the_change(invoke: Call) -> None:
@@ -386,7 +386,7 @@ def test_parameters_of_a_session(invoke: Call) -> None:
     assert "x does not fit the parameter `$src`" in result.stderr
     result = invoke("repl", "graph.dl", given="p($x) :- edge($x, 1).\n? edge($y, X).\n")
     assert "E0119" in result.stderr
-    assert "E0717" in result.stderr
+    assert "E0719" in result.stderr
 
 
 @pytest.mark.parametrize("word", ["quit", "exit", " quit ", ":exit"])
