@@ -714,34 +714,34 @@ MUTANTS = (
         if load64(row_address(relation, row), STAMP) >= 0:
             link_index(relation, index, row)
 """,
-        (WALKS, "-k", "walk and memory-embedded"),
+        (WALKS, "-k", "once and dead and embedded"),
     ),
     Mutant(
         "a what-if in place gives rows other ranks",
         "runtime/propagation.py",
         "            self._undo_in_place()\n",
         "            _write(propagation.engine, -self._base)\n",
-        (WALKS, "-k", "walk and file-reference"),
+        (WALKS, "-k", "once and what-if and reference"),
     ),
     Mutant(
         "a negated influent is nervous",
         "runtime/strategies.py",
         "        if not is_positive or choice.is_aggregate or",
         "        if choice.is_aggregate or",
-        (WALKS, "-k", "walk and nervous"),
+        (WALKS, "-k", "once and cancels and reference"),
     ),
     Mutant(
         "an interrupt stops a change of rules half-way",
         "runtime/database.py",
         "        rebuild(self.engine, new, stale, UNLIMITED)",
         "        rebuild(self.engine, new, stale, UNLIMITED, self.watch)",
-        (WALKS, "-k", "walk and memory-reference and not nervous"),
+        (WALKS, "-k", "once and interrupt and reference"),
     ),
     Mutant(
         "facts of the program come back when rules change",
         "runtime/database.py",
         "replace(new, core=replace(new.core, facts=()))",
         "new",
-        (WALKS, "-k", "walk and memory-reference and not nervous"),
+        (WALKS, "-k", "once and deleted and reference"),
     ),
 )

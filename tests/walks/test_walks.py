@@ -35,6 +35,83 @@ def test_nothing_goes_wrong_on_a_walk(store: str, engine: str, nervous: bool) ->
         assert failure is None, f"\n{shrunk(failure)}"
 
 
+EDGE, BOTH = "base edge(src: int, dst: int).\n", "base b(x: int, y: int).\nbase c(x: int).\n"
+PATH = "path(X, Y) :- edge(X, Y).\npath(X, Y) :- edge(X, Z), path(Z, Y).\n"
+JOINED = f"{BOTH}w(X) :- c(Y), b(X, Y).\n"
+OPEN = "base q(x: int, y: int).\np(X) :- q(X, _).\nopen(X) :- q(X, Y), not p(Y).\n"
+WRITTEN, OTHER = (
+    f"base b(x: int).\nb(1). b(2).\nv(X) :- b(X), X {test}.\n" for test in ("> 0", "> 1")
+)
+
+
+def _step(verb: str, *operations: tuple[str, str, tuple[int, ...]]) -> tuple[object, ...]:
+    return verb, tuple((kind, name, (row,)) for kind, name, row in operations), False
+
+
+FOUND: dict[str, tuple[str, tuple[str, ...], dict[str, object], list[tuple[object, ...]]]] = {
+    "an index built while a row is dead": (
+        "memory",
+        (BOTH,),
+        {},
+        [
+            _step("apply", ("insert", "b", (1, 3)), ("insert", "c", (2,))),
+            _step("apply", ("delete", "b", (1, 3))),
+            ("change_program", JOINED, True),
+            _step("apply", ("insert", "c", (3,))),
+            _step("apply", ("delete", "c", (3,)), ("insert", "b", (1, 3))),
+            _step("apply", ("insert", "c", (3,))),
+        ],
+    ),
+    "a what-if and then the same": (
+        "file",
+        (JOINED,),
+        {"strategy": "differencing"},
+        [
+            _step("apply", ("insert", "b", (1, 3)), ("insert", "c", (2,))),
+            _step("what_if_and_then", ("delete", "b", (1, 3))),
+            ("reopen", Manner("reference")),
+        ],
+    ),
+    "a false deletion cancels an insertion": (
+        "memory",
+        (OPEN,),
+        {"strategy": "differencing", "materialize": False, "nervous": True},
+        [
+            _step("transaction", ("insert", "q", (1, 3)), ("insert", "q", (3, 1))),
+            _step("transaction", ("insert", "q", (3, 2)), ("insert", "q", (1, 2))),
+        ],
+    ),
+    "an interrupt while rules change": (
+        "memory",
+        (EDGE,),
+        {},
+        [
+            _step("apply", ("insert", "edge", (1, 2))),
+            *(
+                ("interrupted", number, "change_program", EDGE + PATH, True)
+                for number in range(1, 9)
+            ),
+        ],
+    ),
+    "facts of the program, deleted": (
+        "memory",
+        (WRITTEN,),
+        {"strategy": "delta"},
+        [_step("apply", ("delete", "b", (2,))), ("change_program", OTHER, True)],
+    ),
+}
+"""Walks that went wrong once, with only the steps that it took."""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", FOUND)
+def test_a_walk_that_went_wrong_once(name: str, engine: str) -> None:
+    store, family, options, steps = FOUND[name]
+    setting = Setting(store, family, Manner(engine, **options), ())  # type: ignore[arg-type]
+    failure = replay(Failure(ROADS[store], 0, setting, [], [], AssertionError()), setting, steps)
+    assert failure is None, f"\n{failure}"
+
+
 def test_a_seed_always_gives_the_same_walk() -> None:
     settings = [drawn_setting(random.Random(7), "memory", "reference", False) for _ in range(2)]
     assert settings[0] == settings[1]
