@@ -15,13 +15,13 @@ from deltalog.runtime.database import ENGINES
 from walks import ROADS, Failure, drawn_setting, replay, shrunk, walk
 
 SHARES = {
-    ("memory", "embedded", False): 40,
-    ("memory", "reference", False): 16,
-    ("memory", "reference", True): 30,
+    ("memory", "embedded", False): 16,
+    ("memory", "reference", False): 12,
+    ("memory", "reference", True): 8,
     ("file", "embedded", False): 8,
     ("file", "reference", False): 8,
 }
-"""Walks by store, engine and whether changes are nervous; enough for the mutants made of them."""
+"""Walks by store, engine and whether changes are nervous."""
 
 
 @pytest.mark.parametrize(
