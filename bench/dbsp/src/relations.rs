@@ -84,7 +84,7 @@ pub struct Views {
 
 impl Views {
     /// Add up a view, given how its facts are put together from key and value.
-    pub fn watch<B: IndexedZSetReader, const N: usize>(
+    pub fn watch<B: IndexedZSetReader + Clone, const N: usize>(
         &mut self,
         name: &'static str,
         view: &Stream<RootCircuit, B>,
