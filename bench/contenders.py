@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import deltalog
 from bench.workloads import Workload
+from deltalog.rewrites.strategies import STRATEGIES
 from deltalog.runtime.database import ENGINES
-from deltalog.runtime.strategies import STRATEGIES
 
 NOT_RECURSIVE = ("delta", "differencing")
 

@@ -1,7 +1,7 @@
 """Where recomputation wins: ever larger changes, rederived and recomputed.
 
 The share is that of changed facts among those a view reads: what `MUCH_SHARE` and `LOST_SHARE` in
-`runtime/propagation.py` are compared with. Facts are only deleted, only inserted, or half and half.
+`runtime/nodes.py` are compared with. Facts are only deleted, only inserted, or half and half.
 Below the crossover maintaining the view is cheaper, above it starting afresh is. A fast engine gets
 more facts, so that there is something to measure.
 """
@@ -23,7 +23,7 @@ from bench.figures import NOTHING, compact, percent, ratio
 from bench.measure import UNAVAILABLE, BenchError, Sample, Transaction, run
 from bench.settings import Progress, Settings
 from bench.workloads import Fact, Workload, acyclic_graph, workload
-from deltalog.runtime.propagation import LOST_SHARE, MUCH_SHARE
+from deltalog.runtime.nodes import LOST_SHARE, MUCH_SHARE
 
 SHARES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 1.0)
 MODES: Mapping[str, tuple[float, float]] = {

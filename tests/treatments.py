@@ -20,12 +20,12 @@ from deltalog.language.ast import Constant, Program, Row, Rule
 from deltalog.rewrites.desugar import desugar
 from deltalog.rewrites.existence_tests import existence_tests
 from deltalog.rewrites.names import is_generated
+from deltalog.rewrites.strategies import STRATEGIES
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import ENGINES
 from deltalog.runtime.fixpoint import Mode, install, run
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model, Options, make_model
-from deltalog.runtime.strategies import STRATEGIES
 from deltalog.store.cells import from_cells
 from deltalog.store.schema import read_tables
 

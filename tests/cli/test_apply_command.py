@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 from command_line import COMMAND, GRAPH, Call, write
 
-from deltalog.runtime.strategies import STRATEGIES
+from deltalog.rewrites.strategies import STRATEGIES
 from waiting import HANG_SECONDS
 
 MORE = (

@@ -7,8 +7,8 @@ import pytest
 from command_line import GRAPH, Call, write
 
 from deltalog.cli import audit
+from deltalog.rewrites.strategies import STRATEGIES
 from deltalog.runtime.database import Database
-from deltalog.runtime.strategies import STRATEGIES
 
 FACTS = ("--facts", "edge=edges.csv")
 MORE = GRAPH + "one_way(X, Y) :- path(X, Y), not path(Y, X).\nreach(X, count()) :- path(X, _).\n"

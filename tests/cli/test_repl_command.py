@@ -8,7 +8,7 @@ from command_line import GRAPH, Call, write
 from deltalog.cli.commands import NAMES
 from deltalog.cli.line_reader import completions, history_path
 from deltalog.cli.statements import Statement, groups, is_complete, statements
-from deltalog.runtime.strategies import STRATEGIES
+from deltalog.rewrites.strategies import STRATEGIES
 
 
 def test_a_script_builds_asks_and_changes(command: Call) -> None:

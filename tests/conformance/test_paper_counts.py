@@ -31,7 +31,7 @@ from deltalog.rewrites.propagation_rules import propagation_rules
 from deltalog.rewrites.transition_rules import transition_rules
 from deltalog.runtime.fixpoint import Statistics, install, run
 from deltalog.runtime.limits import Limits
-from deltalog.runtime.propagation import Propagated
+from deltalog.runtime.outcome import Propagated
 from treatments import UPKEEP, Facts
 
 CLOSURE = """

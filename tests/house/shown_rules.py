@@ -1,7 +1,8 @@
 """Rules on a page, as the rewrites print them today.
 
 ```rules                              what the passes make of the program above
-```rules after maintenance_rules      … after one rewrite of update propagation
+```rules after split_joins            … after one rewrite of update propagation
+```rules after normalize under delta  … under a strategy
 ```rules under rederive link          … as they run under a strategy, for the view `link`
 ```rules under demand virtual         … with no view stored; also `flat` and `nervous`
 """
@@ -13,8 +14,9 @@ from collections.abc import Iterable
 import deltalog
 from deltalog.language.ast import Program, Rule
 from deltalog.language.printer import print_rule
+from deltalog.runtime.database import Database
 from deltalog.runtime.explain import explain
-from deltalog.runtime.network import NetworkStage, after_pass, network
+from deltalog.runtime.network import NetworkStage, network
 
 FORMS = ("virtual", "flat", "nervous")
 
@@ -24,8 +26,9 @@ def shown_rules(program: Program, words: tuple[str, ...]) -> str:
         case ():
             return _evaluated(program)
         case ("after", name):
-            parts = after_pass(deltalog.connect(program=program), name)
-            return _parts(parts, is_titled=name == "magic_updates")
+            return _after(program, name, "auto", [])
+        case ("after", name, "under", strategy, *rest):
+            return _after(program, name, strategy, rest)
         case ("under", strategy, *rest):
             return _maintained(program, strategy, rest)
     raise AssertionError(f"a block of rules says {' '.join(words)}")
@@ -38,6 +41,21 @@ def _evaluated(program: Program) -> str:
     return _parts(partition, is_titled=bool(program.queries) and len(partition) > 1)
 
 
+def _after(program: Program, name: str, strategy: str, rest: list[str]) -> str:
+    database = _opened(program, strategy, rest)
+    return _parts(explain(database, after=name).partition, is_titled=False)
+
+
+def _opened(program: Program, strategy: str, rest: list[str]) -> Database:
+    return deltalog.connect(
+        program=program,
+        strategy=strategy,
+        materialize="virtual" not in rest,
+        network="flat" if "flat" in rest else "bushy",
+        nervous="nervous" in rest,
+    )
+
+
 def _parts(partition: Iterable[tuple[Rule, ...]], is_titled: bool) -> str:
     parts = ["".join(f"{print_rule(rule)}\n" for rule in part) for part in partition]
     if not is_titled:
@@ -48,13 +66,7 @@ def _parts(partition: Iterable[tuple[Rule, ...]], is_titled: bool) -> str:
 def _maintained(program: Program, strategy: str, rest: list[str]) -> str:
     """The parts of every view, or of those that are named."""
     views = [word for word in rest if word not in FORMS]
-    database = deltalog.connect(
-        program=program,
-        strategy=strategy,
-        materialize="virtual" not in rest,
-        network="flat" if "flat" in rest else "bushy",
-        nervous="nervous" in rest,
-    )
+    database = _opened(program, strategy, rest)
     nodes = [n for n in network(database).nodes if not views or {*views} & {*n.predicates}]
     stages = [
         (f"% {', '.join(node.predicates)}, part {number}", stage)

@@ -10,11 +10,11 @@ from documents import DOCS, blocks, table_rows
 import deltalog
 from deltalog.language.printer import print_rule
 from deltalog.plan.text import plan_text
+from deltalog.rewrites.strategies import STRATEGIES
 from deltalog.rewrites.unfold import RULES_MAX
 from deltalog.runtime.fixpoint import lowered
-from deltalog.runtime.propagation import LOST_MIN, LOST_SHARE, MUCH_MIN, MUCH_SHARE
+from deltalog.runtime.nodes import LOST_MIN, LOST_SHARE, MUCH_MIN, MUCH_SHARE
 from deltalog.runtime.rule_changes import guarded_program
-from deltalog.runtime.strategies import STRATEGIES
 
 PROPAGATION = DOCS / "propagation.md"
 PYTHON = DOCS / "python.md"
@@ -75,7 +75,7 @@ def _text_block(start: str) -> str:
 def test_overlays_look_like_that() -> None:
     links = next(b.text for b in blocks(PROPAGATION) if b.language == "deltalog")
     (node,) = deltalog.connect(program=links).propagation.nodes
-    plans, _ = lowered(node.stages, node.program.overlays)
+    plans, _ = lowered(node.stages, node.compiled.overlays)
     shown = "".join(plan_text(part) for part in plans if isinstance(part, tuple))
     assert _text_block("match [edge").strip() in shown
 

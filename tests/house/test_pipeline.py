@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from documents import DOCS
 
 import deltalog
 from deltalog.language.ast import Rule
-from deltalog.rewrites.pipeline import AGGREGATES, EVERY_PASS, MAINTAIN, Pass
-from deltalog.runtime.propagation import Node
-from deltalog.runtime.strategies import STRATEGIES
+from deltalog.rewrites import pipeline
+from deltalog.rewrites.pipeline import (
+    AGGREGATES,
+    EVALUATE,
+    EVERY_PASS,
+    MAINTAIN,
+    PREPARE,
+    Pass,
+)
+from deltalog.rewrites.strategies import STRATEGIES
+from deltalog.runtime.nodes import Node
 from deltalog.source import Origin
 
 PROGRAM = """
@@ -35,7 +46,7 @@ FORMS = [
     for virtual in ((), ("link",), ("linked", "marked"))
     for options in ({}, {"materialize": False}, {"network": "flat"})
 ]
-IS_AGGREGATE = ("degree", "degree__groups", "degree__ends", "highest")
+BEFORE = [each.name for each in (*EVALUATE, *PREPARE)]
 
 
 def made_by(origin: Origin) -> Iterator[tuple[str, ...]]:
@@ -58,25 +69,30 @@ def rules(node: Node) -> Iterator[Rule]:
             yield from stage
 
 
-def check(found: set[tuple[str, ...]], passes: tuple[Pass, ...], silent: set[str]) -> None:
-    order = [each.name for each in passes]
+def ways(strategy: str, is_aggregate: bool) -> set[tuple[str, ...]]:
+    """How the rules that run came about, under one strategy."""
+    return {
+        way
+        for node in nodes(strategy)
+        if node.choice.strategy == strategy and node.choice.is_aggregate == is_aggregate
+        for rule in rules(node)
+        for way in made_by(rule.origin)
+    }
+
+
+def check(found: set[tuple[str, ...]], passes: tuple[Pass[Any], ...]) -> None:
+    """Every way follows the order; every pass of a component made something."""
+    own = [each.name for each in passes]
+    order = [*BEFORE, *own]
     for way in found:
         assert set(way) <= set(order), way
         assert [order.index(name) for name in way] == sorted(map(order.index, way)), way
-    assert {name for way in found for name in way} | silent == set(order)
+    assert set(own) <= {name for way in found for name in way}
 
 
 @pytest.mark.parametrize("strategy", MAINTAIN)
 def test_passes_of_a_strategy(strategy: str) -> None:
-    found = {
-        way
-        for node in nodes(strategy)
-        if node.choice.strategy == strategy and node.choice.predicates[0] not in IS_AGGREGATE
-        for rule in rules(node)
-        for way in made_by(rule.origin)
-    }
-    silent = {"desugar"} | ({"rederive_on_demand"} if strategy == "demand" else set())
-    check(found, MAINTAIN[strategy], silent)
+    check(ways(strategy, is_aggregate=False), MAINTAIN[strategy])
 
 
 def test_passes_of_aggregates() -> None:
@@ -84,20 +100,58 @@ def test_passes_of_aggregates() -> None:
         way
         for strategy in MAINTAIN
         if strategy not in ("recompute", "differencing")  # a flat network unfolds what is asked
-        for node in nodes(strategy)
-        if node.choice.predicates[0] in IS_AGGREGATE
-        for rule in rules(node)
-        for way in made_by(rule.origin)
+        for way in ways(strategy, is_aggregate=True)
     }
-    check(found, AGGREGATES, {"desugar"})
+    check(found, AGGREGATES)
+
+
+def test_every_pass_of_programs_makes_rules() -> None:
+    found = {
+        name
+        for strategy in MAINTAIN
+        for is_aggregate in (False, True)
+        for way in ways(strategy, is_aggregate)
+        for name in way
+    }
+    assert set(BEFORE) - found == {"desugar"}  # which leaves these rules as they are
 
 
 def test_every_strategy_has_its_passes() -> None:
     assert set(MAINTAIN) == set(STRATEGIES) - {"auto"}
 
 
+REWRITES = Path(pipeline.__file__).parent
+
+
+def imported(path: Path) -> set[str]:
+    """The modules of the package that a module imports, each with the names it takes from it."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {
+        f"{node.module}.{name.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("deltalog.rewrites")
+        for name in node.names
+    }
+
+
+def test_only_the_pipeline_knows_the_order() -> None:
+    """No other module can run two rewrites one after the other.
+
+    Outside their room, rewrites are not known by name, only the tuples of passes. Inside it, a pass
+    is made of one rewrite, and only the pipeline knows passes.
+    """
+    rewrites = {f"deltalog.rewrites.{name}.{name}" for name in EVERY_PASS}
+    for path in (REWRITES.parent).rglob("*.py"):
+        known = imported(path)
+        if path.parent != REWRITES:
+            assert not known & rewrites, path
+        elif path.name != "pipeline.py":
+            kinds = {f"deltalog.rewrites.{kind}_passes" for kind in ("program", "component")}
+            assert not any(name.startswith(tuple(kinds)) for name in known), path
+
+
 def test_the_table_of_passes_is_complete_and_right() -> None:
     page = (DOCS / "rewrites.md").read_text(encoding="utf-8").split("\n## ")[0]
     cells = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| [")]
-    told = {name[1:].partition("]")[0]: purpose for name, purpose, _ in cells}
-    assert told == {name: each.purpose for name, each in EVERY_PASS.items()}
+    told = {name[1:].partition("]")[0]: (purpose, where) for name, purpose, where in cells}
+    assert told == {name: (each.purpose, each.runs_for) for name, each in EVERY_PASS.items()}

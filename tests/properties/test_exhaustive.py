@@ -24,7 +24,7 @@ import deltalog
 from deltalog import ChangeSet
 from deltalog.language.ast import Constant, Program, Row
 from deltalog.language.parser import parse_text
-from deltalog.runtime import propagation
+from deltalog.runtime import nodes
 from treatments import PROPER_UPKEEP, Facts, Upkeep, contents, difference, naive
 
 Fact = tuple[str, Row]
@@ -293,6 +293,6 @@ def test_every_transaction_if_auto_often_starts_afresh(
     world: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What counts as much is so little that recomputation and maintenance take turns."""
-    monkeypatch.setattr(propagation, "MUCH_MIN", 2)
-    monkeypatch.setattr(propagation, "LOST_MIN", 2)
+    monkeypatch.setattr(nodes, "MUCH_MIN", 2)
+    monkeypatch.setattr(nodes, "LOST_MIN", 2)
     walked(world, "auto-stored", transactions)

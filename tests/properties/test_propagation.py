@@ -8,9 +8,9 @@ from hypothesis import given
 from programs import Features, Scenario, applied, scenarios
 
 import deltalog
+from deltalog.rewrites.strategies import STRATEGIES
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import ENGINES, Database
-from deltalog.runtime.strategies import STRATEGIES
 from treatments import LIMITS, helpers, naive
 
 TREATMENTS = [

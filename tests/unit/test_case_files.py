@@ -24,7 +24,8 @@ from deltalog.rewrites.aggregate_changes import aggregate_changes
 from deltalog.rewrites.delta_rules import delta_rules, unstratified_cycle
 from deltalog.rewrites.desugar import desugar, desugar_query
 from deltalog.rewrites.existence_tests import existence_tests
-from deltalog.rewrites.group_state import fold_changes, group_state, is_foldable
+from deltalog.rewrites.fold_changes import fold_changes, is_foldable
+from deltalog.rewrites.group_state import group_state
 from deltalog.rewrites.look_once import look_once
 from deltalog.rewrites.magic_sets import asked_rules, magic_sets
 from deltalog.rewrites.magic_updates import magic_updates
@@ -158,7 +159,7 @@ def _on_demand(program: Program) -> str:
     """Component by component, what is below taken as given; the questions are written out."""
     shown = []
     for component, rules in _components(_core(program).rules):
-        made = rederive_on_demand(rules, component)
+        made = rederive_on_demand(maintenance_rules(rules, component), rules, component)
         own = tuple(dict.fromkeys(rule.head.predicate for rule in made.rules))
         read = {atom.predicate for rule in (*rules, *made.rules) for atom, _ in atoms(rule.body)}
         stored = (read | set(own)) - component - set(made.asked_instead)
@@ -216,20 +217,23 @@ def _aggregates(program: Program) -> str:
     return _text(made for rule in rules for made in aggregate_changes(rule, unchanged, names.new))
 
 
+def _group_states(program: Program) -> Iterator[tuple[Rule, ...]]:
+    return (group_state(rule) for rule in _core(program).rules if rule.is_aggregate)
+
+
 def _group_state(program: Program) -> str:
-    """Every aggregate as group state, and how that state changes."""
-    shown = []
-    for rule in (rule for rule in _core(program).rules if rule.is_aggregate):
-        made = group_state(rule)
-        shown.append(_text(made))
-        for state in made:
-            if is_foldable(state):
-                shown.append(f"% its change\n{_text(fold_changes(state, unchanged, names.new))}")
-    return "\n\n".join(shown)
+    return "\n\n".join(map(_text, _group_states(program)))
+
+
+def _folded(program: Program) -> str:
+    """How the group state of every aggregate changes."""
+    states = (rule for made in _group_states(program) for rule in made if is_foldable(rule))
+    return "\n\n".join(_text(fold_changes(state, unchanged, names.new)) for state in states)
 
 
 def _recomputed(program: Program) -> str:
-    return _text(recomputation(_core(program).rules))
+    made = (recomputation(rules) for _, rules in _components(_core(program).rules))
+    return "\n\n".join(map(_text, made))
 
 
 REWRITES = {
@@ -237,6 +241,7 @@ REWRITES = {
     "delta_rules": _delta,
     "desugar": _desugared,
     "existence_tests": _tested_for_existence,
+    "fold_changes": _folded,
     "group_state": _group_state,
     "look_once": _looked_once,
     "magic_sets": _magic,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import deltalog
-from deltalog.runtime.strategies import STRATEGIES
+from deltalog.rewrites.strategies import STRATEGIES
 
 PROGRAM = """
     base edge(src: int, dst: int).

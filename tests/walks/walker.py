@@ -21,9 +21,9 @@ import deltalog
 from deltalog.checks.program import check_program
 from deltalog.diagnostics.report import DeltalogError
 from deltalog.language.ast import Row
+from deltalog.rewrites.strategies import STRATEGIES
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.model import Options, make_model
-from deltalog.runtime.strategies import STRATEGIES
 from treatments import LIMITS, check_ranks
 
 Step = tuple[Any, ...]

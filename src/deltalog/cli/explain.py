@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from deltalog.analysis.stratification import Partition, stratification
 from deltalog.cli.applying import each_applied
 from deltalog.cli.change_files import check_changes
 from deltalog.cli.opening import (
@@ -43,7 +41,7 @@ from deltalog.cli.options import (
 )
 from deltalog.cli.parameters import checked_queries, parameter_texts
 from deltalog.cli.progress import Progress
-from deltalog.cli.terminal import note, write_result
+from deltalog.cli.terminal import write_result
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.graphs.dependency_graph import program_graph, query_graph
@@ -52,15 +50,13 @@ from deltalog.graphs.graph import Graph
 from deltalog.graphs.mermaid import mermaid
 from deltalog.graphs.network_graph import network_graph
 from deltalog.graphs.page import page
-from deltalog.language.ast import Query
 from deltalog.language.printer import print_query
-from deltalog.rewrites.pipeline import EVERY_PASS, PASSES
+from deltalog.rewrites.pipeline import EVERY_PASS, UPDATE_PASSES
 from deltalog.runtime.database import DEFAULT_ENGINE, Database
-from deltalog.runtime.explain import Explanation
 from deltalog.runtime.explain import explain as explanation_of
 from deltalog.runtime.explanation_text import SECTIONS, explanation_json, explanation_text
 from deltalog.runtime.limits import Limits
-from deltalog.runtime.network import Flows, after_pass, network
+from deltalog.runtime.network import Flows, network
 from deltalog.runtime.network_text import network_json, network_text
 
 EXAMPLE = "deltalog explain graph.dl --query 'path(1, Y)' --show rules"
@@ -86,15 +82,12 @@ assert tuple(Section) == SECTIONS
 _DRAWN = {Form.MERMAID: mermaid, Form.DOT: dot, Form.HTML: page}
 
 
-UPDATE_PASSES = tuple(name for name in EVERY_PASS if name not in PASSES)
-
-
 def _known_pass(name: str | None) -> str | None:
     return None if name is None else one_of(name, EVERY_PASS, "pass")
 
 
 def _optional_passes(names: list[str] | None) -> list[str]:
-    optional = [name for name, each in PASSES.items() if each.is_optional]
+    optional = [name for name, each in EVERY_PASS.items() if each.is_optional]
     return [one_of(name, optional, "optional pass") for name in names or ()]
 
 
@@ -167,7 +160,8 @@ def explain(
     """Show dependencies, strata, rules after each rewriting, and plans.
 
     With --propagation, show how changes go from relation to view. --changes and the options after
-    it belong to that; with --changes every arc also shows how many facts flowed over it.
+    it belong to that; with --changes every arc also shows how many facts flowed over it. --after a
+    pass of update propagation shows the rules of the views that run it under the --strategy chosen.
     """
     progress = Progress()
     limits = Limits(rounds_max, facts_max, seconds_max)
@@ -194,13 +188,21 @@ def explain(
         flows = _flows(database, changes, relation, progress)
         _write(_network(database, flows, form, file.name), output)
         return
-    needing = {"--changes": changes, "--strategy": strategy, "--facts": facts}
-    _refuse("without --propagation", needing | {"--facts-dir": facts_dir, "--virtual": virtual})
-    database = _database(file, limits, progress)
+    needing = {"--changes": changes, "--facts": facts, "--facts-dir": facts_dir}
+    _refuse("without --propagation", needing)
+    chosen: Settings | None = None
+    if after in UPDATE_PASSES:
+        if query is not None:
+            raise typer.BadParameter(f"`{after}` is about changes, not about a query")
+        chosen = Settings(limits, strategy_of(strategy), DEFAULT_ENGINE, not virtual, network_form)
+    else:
+        choosing = {"--strategy": strategy, "--virtual": virtual}
+        _refuse("without --propagation or --after a pass of update propagation", choosing)
+    database = _database(file, limits, progress, chosen)
     asked = None
     if query is not None:
         (asked,) = checked_queries([query], parameter_texts(parameters), database.relations)
-    explanation = _explained(database, asked, after, without or ())
+    explanation = explanation_of(database, asked, after, without or ())
     title = file.name if asked is None else f"{file.name} {print_query(asked)}"
     match form:
         case Form.TEXT:
@@ -213,40 +215,24 @@ def explain(
     _write(text, output)
 
 
-def _database(file: Path, limits: Limits, progress: Progress) -> Database:
-    """The program alone: of a database file its facts are not loaded, and its views are stored."""
+def _database(file: Path, limits: Limits, progress: Progress, chosen: Settings | None) -> Database:
+    """The program alone: of a database file its facts are not loaded, and its views are stored.
+
+    Settings that were `chosen` go before.
+    """
     if is_database(file):
         program = program_in(file)
         settings = Settings(limits, engine="reference")
     else:
         program = read_and_parse(file, progress)
         settings = Settings(limits, engine="reference", materialize=False)
-    return open_program(program, settings, progress)
+    return open_program(program, chosen or settings, progress)
 
 
 def _refuse(where: str, options: Mapping[str, object]) -> None:
     for name, value in options.items():
         if value:
             raise typer.BadParameter(f"{name} cannot be used {where}")
-
-
-def _explained(
-    database: Database, asked: Query | None, after: str | None, without: Sequence[str]
-) -> Explanation:
-    if after is None or after not in UPDATE_PASSES:
-        return explanation_of(database, asked, after, without)
-    if asked is not None:
-        raise typer.BadParameter(f"`{after}` is about changes, not about a query")
-    partition = after_pass(database, after)
-    if after == "delta_rules":
-        _note_cycles(partition)
-    return replace(explanation_of(database), partition=partition, plans=())
-
-
-def _note_cycles(partition: Partition) -> None:
-    for cycle in stratification(rule for part in partition for rule in part).cycles:
-        steps = " <- ".join((*(arc.head for arc in cycle), cycle[0].head))
-        note(f"these rules are not stratifiable: {steps}")
 
 
 # --- the propagation network

@@ -10,9 +10,9 @@ from typing import Annotated, TypeAlias
 import typer
 
 from deltalog.diagnostics.similar import did_you_mean
+from deltalog.rewrites.strategies import STRATEGIES
 from deltalog.runtime.database import ENGINES
 from deltalog.runtime.limits import Limits
-from deltalog.runtime.strategies import STRATEGIES
 
 
 class Format(StrEnum):

@@ -208,6 +208,7 @@ NO_HISTORY = Entry(
     "there is no version {version}: a database in memory keeps only its last state",
     "earlier versions are kept in files",
 )
+PASS_NOT_RUN = Entry("E0723", "no rule goes through `{name}` here: {reason}")
 
 # Limits
 ROUNDS_LIMIT = Entry(

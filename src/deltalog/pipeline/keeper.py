@@ -27,7 +27,7 @@ from deltalog.pipeline.commits import Batch, Commits
 from deltalog.pipeline.tables import Table, Tables, together
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.model import Model
-from deltalog.runtime.propagation import Propagated
+from deltalog.runtime.outcome import Propagated
 
 Check = Callable[[ChangeSet], str | None]
 """Looks at a change before it is made; what it answers is why it must not be."""
@@ -117,7 +117,7 @@ class Keeper:
                     for side in (change.deleted, change.inserted)
                 )
                 works[table.path] = self._bringing_up(engine, name, table, gone, come)
-        for stored, gone_name, come_name in outcome.moving():
+        for stored, gone_name, come_name, *_ in outcome.stored_changes():
             table = self.stored[stored]
             come = stored_frame(engine, come_name)
             if gone_name is None:

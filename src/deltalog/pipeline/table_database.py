@@ -42,8 +42,8 @@ from deltalog.runtime.evaluation import Difference, evaluate
 from deltalog.runtime.fixpoint import Statistics, Watch
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model
+from deltalog.runtime.outcome import Propagated
 from deltalog.runtime.parameters import Parameters
-from deltalog.runtime.propagation import Propagated
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import base_relation
 

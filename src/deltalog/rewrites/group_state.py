@@ -11,46 +11,31 @@ that was rounded or had no value for a while cannot be continued; the view shows
 type. Smallest and largest values cannot be continued when they go, so they get a helper of their
 own that is looked at again for touched groups only (`aggregate_changes`).
 
-`fold_changes` gives the change of the group state itself:
-
-       payroll__groups__gained(D, E, S, H, L) :- works_in__plus(E, D), salary__new(E, S), …
-       payroll__groups__more(D, count(), sum(H), sum(L)) :- payroll__groups__gained(D, E, S, H, L).
-       … the same with lost and less …
-       payroll__groups__now(D, N, H, L) :- payroll__groups__touched(D), held - less + more, N > 0.
-
-Correct because a body binding has exactly one derivation, so gained and lost are exact without any
-test, and counting and exact summing can be undone.
+Correct because the view shows what the state holds, and the state counts and adds up the same
+bindings. How the state itself changes: `fold_changes.py`.
 
 Sums of floats and decimals are exact rational numbers (`exact__`, of the internal type `exact`).
 Sums of ints are kept in two halves that are ordinary ints: S = high__(S) * 2^32 + low__(S), with
 high__ in [-2^31, 2^31) and low__ in [0, 2^32). Neither sum can leave the range of int, in whatever
 order it is added up: over n < 2^31 bindings |sum(H)| <= n * 2^31 < 2^62 and
-0 <= sum(L) <= n * (2^32 - 1) < 2^63 - 2^32. What went is taken from what was held before what came
-is added, because lost bindings are among those held: held - less is the sum over the bindings that
-stay, and with more over those of the new state. So every intermediate result is a sum over bindings
-that hold together in one state, and within these bounds; held + more would not be.
+0 <= sum(L) <= n * (2^32 - 1) < 2^63 - 2^32.
+`fold_changes.py` keeps within these bounds.
 
 That a group has fewer than 2^31 bindings is assumed and not tested. It is certain where bindings
 are rows of one relation and rows have numbers of 31 bits, as in the embedded engine. A join could
 pile up more, over many transactions; a half that left the range then would lose its group.
-
-A sum of ints that somebody wrote is not continued: it has no value while it does not fit, and a
-sum without a value is lost. What tells halves from it is the equation in the body (`is_foldable`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 from deltalog.language.ast import (
     Aggregate,
     Atom,
     Comparison,
-    Constant,
     Literal,
-    Negation,
     Operation,
     Rule,
     Term,
@@ -59,7 +44,6 @@ from deltalog.language.ast import (
 from deltalog.language.walk import fresh_names, rule_names
 from deltalog.language.walk import names as variable_names
 from deltalog.rewrites import names
-from deltalog.rewrites.states import Rename, becomes, changing, in_state
 from deltalog.source import Origin
 
 CONTINUED = ("count", "sum", "avg")
@@ -112,7 +96,7 @@ def group_state(rule: Rule) -> tuple[Rule, ...]:
     """The rule as group state, ends (if it has a min or max), and a view of both."""
     predicate, origin = rule.head.predicate, Origin.made_by("group_state", rule.origin)
     fresh = fresh_names(set(rule_names(rule)), "A")
-    group = _group(rule)
+    group = group_of(rule)
     count = Variable(next(fresh))
     sums: dict[Variable, _Sum] = {}
     ends: list[tuple[Variable, Aggregate]] = []
@@ -145,7 +129,8 @@ def group_state(rule: Rule) -> tuple[Rule, ...]:
     return tuple(made)
 
 
-def _group(rule: Rule) -> tuple[Variable, ...]:
+def group_of(rule: Rule) -> tuple[Variable, ...]:
+    """The variables by which the head of an aggregate rule groups."""
     terms = (term for term in rule.head.arguments if not isinstance(term, Aggregate))
     return tuple(Variable(name) for name in variable_names(*terms))
 
@@ -157,93 +142,3 @@ def _state_rule(
     totals = (total for kept in sums for total in kept.totals())
     head = Atom(names.groups(rule.head.predicate), (*group, Aggregate("count", None), *totals))
     return Rule(head, (*rule.body, *equations), origin)
-
-
-def is_foldable(rule: Rule) -> bool:
-    """Whether a rule defines group state: nothing but counts, exact sums and sums of halves."""
-    totals = [term for term in rule.head.arguments if isinstance(term, Aggregate)]
-    halves = {
-        literal.left
-        for literal in rule.body
-        if isinstance(literal, Comparison)
-        and isinstance(literal.right, Operation)
-        and literal.right.function in HALVES
-    }
-    return bool(totals) and all(
-        term.function == "count"
-        or (term.function == "sum" and (term.type == "exact" or term.argument in halves))
-        for term in totals
-    )
-
-
-# --- the change of group state ------------------------------------------------------------------
-
-
-def fold_changes(rule: Rule, old: Rename, new: Rename) -> Iterator[Rule]:
-    """The change of group state from the bindings that came and went."""
-    predicate, origin = rule.head.predicate, Origin.made_by("group_state", rule.origin)
-    group = _group(rule)
-    bound = (literal for literal in rule.body if not isinstance(literal, Negation))
-    binding = tuple(Variable(name) for name in variable_names(*bound))
-    touched = Atom(names.touched(predicate), group)
-    sides = ((True, new, names.gained, names.more), (False, old, names.lost, names.less))
-    for truth, state, bindings, totals in sides:
-        row = Atom(bindings(predicate), binding)
-        for position, _, _ in changing(rule):
-            delta = becomes(rule, position, truth, state)
-            rest = (in_state(x, state) for i, x in enumerate(rule.body) if i != position)
-            yield Rule(row, (*delta, *rest), origin, leads=True)
-        total = replace(rule.head, predicate=totals(predicate))
-        yield Rule(total, (row,), origin, leads=True)
-        blank = tuple(Variable(f"_{i + 1}") for i in range(len(rule.head.arguments) - len(group)))
-        head_row = _with_totals(rule, blank)
-        yield Rule(touched, (Atom(totals(predicate), head_row),), origin, leads=True)
-    yield from _continued(rule, touched, origin)
-
-
-def _continued(rule: Rule, touched: Atom, origin: Origin) -> Iterator[Rule]:
-    """What was held, minus what went, plus what came; a group without bindings is gone."""
-    predicate = rule.head.predicate
-    totals = [term for term in rule.head.arguments if isinstance(term, Aggregate)]
-    fresh = {side: fresh_names(set(rule_names(rule)), side) for side in "HMLN"}
-    columns = {side: tuple(Variable(next(fresh[side])) for _ in totals) for side in "HMLN"}
-    operands: list[Literal] = []
-    for side, source in (
-        ("H", predicate),
-        ("M", names.more(predicate)),
-        ("L", names.less(predicate)),
-    ):
-        known = Atom(names.or_zero(source), _with_totals(rule, columns[side]))
-        yield Rule(known, (touched, Atom(source, known.arguments)), origin, leads=True)
-        blank = tuple(Variable(f"_{i + 1}") for i in range(len(totals)))
-        absent = Negation(Atom(source, _with_totals(rule, blank)))
-        zero = Atom(known.predicate, _with_totals(rule, tuple(_zero(term) for term in totals)))
-        yield Rule(zero, (touched, absent), origin, leads=True)
-        operands.append(known)
-    sums: list[Literal] = []
-    for i, term in enumerate(totals):
-        type_ = "int" if term.function == "count" else str(term.type)
-        rest = Operation("-", (columns["H"][i], columns["L"][i]), type_)
-        value = Operation("+", (rest, columns["M"][i]), type_)
-        sums.append(Comparison("=", columns["N"][i], value, type_))
-        if term.function == "count":
-            sums.append(Comparison(">", columns["N"][i], Constant(0, "int"), "int"))
-    now = Atom(names.current(predicate), _with_totals(rule, columns["N"]))
-    yield Rule(now, (touched, *operands, *sums), origin, leads=True)
-    row = _with_totals(rule, columns["N"])
-    held, holds = Atom(predicate, row), Atom(names.current(predicate), row)
-    yield Rule(Atom(names.plus(predicate), row), (holds, Negation(held)), origin, leads=True)
-    minus = Atom(names.minus(predicate), row)
-    yield Rule(minus, (touched, held, Negation(holds)), origin, leads=True)
-
-
-def _zero(term: Aggregate) -> Constant:
-    return Constant(Fraction(), "exact") if term.type == "exact" else Constant(0, "int")
-
-
-def _with_totals(rule: Rule, totals: tuple[Term, ...]) -> tuple[Term, ...]:
-    """The head's arguments with these terms in the places of its aggregates."""
-    remaining = iter(totals)
-    return tuple(
-        next(remaining) if isinstance(term, Aggregate) else term for term in rule.head.arguments
-    )

@@ -31,18 +31,23 @@ def magic_updates(
     stored: Set[str],
     *,
     is_supplementary: bool = False,
+    is_adorned: bool = True,
     asked_instead: Mapping[str, str] = MappingProxyType({}),
+    silent: Set[str] = frozenset(),
 ) -> tuple[Rule, ...]:
     """Def. 9; `deltas` are the predicates to compute, `stored` whatever is read as it is.
 
-    The paper's form repeats prefixes; the supplementary form computes them once.
+    The paper's form repeats prefixes; the supplementary form computes them once. The other options
+    are those of `asked_rules`.
     """
     deltas = tuple(deltas)
     return asked_rules(
         augmented,
         deltas,
-        set(stored) | set(deltas),
+        (set(stored) | set(deltas)) - set(asked_instead),
         is_supplementary=is_supplementary,
+        is_adorned=is_adorned,
         asked_instead=asked_instead,
+        silent=silent,
         rewrite="magic_updates",
     )

@@ -18,7 +18,7 @@ Two departures from the paper, both of which only make relations smaller. (I) do
 is kept anyway: a fact that did not go needs no propagation, so an edge inserted into a large
 strongly connected graph costs what it adds. And `p__new` is not computed but read: rules (N1) to
 (N3) are the overlay of the stored relation without `__del` and with `__add`, the union of `__red`
-and `__ins`. For a predicate that is not stored `new_state_rules` gives (N1) to (N3) as rules.
+and `__ins`. For a predicate that is not stored `rederive_on_demand.py` has (N1) to (N3) as rules.
 
 A component that does not use itself needs no state in between: (I) and (E1) are one rule,
 `p__plus(X) :- Δ, not p(X).`, and in (E2) what (R) finds includes what was inserted. Where a fact
@@ -188,18 +188,6 @@ def net_rules(rules: tuple[Rule, ...]) -> Iterator[Rule]:
         yield Rule(Atom(names.plus(predicate), row), (ins, Negation(held)), origin, leads=True)
         minus = Atom(names.minus(predicate), row)
         yield Rule(minus, (lost, Negation(ins), Negation(red)), origin, leads=True)
-
-
-def new_state_rules(rules: Iterable[Rule]) -> Iterator[Rule]:
-    """(N1) to (N3), and what is kept, for predicates that are not stored."""
-    for predicate, arity in _heads(tuple(rules)).items():
-        row = names.row(arity)
-        origin = Origin.made_by("maintenance_rules")
-        standing = (Atom(predicate, row), Negation(Atom(names.deleted(predicate), row)))
-        yield Rule(Atom(names.kept(predicate), row), standing, origin)
-        new = Atom(names.new(predicate), row)
-        yield Rule(new, (Atom(names.kept(predicate), row),), origin)
-        yield Rule(new, (Atom(names.returned(predicate), row),), origin)
 
 
 def _heads(rules: tuple[Rule, ...]) -> dict[str, int]:

@@ -20,7 +20,7 @@ which is cheaper and may report what another derivation makes untrue:
 
 Delta-union cancels an insertion against a deletion of the same fact. It loses nothing as long as
 insertions hold in the new state and deletions held in the old one; so the changes of negated
-influents must be exact. `runtime/strategies.py` decides which views are nervous.
+influents must be exact. `rewrites/strategies.py` decides which views are nervous.
 
 A network is *bushy* when intermediate views are nodes of their own, shared by all that use them,
 and *flat* when they are expanded into the conditions first (`unfold`).

@@ -1,9 +1,12 @@
 """Recomputation as rules: the new state from the new states below, and the difference to the old.
 
     path(X, Y) :- edge(X, Z), path(Z, Y).
-    →  path__new(X, Y) :- edge__new(X, Z), path__new(Z, Y).
-       path__plus(X, Y) :- path__new(X, Y), not path(X, Y).
-       path__minus(X, Y) :- path(X, Y), not path__new(X, Y).
+    →  path__derivable(X, Y) :- edge__new(X, Z), path__derivable(Z, Y).
+       path__plus(X, Y) :- path__derivable(X, Y), not path(X, Y).
+       path__minus(X, Y) :- path(X, Y), not path__derivable(X, Y).
+
+While it is being computed, the new state has a name of its own: `path__new` is the stored state
+with a change that is complete.
 
 The yardstick for everything else, and the right choice when most of a view changes.
 """
@@ -19,11 +22,17 @@ from deltalog.source import Origin
 
 
 def recomputation(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """The change of one component, which is stored."""
     rules = tuple(rules)
-    made = [rule_in_state(rule, names.new, "recomputation") for rule in rules]
+    own = {rule.head.predicate for rule in rules}
+
+    def new(name: str) -> str:
+        return names.derivable(name) if name in own else names.new(name)
+
+    made = [rule_in_state(rule, new, "recomputation") for rule in rules]
     for predicate, arity in {r.head.predicate: len(r.head.arguments) for r in rules}.items():
         row = names.row(arity)
-        held, holds = Atom(predicate, row), Atom(names.new(predicate), row)
+        held, holds = Atom(predicate, row), Atom(new(predicate), row)
         origin = Origin.made_by("recomputation")
         made.append(Rule(Atom(names.plus(predicate), row), (holds, Negation(held)), origin))
         made.append(Rule(Atom(names.minus(predicate), row), (held, Negation(holds)), origin))

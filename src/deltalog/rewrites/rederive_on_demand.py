@@ -7,11 +7,11 @@
        path__kept(X, Y) :- path(X, Y), not path__del(X, Y).              (N1), on what was asked
        …
 
-Before: the rules of one component, not stored; below it everything has its exact change. After:
-the exact change of the component (Staudt & Jarke 1996, Algorithm 2). The changes play the part of
-magic facts: they bind the other literals, and whatever of the old state these need is rederived. A
-literal in the new state asks for the old one; (N1) turns the answers that stay into the new state,
-(N2) and (N3) add what comes back and what comes in.
+Before: the maintenance rules of one component, not stored; below it everything has its exact
+change. After: the exact change of the component (Staudt & Jarke 1996, Algorithm 2). The changes
+play the part of magic facts: they bind the other literals, and whatever of the old state these need
+is rederived. A literal in the new state asks for the old one; (N1) turns the answers that stay into
+the new state, (N2) and (N3) add what is rederived and what is inserted.
 
 Evaluation (Algorithm 3) must not let a fact into the new state before it can have entered `__del`.
 Under the soft consequence operator it cannot: `__del` and the query rules that feed it belong to a
@@ -21,37 +21,39 @@ answered below before anything above goes on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Set
 
-from deltalog.language.ast import Rule
+from deltalog.language.ast import Atom, Negation, Rule
 from deltalog.rewrites import names
-from deltalog.rewrites.maintenance_rules import (
-    maintenance_rules,
-    new_state_rules,
-    uses_itself,
-)
+from deltalog.rewrites.forms import OnDemand
+from deltalog.rewrites.maintenance_rules import uses_itself
 from deltalog.rewrites.transition_rules import direct_transition
+from deltalog.source import Origin
 
 
-@dataclass(frozen=True)
-class OnDemand:
-    """Rules whose questions are still to be rewritten, and how (`magic_sets.asked_rules`)."""
-
-    rules: tuple[Rule, ...]
-    silent: frozenset[str]
-    asked_instead: Mapping[str, str]
-
-
-def rederive_on_demand(rules: Iterable[Rule], component: Set[str]) -> OnDemand:
-    """Algorithm 2 for one component."""
+def rederive_on_demand(
+    maintained: Iterable[Rule], rules: Iterable[Rule], component: Set[str]
+) -> OnDemand:
+    """Algorithm 2 for one component: its maintenance rules, and what these read of its states."""
     rules = tuple(rules)
-    answered = tuple(new_state_rules(rules)) if uses_itself(rules, component) else ()
+    answered = tuple(_new_state_rules(rules)) if uses_itself(rules, component) else ()
     return OnDemand(
-        (*maintenance_rules(rules, component), *answered),
+        (*maintained, *answered),
         frozenset(rule.head.predicate for rule in answered),
         {state(name): name for name in component for state in (names.new, names.kept)},
     )
+
+
+def _new_state_rules(rules: Iterable[Rule]) -> Iterator[Rule]:
+    """(N1) to (N3), and what is kept."""
+    origin = Origin.made_by("rederive_on_demand")
+    for predicate, arity in {r.head.predicate: len(r.head.arguments) for r in rules}.items():
+        row = names.row(arity)
+        standing = (Atom(predicate, row), Negation(Atom(names.deleted(predicate), row)))
+        yield Rule(Atom(names.kept(predicate), row), standing, origin)
+        new = Atom(names.new(predicate), row)
+        yield Rule(new, (Atom(names.kept(predicate), row),), origin)
+        yield Rule(new, (Atom(names.returned(predicate), row),), origin)
 
 
 def new_state_on_demand(predicate: str, arity: int) -> OnDemand:

@@ -39,8 +39,9 @@ from deltalog.runtime.fixpoint import Statistics, Watch
 from deltalog.runtime.incoming import RowsLike, incoming
 from deltalog.runtime.limits import UNLIMITED, Limits
 from deltalog.runtime.model import Model, Options, make_model
+from deltalog.runtime.outcome import Propagated
 from deltalog.runtime.parameters import Parameters, bind_parameters
-from deltalog.runtime.propagation import Propagated, Propagation
+from deltalog.runtime.propagation import Propagation
 from deltalog.runtime.queries import answer, stored_reads, user_model
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.rule_changes import (

@@ -8,21 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 from deltalog.analysis.dependencies import Kind
-from deltalog.analysis.relevance import needed_rules
 from deltalog.analysis.stratification import Partition, component_partition
 from deltalog.checks.program import CheckedProgram
 from deltalog.diagnostics import catalogue
-from deltalog.diagnostics.report import DataError
+from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Query
 from deltalog.plan.nodes import RulePlan
-from deltalog.rewrites import names
-from deltalog.rewrites.desugar import desugar, desugar_query
-from deltalog.rewrites.pipeline import EVALUATE, PASSES, QUERY
+from deltalog.rewrites.pipeline import (
+    EVALUATE,
+    EVERY_PASS,
+    PREPARE,
+    QUERY,
+    UPDATE_PASSES,
+    Pass,
+    apply_passes,
+    maintaining,
+)
 from deltalog.runtime.database import Database
 from deltalog.runtime.fixpoint import lowered
+from deltalog.runtime.model import chosen_form, written_form
 from deltalog.runtime.queries import prepare_query
 
 
@@ -51,46 +59,86 @@ def explain(
     after: str | None = None,
     without: Collection[str] = (),
 ) -> Explanation:
-    """What the program, or one query to it, becomes; `after` stops behind that pass."""
+    """What the program, or one query to it, becomes; `after` stops behind that pass.
+
+    After a pass that serves update propagation there are no plans: its rules are on their way.
+    """
     for name in (*([after] if after else ()), *without):
         _known_pass(name)
     for name in without:
-        if not PASSES[name].is_optional:
+        if not EVERY_PASS[name].is_optional:
             raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="optional pass", name=name)])
-    last = after or (EVALUATE if query is None else QUERY)[-1].name
-    partition = _partition(database, query, last, without)
+    checked = database.model.checked
+    known = dependency_arcs(checked), strata(checked)
+    if query is None and after in UPDATE_PASSES:
+        return Explanation(*known, rules_after(database, str(after)), ())
+    partition = _partition(database, query, after, without)
     plans, _ = lowered(partition)
-    return Explanation(
-        dependency_arcs(database.model.checked),
-        strata(database.model.checked),
-        partition,
-        tuple(plan for plan in plans if isinstance(plan, tuple)),
-    )
+    return Explanation(*known, partition, tuple(plan for plan in plans if isinstance(plan, tuple)))
 
 
 def _partition(
-    database: Database, query: Query | None, last: str, without: Collection[str]
+    database: Database, query: Query | None, after: str | None, without: Collection[str]
 ) -> Partition:
-    if last == "desugar":
-        return _desugared(database.model.checked, query)
+    model = database.model
     if query is None:
-        return component_partition(database.model.rules)
-    is_magic = last == "magic_sets" and "magic_sets" not in without
-    return prepare_query(database.model, query, is_magic).partition
+        if after is not None and after not in _names(EVALUATE):
+            raise DataError([_not_run(after, "there is no query")])
+        form = written_form(model.checked, model.options)
+        return component_partition(apply_passes(EVALUATE, form, after).rules)
+    if after is not None and after not in _names(QUERY):
+        raise DataError([_not_run(after, "it is not a pass of queries")])
+    return prepare_query(model, query, not without, last=after).partition
 
 
-def _desugared(checked: CheckedProgram, query: Query | None) -> Partition:
-    """The rules, or those that the query needs, before any other pass."""
-    rules = desugar(checked.program, checked.relations).rules
-    if query is not None:
-        asked = desugar_query(query, checked.relations)
-        rules = needed_rules((*rules, *asked), {names.ANSWER}, frozenset())
-    return component_partition(rules)
+def rules_after(database: Database, name: str) -> Partition:
+    """The rules after a pass of update propagation, for each component that runs it."""
+    found = (
+        _program_after(database, name)
+        if name in _names(PREPARE)
+        else _components_after(database, name)
+    )
+    if not found:
+        reasons = (
+            f"`{choice.predicates[0]}` runs `{choice.strategy}`, {choice.reason}"
+            for choice in database.model.choices
+        )
+        raise DataError([_not_run(name, "; ".join(reasons))])
+    return found
+
+
+def _program_after(database: Database, name: str) -> Partition:
+    """Every component as it is after a pass of the program; nothing if that changes nothing."""
+    form = chosen_form(database.model.checked, database.model.options)
+    for each in PREPARE:
+        before, form = form, each.apply(form)
+        if each.name == name:
+            return () if form is before else tuple(choice.rules for choice in form.choices)
+    return ()
+
+
+def _components_after(database: Database, name: str) -> Partition:
+    propagation = database.propagation
+    forms = (
+        propagation.compiler.form(node.choice, node.samples, name)
+        for node in propagation.nodes
+        if name in _names(maintaining(node.choice))
+    )
+    return tuple((*form.rules, *form.askable) for form in forms)
+
+
+def _not_run(name: str, reason: str) -> Diagnostic:
+    hint = f"it runs for {EVERY_PASS[name].runs_for}"
+    return catalogue.PASS_NOT_RUN.at(None, name=name, reason=reason, hint=hint)
+
+
+def _names(passes: Collection[Pass[Any]]) -> list[str]:
+    return [each.name for each in passes]
 
 
 def _known_pass(name: str) -> None:
-    if name not in PASSES:
-        hint = did_you_mean(name, PASSES) or f"the passes are {', '.join(PASSES)}"
+    if name not in EVERY_PASS:
+        hint = did_you_mean(name, EVERY_PASS) or f"the passes are {', '.join(EVERY_PASS)}"
         raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="pass", name=name, hint=hint)])
 
 

@@ -33,13 +33,15 @@ Watch = Callable[[int, int], None]
 
 @dataclass(slots=True, eq=False, repr=False)
 class Statistics:
-    """What an evaluation did: rounds run, and facts generated per predicate.
+    """Counts of an evaluation: rounds run, and facts generated per predicate.
 
-    What was `told` about facts is read when somebody asks.
+    Counts of facts are `lazy`: they are read when somebody asks. For a change that was propagated,
+    `peak_of` makes its peak of what was generated.
     """
 
     rounds: int = 0
-    told: list[Callable[[], Mapping[str, int]]] = field(default_factory=list)
+    lazy: list[Callable[[], Mapping[str, int]]] = field(default_factory=list)
+    peak_of: Callable[[Mapping[str, int]], int] | None = None
 
     def __repr__(self) -> str:
         return f"Statistics(rounds={self.rounds}, generated={dict(self.generated)})"
@@ -53,13 +55,18 @@ class Statistics:
     def generated(self) -> Counter[str]:
         """Facts per predicate; 0 for one of which there are none."""
         counts: Counter[str] = Counter()
-        for read in self.told:
+        for read in self.lazy:
             counts.update(read())
         return counts
 
     @property
     def total(self) -> int:
         return self.generated.total()
+
+    @property
+    def peak(self) -> int:
+        """How many facts of changes were held at most at one time while a change was propagated."""
+        return 0 if self.peak_of is None else self.peak_of(self.generated)
 
 
 @dataclass(frozen=True)
@@ -85,19 +92,19 @@ def install(
     engine: Engine,
     stages: Iterable[Stage],
     overlays: Overlays = MappingProxyType({}),
-    is_impatient: bool = False,
+    may_abort: bool = False,
     fanout: Fanout | None = None,
 ) -> Installed:
     """Lower every rule and prepare every part, in this order.
 
-    If it is impatient, `run` may end in a `GivenUpError`.
+    With `may_abort`, `run` may end in a `GivenUpError`.
     """
     plans, is_soft = lowered(stages, overlays, fanout)
     parts = tuple(
         engine.prepare_deletion(plan) if isinstance(plan, RankedDeletion) else engine.prepare(plan)
         for plan in plans
     )
-    return Installed(parts, is_soft, engine.sequence(parts, is_soft, is_impatient))
+    return Installed(parts, is_soft, engine.sequence(parts, is_soft, may_abort))
 
 
 def lowered(
@@ -171,7 +178,7 @@ def run(
         return _run_whole(installed.whole, meter, watch, statistics)
     number = 0
     made: Counter[str] = Counter()
-    statistics.told.append(lambda: made)
+    statistics.lazy.append(lambda: made)
     while number < len(installed.parts):
         part = installed.parts[number]
         if mode == "naive":
@@ -200,19 +207,19 @@ def _run_whole(
     """Let the engine do it, and look at the limits when it comes back."""
     while True:
         ended = sequence.run(*meter.rest)
-        tell(ended, meter, watch, statistics)
+        count_run(ended, meter, watch, statistics)
         if ended.is_given_up:
             raise GivenUpError
         if ended.is_done:
             return statistics
 
 
-def tell(ended: Ended, meter: Meter, watch: Watch | None, statistics: Statistics) -> None:
+def count_run(ended: Ended, meter: Meter, watch: Watch | None, statistics: Statistics) -> None:
     """Count what an engine did by itself; raises a `LimitError` if it had to stop."""
     statistics.rounds += ended.rounds
     meter.rounds = ended.fruitful
     if ended.facts:
-        statistics.told.append(ended.generated)
+        statistics.lazy.append(ended.generated)
         meter.facts += ended.facts
     if ended.is_stopped:
         meter.check(ended.growing)

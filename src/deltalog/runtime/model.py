@@ -9,27 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal as OneOf
 
-from deltalog.analysis.columns import (
-    Relation,
-    Relations,
-    generated_relations,
-    nullable_variables,
-    term_is_nullable,
-)
+from deltalog.analysis.columns import Relation, Relations, generated_relations
 from deltalog.checks.program import CheckedProgram
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.language.ast import Aggregate, Program, Rule
-from deltalog.language.walk import atoms
-from deltalog.rewrites import names
-from deltalog.rewrites.desugar import desugar
-from deltalog.rewrites.existence_tests import existence_tests
-from deltalog.rewrites.group_state import CONTINUED, group_state
-from deltalog.rewrites.normalize import normalize
-from deltalog.rewrites.split_joins import split_joins
-from deltalog.rewrites.unfold import unfold
-from deltalog.runtime.strategies import Choice, choose, known_strategy, with_nervous_views
+from deltalog.language.ast import Program, Rule
+from deltalog.rewrites.forms import ProgramForm
+from deltalog.rewrites.pipeline import DESUGAR, EVALUATE, PREPARE, apply_passes
+from deltalog.rewrites.strategies import Choice, choose, known_strategy, with_nervous_views
 
 
 @dataclass(frozen=True)
@@ -113,23 +101,41 @@ def make_model(checked: CheckedProgram, options: Options) -> Model:
         if view not in checked.relations or checked.relations[view].kind != "view":
             hint = did_you_mean(view, checked.relations)
             raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="view", name=view, hint=hint)])
-    core = desugar(checked.program, checked.relations)
-    stored = _stored(checked, options.materialize)
-    core, stored = _with_existence_tests(core, stored, options)
-    known = {**checked.relations, **generated_relations(core.rules, checked.relations)}
-    core, stored, choices = _chosen(core, stored, options, known)
-    helpers = generated_relations(core.rules, checked.relations)
-    if options.is_nervous and any(relations_kind(checked, name) == "view" for name in stored):
+    form = apply_passes(PREPARE, chosen_form(checked, options))
+    choices = with_nervous_views(form.choices) if options.is_nervous else form.choices
+    if options.is_nervous and any(relations_kind(checked, name) == "view" for name in form.stored):
         reason = "a stored view needs exact changes"
         raise DataError(
             [catalogue.STRATEGY_MISFIT.at(None, strategy="nervous", name="*", reason=reason)]
         )
-    return Model(checked, options, core, {**checked.relations, **helpers}, stored, choices)
+    helpers = generated_relations(form.rules, checked.relations)
+    known = {**checked.relations, **helpers}
+    return Model(checked, options, form.program, known, form.stored, choices)
+
+
+def written_form(checked: CheckedProgram, options: Options) -> ProgramForm:
+    """The program before any pass."""
+    return ProgramForm(
+        checked.program,
+        checked.relations,
+        _stored(checked, options.materialize),
+        options.strategy,
+        options.per_view,
+        options.network == "flat",
+        options.is_migration,
+    )
+
+
+def chosen_form(checked: CheckedProgram, options: Options) -> ProgramForm:
+    """The program as it is evaluated, with a strategy chosen for each component of views."""
+    form = apply_passes(EVALUATE, written_form(checked, options))
+    chosen = choose(form.rules, form.stored, options.strategy, options.per_view)
+    return replace(form, choices=chosen)
 
 
 def query_model(checked: CheckedProgram, stored: frozenset[str]) -> Model:
     """A model that is only queried: the rules as written, over what is stored, without helpers."""
-    core = desugar(checked.program, checked.relations)
+    core = DESUGAR.apply(written_form(checked, Options())).program
     made = generated_relations(core.rules, checked.relations)
     return Model(checked, Options(), core, {**checked.relations, **made}, stored, ())
 
@@ -152,128 +158,3 @@ def _stored(checked: CheckedProgram, materialize: bool) -> frozenset[str]:
         if relation.kind == "base"
         or (relation.storage == "materialized" and (materialize or name in declared))
     )
-
-
-def _with_existence_tests(
-    core: Program, stored: frozenset[str], options: Options
-) -> tuple[Program, frozenset[str]]:
-    """Parts of bodies that only have to exist under names; stored where the view is.
-
-    A migration does not trust helpers, so it asks for them.
-    """
-    rules = existence_tests(core.rules)
-    if rules is core.rules:
-        return core, stored
-    if not options.is_migration:
-        kept = [rule for rule in rules if rule.head.predicate in stored]
-        read = {atom.predicate for rule in kept for atom, _ in atoms(rule.body)}
-        stored |= {name for name in read if names.is_existence(name)}
-    return replace(core, rules=rules), stored
-
-
-def _chosen(
-    core: Program, stored: frozenset[str], options: Options, known: Relations
-) -> tuple[Program, frozenset[str], tuple[Choice, ...]]:
-    choices = choose(core.rules, stored, options.strategy, options.per_view)
-    delta = [c for c in choices if c.strategy == "delta" and not c.is_aggregate]
-    if delta:
-        replaced = {name for choice in delta for name in choice.predicates}
-        made = normalize(rule for choice in delta for rule in choice.rules)
-        kept = (rule for rule in core.rules if rule.head.predicate not in replaced)
-        core = replace(core, rules=(*kept, *made))
-        stored |= {rule.head.predicate for rule in made}
-        asked = dict(options.per_view) | {rule.head.predicate: "delta" for rule in made}
-        choices = choose(core.rules, stored, options.strategy, asked)
-    if not options.is_migration:
-        core, stored, choices = _with_split_joins(core, stored, choices)
-    grouped = [c for c in choices if _keeps_groups(c, stored, known)]
-    if grouped and not options.is_migration:
-        core, stored, choices = _with_group_state(core, stored, options, grouped, choices)
-    if options.network == "flat":
-        choices = _flattened(choices)
-    if options.is_nervous:
-        choices = with_nervous_views(choices)
-    return core, stored, choices
-
-
-def _with_split_joins(
-    core: Program, stored: frozenset[str], choices: tuple[Choice, ...]
-) -> tuple[Program, frozenset[str], tuple[Choice, ...]]:
-    """Longer joins split where a stored component is evaluated as a whole.
-
-    Strategies that ask questions instead would have to answer those of helpers, too.
-    """
-    rules: list[Rule] = []
-    made = []
-    for choice in choices:
-        if choice.is_recursive and choice.strategy in ("rederive", "recompute"):
-            split = split_joins(choice.rules)
-            if split is not choice.rules:
-                predicates = {rule.head.predicate for rule in split}
-                choice = replace(choice, predicates=tuple(sorted(predicates)), rules=split)
-                stored |= predicates
-                rules += split
-        made.append(choice)
-    if not rules:
-        return core, stored, choices
-    replaced = {rule.head.predicate for rule in rules}
-    others = (rule for rule in core.rules if rule.head.predicate not in replaced)
-    return replace(core, rules=(*others, *rules)), stored, tuple(made)
-
-
-def _keeps_groups(choice: Choice, stored: frozenset[str], relations: Relations) -> bool:
-    """Whether counts or sums of a stored view can be continued from group state."""
-    if not choice.is_aggregate or choice.strategy == "recompute":
-        return False
-    (rule,) = choice.rules
-    totals = [term for term in rule.head.arguments if isinstance(term, Aggregate)]
-    nullable = nullable_variables(rule.body, relations)
-    return (
-        rule.head.predicate in stored
-        and any(term.function in CONTINUED for term in totals)
-        and not any(
-            t.argument is not None and term_is_nullable(t.argument, nullable) for t in totals
-        )
-    )
-
-
-def _with_group_state(
-    core: Program,
-    stored: frozenset[str],
-    options: Options,
-    kept: list[Choice],
-    choices: tuple[Choice, ...],
-) -> tuple[Program, frozenset[str], tuple[Choice, ...]]:
-    replaced = {choice.predicates[0] for choice in kept}
-    made = [rule for choice in kept for rule in group_state(choice.rules[0])]
-    others = (rule for rule in core.rules if rule.head.predicate not in replaced)
-    core = replace(core, rules=(*others, *made))
-    stored |= {rule.head.predicate for rule in made}
-    asked = {name: choice.strategy for choice in choices for name in choice.predicates}
-    asked |= {rule.head.predicate: "magic" for rule in made}
-    before = {name: choice for choice in choices for name in choice.predicates}
-    return (
-        core,
-        stored,
-        tuple(
-            replace(choice, reason="it is read off its group state", is_auto=False)
-            if choice.predicates[0] in replaced
-            else before.get(choice.predicates[0], replace(choice, reason="from group state"))
-            for choice in choose(core.rules, stored, options.strategy, asked)
-        ),
-    )
-
-
-def _flattened(choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
-    """Views under differencing expanded into those that use them."""
-    definitions: dict[str, tuple[Rule, ...]] = {}
-    flat = []
-    for choice in choices:
-        if choice.strategy == "differencing" and not choice.is_aggregate:
-            rules = unfold(choice.rules, definitions)
-            (name,) = choice.predicates
-            if not names.is_existence(name):  # expanded, it would be enumerated again
-                definitions[name] = rules
-            choice = replace(choice, rules=rules)
-        flat.append(choice)
-    return tuple(flat)

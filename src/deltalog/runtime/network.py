@@ -8,9 +8,6 @@ arc leads from an *influent* to a view *affected* by it. On it lie the *differen
 rules that a change of the influent drives, because it is the first thing they read. Under
 `differencing` these are the partial differentials of Risch & Sköld 1999. After a transaction an arc
 also knows how many facts flowed over it.
-
-`after_pass` shows a rewrite of update propagation alone, applied to the whole program as far as it
-applies; there the states of stored relations are rules too, and not read through overlays.
 """
 
 from __future__ import annotations
@@ -20,38 +17,14 @@ from dataclasses import dataclass
 from typing import Literal as OneOf
 
 from deltalog.analysis.dependencies import Kind, dependencies
-from deltalog.analysis.stratification import (
-    Partition,
-    component_partition,
-    soft_partition,
-    stratification,
-)
-from deltalog.checks.program import CheckedProgram
 from deltalog.language.ast import Atom, Rule
-from deltalog.language.walk import atoms
 from deltalog.plan.ranked_deletion import RankedComponent
 from deltalog.rewrites import names
-from deltalog.rewrites.aggregate_changes import aggregate_changes
-from deltalog.rewrites.delta_rules import delta_rules
-from deltalog.rewrites.desugar import desugar
-from deltalog.rewrites.look_once import look_once
-from deltalog.rewrites.magic_updates import magic_updates
-from deltalog.rewrites.maintenance_rules import maintenance_rules
-from deltalog.rewrites.normalize import normalize
-from deltalog.rewrites.partial_differentials import partial_differentials
-from deltalog.rewrites.propagation_rules import propagation_rules
-from deltalog.rewrites.recomputation import recomputation
-from deltalog.rewrites.split_joins import split_joins
-from deltalog.rewrites.states import unchanged
-from deltalog.rewrites.transition_rules import transition_rules
-from deltalog.rewrites.unfold import unfold
+from deltalog.rewrites.strategies import Choice
 from deltalog.runtime.database import Database
 from deltalog.runtime.fixpoint import Stage
-from deltalog.runtime.model import Options, make_model
-from deltalog.runtime.propagation import Building, Node, stages
-from deltalog.runtime.strategies import Choice
+from deltalog.runtime.nodes import Node
 
-Rules = tuple[Rule, ...]
 Sign = OneOf["+", "-", "±"]
 Flows = Mapping[tuple[str, str], tuple[int, int]]
 
@@ -186,7 +159,7 @@ def _arcs(node: Node, flows: Flows | None) -> Iterator[NetworkArc]:
 def _differentials(node: Node, influent: str, affected: str) -> Iterator[ArcDifferential]:
     is_own = influent in node.choice.members
     driving = {change(influent): sign for sign, change in (_OWN_CHANGES if is_own else _CHANGES)}
-    for rule in node.program.rules:
+    for rule in node.compiled.form.augmented:
         first = rule.body[0] if rule.body else None
         if not isinstance(first, Atom) or first.predicate not in driving:
             continue
@@ -215,114 +188,4 @@ def _is_net(rule: Rule, first: Atom, view: str) -> bool:
         (names.plus(view), names.returned(view)),
         (names.returned(view), names.inserted(view)),
         (names.minus(view), names.deleted(view)),
-    )
-
-
-# --- the program after one rewrite
-
-
-def after_pass(database: Database, name: str) -> Partition:
-    """The desugared program after this rewrite of update propagation alone, in parts, lowest first.
-
-    A component of views that the rewrite does not apply to keeps its rules as they are.
-    """
-    checked = database.model.checked
-    if name == "group_state":
-        return component_partition(make_model(checked, Options()).rules)
-    if name == "rederive_on_demand":
-        return _on_demand(checked)
-    core = desugar(checked.program, checked.relations)
-    parts = component_partition(core.rules)
-    if name == "unfold":
-        return _unfolded(parts)
-    base = {n: each.arity for n, each in checked.relations.items() if each.kind == "base"}
-    if name == "magic_updates":
-        return _magic(core.rules, base)
-    direct = transition_rules((), base) if name == "transition_rules" else ()
-    return tuple(part for part in (direct, *map(_REWRITES[name], parts)) if part)
-
-
-def _is_recursive(part: Rules) -> bool:
-    heads = {rule.head.predicate for rule in part}
-    return any(atom.predicate in heads for rule in part for atom, _ in atoms(rule.body))
-
-
-def _unless_aggregate(rewrite: Callable[[Rules], Rules]) -> Callable[[Rules], Rules]:
-    """The rewrite for rules without aggregates; these have one way to change for all."""
-
-    def rewritten(part: Rules) -> Rules:
-        totals = [rule for rule in part if rule.is_aggregate]
-        if not totals:
-            return rewrite(part)
-        return tuple(x for rule in totals for x in aggregate_changes(rule, unchanged, names.new))
-
-    return rewritten
-
-
-def _normalized(part: Rules) -> Rules:
-    return part if any(rule.is_aggregate for rule in part) else normalize(part)
-
-
-def _maintained(part: Rules) -> Rules:
-    return maintenance_rules(part, {rule.head.predicate for rule in part})
-
-
-def _looked_once(part: Rules) -> Rules:
-    maintained = _maintained(part)
-    if _is_recursive(part):
-        return maintained
-    return look_once(maintained, {rule.head.predicate for rule in part})
-
-
-def _differentiated(part: Rules) -> Rules:
-    return part if _is_recursive(part) else partial_differentials(part)
-
-
-_REWRITES: Mapping[str, Callable[[Rules], Rules]] = {
-    "normalize": _normalized,
-    "split_joins": split_joins,
-    "delta_rules": _unless_aggregate(lambda part: delta_rules(normalize(part))),
-    "transition_rules": lambda part: transition_rules(part, {}),
-    "propagation_rules": propagation_rules,
-    "maintenance_rules": _unless_aggregate(_maintained),
-    "look_once": _unless_aggregate(_looked_once),
-    "partial_differentials": _unless_aggregate(_differentiated),
-    "recomputation": recomputation,
-    "aggregate_changes": _unless_aggregate(lambda part: part),
-}
-
-
-def _unfolded(parts: Partition) -> Partition:
-    """Views that are neither recursive nor aggregates, expanded into those that use them."""
-    definitions: dict[str, Rules] = {}
-    made = []
-    for part in parts:
-        is_aggregate = any(rule.is_aggregate for rule in part)
-        rules = part if is_aggregate else unfold(part, definitions)
-        if not _is_recursive(part) and not is_aggregate:
-            definitions[part[0].head.predicate] = rules
-        made.append(rules)
-    return tuple(made)
-
-
-def _magic(rules: Rules, base: Mapping[str, int]) -> Partition:
-    propagated = propagation_rules(rules)
-    augmented = (*rules, *propagated, *transition_rules(rules, base))
-    read = {state(name) for name in base for state in (unchanged, names.plus, names.minus)}
-    deltas = dict.fromkeys(rule.head.predicate for rule in propagated)
-    return soft_partition(
-        magic_updates(augmented, deltas, read), names.source, stratification(augmented)
-    )
-
-
-def _on_demand(checked: CheckedProgram) -> Partition:
-    """As it runs for virtual views: what is asked of views below is part of the rewriting."""
-    model = make_model(checked, Options(materialize=False, strategy="demand"))
-    building = Building(model.relations, model.stored)
-    for choice in model.choices:
-        building.add(choice)
-    programs = map(building.program, model.choices)
-    return tuple(
-        tuple(rule for stage in map(_stage, stages(each, model.stored)) for rule in stage.rules)
-        for each in programs
     )

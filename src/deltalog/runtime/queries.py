@@ -30,21 +30,20 @@ from deltalog.language.ast import Column, Query, Rule, Variable
 from deltalog.language.walk import atoms
 from deltalog.rewrites import names
 from deltalog.rewrites.desugar import desugar_query
-from deltalog.rewrites.existence_tests import existence_tests
-from deltalog.rewrites.magic_sets import magic_sets
+from deltalog.rewrites.forms import QueryForm
+from deltalog.rewrites.pipeline import EVALUATE, QUERY, apply_passes
 from deltalog.rewrites.states import renamed
-from deltalog.rewrites.transition_rules import direct_transition
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.evaluation import create
 from deltalog.runtime.fixpoint import Statistics, Watch, install, run
 from deltalog.runtime.limits import Limits
-from deltalog.runtime.model import Model, query_model
+from deltalog.runtime.model import Model, query_model, written_form
 from deltalog.runtime.rows import Rows
 
 
 @dataclass(frozen=True)
 class PreparedQuery:
-    """A query rewritten to rules, in parts, with the columns it answers."""
+    """A query rewritten to rules, in parts, with the columns of its result."""
 
     columns: tuple[Column, ...]
     rules: tuple[Rule, ...]
@@ -52,45 +51,37 @@ class PreparedQuery:
 
 
 def prepare_query(
-    model: Model, query: Query, magic: bool = True, changed: Collection[str] = ()
+    model: Model,
+    query: Query,
+    magic: bool = True,
+    changed: Collection[str] = (),
+    last: str | None = None,
 ) -> PreparedQuery:
-    """The query as rules; with `magic` they derive only what it needs.
+    """The query as rules, after its passes or after the one named `last`.
 
-    Of the stored relations in `changed` they read the new state.
+    With `magic` they derive only what it needs: without, optional passes are left out. Of the
+    stored relations in `changed` they read the new state.
     """
     known = model.checked.relations
     check_query(query, known)
-    asked = desugar_query(query, known)
-    rules = (*model.rules, *existence_tests(asked))
-    stored = model.stored
-    if changed:
-        rules = _after_change(rules, model, changed)
-        stored |= {side(name) for name in changed for side in (names.plus, names.minus)}
-    if magic:
-        rewritten = magic_sets(rules, names.ANSWER, stored)
-        partition = soft_partition(rewritten, names.source, stratification(rules))
+    views = model.rules
+    if any(each.name == last for each in EVALUATE):
+        views = apply_passes(EVALUATE, written_form(model.checked, model.options), last).rules
+    form = QueryForm(query, known, model.stored, views, frozenset(changed))
+    form = apply_passes((each for each in QUERY if magic or not each.is_optional), form, last)
+    if form.rewritten is not None:
+        rules = form.rewritten
+        partition = soft_partition(rules, names.source, stratification(form.rules))
     else:
-        rewritten = needed_rules(rules, {names.ANSWER}, stored)
-        partition = component_partition(rewritten)
+        rules = needed_rules(form.rules, {names.ANSWER}, form.stored)
+        partition = component_partition(rules)
     types = variable_types(query.body, known)
     columns = tuple(
         Column(term.name, types.get(term.name), True)
-        for term in asked[0].head.arguments
+        for term in form.asked[0].head.arguments
         if isinstance(term, Variable)
     )
-    return PreparedQuery(columns, rewritten, partition)
-
-
-def _after_change(
-    rules: tuple[Rule, ...], model: Model, changed: Collection[str]
-) -> tuple[Rule, ...]:
-    """The rules with the new state of what changes in the place of the stored one."""
-    read = {name: names.new(name) for name in changed}
-    derived = (renamed(rule, read) for rule in rules if rule.head.predicate not in model.stored)
-    overlays = (
-        rule for name in changed for rule in direct_transition(name, model.relations[name].arity)
-    )
-    return (*derived, *overlays)
+    return PreparedQuery(columns, rules, partition)
 
 
 def stored_reads(model: Model, query: Query) -> frozenset[str]:

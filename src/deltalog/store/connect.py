@@ -99,7 +99,7 @@ def connect(
     `program` is a text, or the path of a `.dl` file. A file knows its program; one that is given
     must be the same. `engine` holds the facts and runs the rules: `embedded`, compiled and fast, or
     `reference`, plain Python that defines the meaning of the language and starts at once.
-    `strategy` says how changes of views are computed: one of `runtime.strategies.STRATEGIES`, or a
+    `strategy` says how changes of views are computed: one of `rewrites.strategies.STRATEGIES`, or a
     mapping from views to them (`"*"` stands for all others); `network` and `nervous` belong to
     `differencing`. `materialize=False` keeps views virtual unless they are declared `materialized`.
     `facts` are loaded before views are computed for the first time. `watch` is called with the

@@ -39,8 +39,9 @@ from deltalog.runtime.evaluation import create, rebuild
 from deltalog.runtime.fixpoint import Statistics, Watch
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model, make_model, query_model
+from deltalog.runtime.outcome import Propagated
 from deltalog.runtime.parameters import Parameters, bind_parameters
-from deltalog.runtime.propagation import Propagated, Propagation
+from deltalog.runtime.propagation import Propagation
 from deltalog.runtime.queries import answer, stored_reads
 from deltalog.runtime.rows import Rows
 from deltalog.store import readers

@@ -16,7 +16,7 @@ import apsw
 from orjson import dumps
 
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.propagation import Propagated
+from deltalog.runtime.outcome import Propagated
 from deltalog.store.cells import Cells, converted, ranked
 from deltalog.store.log import APPEND, ROWS_EACH, TRANSACTION, Columns, entries, now
 from deltalog.store.others import Others
@@ -54,7 +54,7 @@ class Writer:
             execute(opening)
             if connection.data_version() != others.commits or monotonic() >= others.look_at:
                 others.look()
-            for relation, gone, ranks, rows, is_net in outcome.written(change, clock):
+            for relation, _, _, is_net, gone, ranks, rows in outcome.written(change, clock):
                 table = self.tables[relation]
                 if gone:
                     self._cursor.executemany(table.delete, [(rank,) for rank in gone])

@@ -50,6 +50,11 @@ class Choice:
     def members(self) -> frozenset[str]:
         return frozenset(self.predicates)
 
+    @property
+    def is_maintained(self) -> bool:
+        """Whether its new state is what was kept and what returned, and grows while it runs."""
+        return self.strategy in ("rederive", "demand") and self.is_recursive
+
 
 def known_strategy(name: str) -> str:
     if name not in STRATEGIES:

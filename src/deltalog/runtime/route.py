@@ -1,0 +1,167 @@
+"""The part of a propagation network that a change takes to what somebody wants.
+
+    edge ──▶ path ──▶ reach          stored
+              └─────▶ one_way        virtual, and nobody wants it: not on the route
+
+A change reaches a view only if it is stored, on the way to one that is, or wanted by the caller
+(Risch & Sköld 1996, Algorithm 3; 1999, section 1.5.2). The changes of virtual views that are only
+on the way are released as soon as the last node that needs them has run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from deltalog.engines.base import NO_ROWS, GivenUpError
+from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.fixpoint import Statistics, Watch, count_run, run
+from deltalog.runtime.limits import Limits, Meter
+from deltalog.runtime.nodes import (
+    SIDES,
+    Node,
+    sides_of,
+)
+
+if TYPE_CHECKING:
+    from deltalog.runtime.propagation import Propagation
+
+
+class Route:
+    """The part of a network that a change takes to the `views` that are wanted, and the stored.
+
+    A node is on it if it is stored, wanted, or read by another one that is on it.
+    """
+
+    def __init__(self, network: Propagation, views: frozenset[str]) -> None:
+        self.network = network
+        self.views = views
+        self.nodes = self._reached()
+        self.readers: dict[str, list[int]] = {}
+        for node in self.nodes:
+            for name in node.influents:
+                self.readers.setdefault(name, []).append(node.number)
+        self.released = self._released()
+        self.wave = network.engine.wave(len(network.stations))
+        self._placed: set[int] = set()
+        self.is_plain = not network.is_in_place
+        self._numbers = {name: source.number for name, source in network.sources.items()}
+        for source in network.sources.values():
+            self.wave.place(source.number, source.station(self))
+
+    def _reached(self) -> tuple[Node, ...]:
+        needed = set(self.views | self.network.stored)
+        found = []
+        for node in reversed(self.network.nodes):
+            if not needed.isdisjoint(node.choice.predicates):
+                needed.update(node.influents)
+                found.append(node)
+        return tuple(reversed(found))
+
+    def _released(self) -> dict[tuple[str, ...], tuple[str, ...]]:
+        """Per node, the changes of virtual views that nobody needs any more once it has run.
+
+        Who asks for the state of a virtual view reads the changes of what that is made of.
+        """
+        last: dict[str, int] = {}
+        for position, node in reversed(tuple(enumerate(self.nodes))):
+            virtual = (name for name in node.choice.predicates if name not in self.network.stored)
+            used = max([position, *(last.get(name, 0) for name in virtual)])
+            for name in node.influents:
+                last[name] = max(used, last.get(name, 0))
+        found: dict[tuple[str, ...], tuple[str, ...]] = {}
+        for name, position in last.items():
+            if name not in self.network.stored and name not in self.views:
+                reader = self.nodes[position].choice.predicates
+                found[reader] = (*found.get(reader, ()), *sides_of((name,)))
+        return found
+
+    def run(self, base: ChangeSet, limits: Limits, watch: Watch | None) -> Statistics:
+        """Bind the changes of base relations and derive those of views."""
+        total, meter = Statistics(), Meter(limits, self.network.engine.fact_bytes)
+        inserted, deleted, numbers, bind = *base.sides, self._numbers, self.wave.bind
+        for name, rows in inserted.items():
+            bind(numbers[name], rows, deleted.get(name, NO_ROWS))
+        for name, rows in deleted.items():
+            if name not in inserted:
+                bind(numbers[name], NO_ROWS, rows)
+        while True:
+            ended = self.wave.run(*meter.rest)
+            count_run(ended, meter, watch, total)
+            if ended.asked >= 0:
+                node = self.network.stations[ended.asked]
+                assert isinstance(node, Node)
+                self._run_node(node, ended.is_given_up, meter, watch, total)
+            elif ended.is_done:
+                return total
+
+    def _run_node(
+        self, node: Node, is_aborted: bool, meter: Meter, watch: Watch | None, total: Statistics
+    ) -> None:
+        """Run a node that the engine does not run by itself, or not before we had a look."""
+        recomputing = node.recomputing
+        if is_aborted:
+            self._forget(node)
+        elif recomputing is None or not node.is_much_changed():
+            try:
+                self._run_placed(node, meter, watch, total)
+            except GivenUpError:
+                self._forget(node)
+            else:
+                return
+        assert recomputing is not None, "only a node that can be recomputed may be aborted"
+        self._run_placed(recomputing, meter, watch, total)
+
+    def _run_placed(self, node: Node, meter: Meter, watch: Watch | None, total: Statistics) -> None:
+        if node.number not in self._placed:
+            self._place(node)
+        self.wave.enter(node.number)
+        try:
+            run(
+                self.network.engine,
+                node.installed,
+                meter.limits,
+                "semi_naive",
+                watch,
+                meter,
+                total,
+            )
+        except BaseException:
+            self.network.engine.clear_all(node.transient)
+            raise
+        finally:
+            node.installed.rewind()
+        self.wave.leave(node.number)
+
+    def _place(self, node: Node) -> None:
+        """Show the engine a node that is reached for the first time."""
+        self.wave.place(node.number, node.station(self))
+        self._placed.add(node.number)
+        stored = [name for name, *_ in node.moves]
+        shown = [name for name, *_ in node.shown(self.views)]
+        self.is_plain = self.is_plain and node.is_net and len(stored) == 1 and stored == shown
+
+    def _forget(self, node: Node) -> None:
+        """Clear what a node made before it was aborted."""
+        self.network.engine.clear_all((*node.transient, *node.outlasting))
+        node.installed.rewind()
+
+    def peak(self, change: ChangeSet, generated: Mapping[str, int]) -> int:
+        """How many change facts were held at most at one time in a run."""
+        sizes = Counter(generated)
+        for side, rows_of in zip(SIDES, change.sides, strict=True):
+            for name in self._numbers:
+                sizes[side(name)] = len(rows_of.get(name, NO_ROWS))
+        held = peak = sum(sizes[side] for side in sides_of(self._numbers))
+        for node in self.nodes:
+            if any(sizes[side] for side in sides_of(node.influents)):
+                held += sum(sizes[side] for side in sides_of(node.choice.predicates))
+                peak = max(peak, held)
+                held -= sum(sizes[side] for side in self.released.get(node.choice.predicates, ()))
+        return peak
+
+    def peak_of(self, change: ChangeSet) -> partial[int]:
+        """The peak of the run that led to a change, once it is known what was generated."""
+        return partial(self.peak, change)
