@@ -356,6 +356,20 @@ MUTANTS = (
         ("tests/properties/test_propagation.py", "-k", "differencing and reference"),
     ),
     Mutant(
+        "a change goes to views that nobody wants",
+        "runtime/route.py",
+        "if not needed.isdisjoint(node.choice.predicates):",
+        "if True:",
+        ("tests/unit/test_wanted_views.py", "-k", "reference and nobody_wants"),
+    ),
+    Mutant(
+        "a change is released before it was asked for through other views",
+        "runtime/route.py",
+        "last = asked if names.new(name) in on_demand else direct",
+        "last = direct",
+        ("tests/unit/test_wanted_views.py", "-k", "reference and missed"),
+    ),
+    Mutant(
         "expanded views keep the names of their variables",
         "rewrites/unfold.py",
         "renaming = {name: Variable(next(fresh)) for name in names",

@@ -57,6 +57,8 @@ class _Kept(Database):
         self._keeper = keeper
         super().__init__(model, engine, limits, watch)
 
+    _records_every_view = True  # in its tables of changes
+
     def _fill(self, facts: Mapping[str, Iterable[Sequence[Any]]]) -> Statistics:
         if self._keeper.is_new:
             return super()._fill(facts)

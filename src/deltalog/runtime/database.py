@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -145,6 +145,7 @@ class Database:
     """Made by `connect`. Threads may share it: they take turns."""
 
     _is_kept = False
+    _records_every_view = False
     _is_closed = False
 
     def __init__(
@@ -320,36 +321,47 @@ class Database:
         if all(self.relations[name].kind == "base" for name in reads):
             changed = [name for name in wanted.relations if name in reads]
             return self._net(wanted.only(*changed))
-        return self._make(wanted, is_committed=False).only(*reads)
+        views = self._known_views(name for name in reads if self.relations[name].kind == "view")
+        return self._make(wanted, is_committed=False, views=views).only(*reads)
 
     # --- changing
 
-    def transaction(self) -> Transaction:
-        """A transaction for a `with` block; it commits at the end, or not at all."""
+    def transaction(self, *, views: Iterable[str] | None = None) -> Transaction:
+        """A transaction for a `with` block; it commits at the end, or not at all.
+
+        Its change is that of base relations and of these `views`, or of all views that are
+        declared; virtual views that nobody needs are not even looked at.
+        """
         self._check_open()
-        return self._transaction(lambda wanted: self._make(wanted, is_committed=True))
+        known = self._known_views(views)
+        return self._transaction(lambda wanted: self._make(wanted, True, known))
 
     def apply(
         self,
         insert: Facts | None = None,
         delete: Facts | None = None,
         set: Facts | None = None,
+        *,
+        views: Iterable[str] | None = None,
     ) -> ChangeSet:
         """Delete, insert and set facts, in this order, in one transaction.
 
-        Returns the exact change of everything.
+        Returns the exact change of base relations and of these `views`, or of all views.
         """
-        return _filled(self.transaction(), insert, delete, set).commit()
+        return _filled(self.transaction(views=views), insert, delete, set).commit()
 
     def what_if(
         self,
         insert: Facts | None = None,
         delete: Facts | None = None,
         set: Facts | None = None,
+        *,
+        views: Iterable[str] | None = None,
     ) -> ChangeSet:
         """The exact change that a transaction would make, without making it."""
         self._check_open()
-        tried = self._transaction(lambda wanted: self._make(wanted, is_committed=False))
+        known = self._known_views(views)
+        tried = self._transaction(lambda wanted: self._make(wanted, False, known))
         return _filled(tried, insert, delete, set).commit()
 
     def _transaction(self, commit: Callable[[ChangeSet], ChangeSet]) -> Transaction:
@@ -364,12 +376,29 @@ class Database:
             self,
         )
 
-    def _make(self, wanted: ChangeSet, is_committed: bool) -> ChangeSet:
+    def _known_views(self, views: Iterable[str] | None) -> frozenset[str] | None:
+        """The views that a caller wants the change of, or None for all of them."""
+        if views is None:
+            return None
+        named = [views] if isinstance(views, str) else list(views)
+        for name in named:
+            if name not in self.propagation.views:
+                hint = did_you_mean(str(name), self.propagation.views)
+                if name in self.relations:
+                    hint = f"`{name}` is a base relation, whose change is always returned"
+                raise DataError(
+                    [catalogue.UNKNOWN_OPTION.at(None, what="view", name=name, hint=hint)]
+                )
+        return frozenset(named)
+
+    def _make(
+        self, wanted: ChangeSet, is_committed: bool, views: frozenset[str] | None = None
+    ) -> ChangeSet:
         """Make a change of which some may be a no-op."""
         if self._is_closed:
             self._check_open()
         base = wanted if self.propagation.is_narrowing else self._net(wanted)
-        return self._propagate(base, is_committed)
+        return self._propagate(base, is_committed, views)
 
     def _net(self, wanted: ChangeSet) -> ChangeSet:
         """What is wanted without what is so already."""
@@ -396,12 +425,17 @@ class Database:
             for side in (names.plus, names.minus):
                 engine.look_ahead(side(relation), keys)
 
-    def _propagate(self, base: ChangeSet, is_committed: bool) -> ChangeSet:
-        """The change of everything; applied only if it is complete and `is_committed`."""
+    def _propagate(
+        self, base: ChangeSet, is_committed: bool, views: frozenset[str] | None = None
+    ) -> ChangeSet:
+        """The change of base relations and wanted views; applied if complete and `is_committed`."""
         if not base:
             self.statistics = Statistics()
             return base
-        arguments = self.propagation, base, self.limits, self.watch, self._is_kept
+        network, route = self.propagation, None
+        if views is not None and not (is_committed and self._records_every_view):
+            route = network.route_to(views)
+        arguments = network, base, self.limits, self.watch, self._is_kept, route
         with Propagated(*arguments) as outcome:
             self.statistics = outcome.statistics
             change = outcome.changes()
@@ -409,6 +443,8 @@ class Database:
                 self._keep(outcome, change)
                 outcome.apply()
                 self.version += 1
+        if views is not None and route is None:
+            return change.without(*network.views - views)
         return change
 
     def _keep(self, outcome: Propagated, change: ChangeSet) -> None:

@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from deltalog.engines.base import NO_ROWS, GivenUpError
+from deltalog.rewrites import names
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.fixpoint import Statistics, Watch, count_run, run
 from deltalog.runtime.limits import Limits, Meter
@@ -63,18 +64,23 @@ class Route:
     def _released(self) -> dict[tuple[str, ...], tuple[str, ...]]:
         """Per node, the changes of virtual views that nobody needs any more once it has run.
 
-        Who asks for the state of a virtual view reads the changes of what that is made of.
+        Who asks for the new state of a view that is rederived on demand reads its change, also
+        through other virtual views; all others read only the changes of their influents.
         """
-        last: dict[str, int] = {}
+        on_demand = self.network.compiler.virtual.on_demand
+        direct: dict[str, int] = {}
+        asked: dict[str, int] = {}
         for position, node in reversed(tuple(enumerate(self.nodes))):
             virtual = (name for name in node.choice.predicates if name not in self.network.stored)
-            used = max([position, *(last.get(name, 0) for name in virtual)])
+            used = max([position, *(asked.get(name, 0) for name in virtual)])
             for name in node.influents:
-                last[name] = max(used, last.get(name, 0))
+                direct[name] = max(position, direct.get(name, 0))
+                asked[name] = max(used, asked.get(name, 0))
         found: dict[tuple[str, ...], tuple[str, ...]] = {}
-        for name, position in last.items():
+        for name in direct:
             if name not in self.network.stored and name not in self.views:
-                reader = self.nodes[position].choice.predicates
+                last = asked if names.new(name) in on_demand else direct
+                reader = self.nodes[last[name]].choice.predicates
                 found[reader] = (*found.get(reader, ()), *sides_of((name,)))
         return found
 

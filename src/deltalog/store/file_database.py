@@ -75,6 +75,7 @@ class FileDatabase(Database):
     """Made by `connect` with a path."""
 
     _is_kept = True
+    _records_every_view = True  # its log has the change of every view, wanted now or not
     engine: RankedEngine
 
     def __init__(
@@ -268,7 +269,9 @@ class FileDatabase(Database):
         if self._storage.lock is None:
             raise DataError([catalogue.OPENED_READ_ONLY.at(None, name=self.path)])
 
-    def _propagate(self, base: ChangeSet, is_committed: bool) -> ChangeSet:
+    def _propagate(
+        self, base: ChangeSet, is_committed: bool, views: frozenset[str] | None = None
+    ) -> ChangeSet:
         storage = self._storage
         if storage.is_closed:
             self._check_open()
@@ -279,7 +282,7 @@ class FileDatabase(Database):
         before = self.version
         self._doubt = _UNKNOWN
         try:
-            change = super()._propagate(base, is_committed)
+            change = super()._propagate(base, is_committed, views)
         except BaseException as error:
             self._after_failure(error)
             raise
