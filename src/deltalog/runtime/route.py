@@ -4,8 +4,8 @@
               └─────▶ one_way        virtual, and nobody wants it: not on the route
 
 A change reaches a view only if it is stored, on the way to one that is, or wanted by the caller
-(Risch & Sköld 1996, Algorithm 3; 1999, section 1.5.2). The changes of virtual views that are only
-on the way are released as soon as the last node that needs them has run.
+(Staudt & Jarke 1996, Algorithm 3; Risch & Sköld 1999, section 1.5.2). The changes of virtual views
+that are only on the way are released as soon as the last node that needs them has run.
 """
 
 from __future__ import annotations
