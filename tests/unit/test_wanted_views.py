@@ -124,9 +124,11 @@ def test_nothing_is_differentiated_in_a_flat_network_that_nothing_reads() -> Non
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("strategy", ["magic", "demand", "differencing"])
-def test_released_changes_are_not_missed(engine: str, strategy: str) -> None:
-    """States of virtual views are asked for through other ones, after these have run."""
+@pytest.mark.parametrize(
+    "strategy", ["magic", "demand", "differencing", {"hop": "demand", "*": "magic"}], ids=str
+)
+def test_released_changes_are_not_missed(engine: str, strategy: str | dict[str, str]) -> None:
+    """`top` asks for the new state of `far`, and if that is done by magic, for that of `hop`."""
     program = """
         base edge(src: int, dst: int).
         hop(X, Y) :- edge(X, Z), edge(Z, Y).
