@@ -3,7 +3,7 @@
 Plain delete-and-rederive estimates that every fact is gone that lost a derivation; in a component
 where everything reaches everything that is nearly all, and nearly all come back. Guarded by ranks,
 a fact with another derivation from older facts is never touched. Compared are the facts in
-`path__del`: `rederive` is guarded, `demand` on stored views uses the plain rules.
+`path__overdeleted`: `rederive` is guarded, `demand` on stored views uses the plain rules.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from deltalog.rewrites import names
 CHANGES = 8
 RING_NODES = 600
 SCALE = 0.06
-ESTIMATE = names.deleted("path")
+ESTIMATE = names.overdeleted("path")
 
 
 def ring_with_chords(scale: float, changes: int, seed: int = 25) -> Workload:

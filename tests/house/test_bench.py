@@ -68,7 +68,7 @@ def test_every_part_says_what_it_found(tmp_path: Path) -> None:
         "Checked: magic on reference generated exactly the same facts",
         "Checked: magic virtual on reference generated exactly the same facts",
         "Recomputing is cheaper from this share of changed facts on",
-        "facts in path__del",
+        "facts in path__overdeleted",
         "`delta` does not handle recursion: w1_scc: delta on reference",
         "other systems",
         "Installing rules",

@@ -376,20 +376,20 @@ MUTANTS = (
         "renaming = {name: Variable(name) for name in names",
         _sequences("flat"),
     ),
-    # --- looking once
+    # --- shared prefixes of rederivations
     Mutant(
         "a way forgets what the rest of the body needs",
-        "rewrites/look_once.py",
+        "rewrites/factor_rederivation.py",
         "variable_names(rule.head, *others)",
         "variable_names(rule.head)",
         _sequences("rights"),
     ),
     Mutant(
         "a way begins from what waits for other variables",
-        "rewrites/look_once.py",
+        "rewrites/factor_rederivation.py",
         "if not foreign & set(variable_names(literal)) and ",
         "if ",
-        ("tests/unit/test_case_files.py", "-k", "look_once"),
+        ("tests/unit/test_case_files.py", "-k", "factor_rederivation"),
     ),
     Mutant(
         "what one row derives is listed when there are several",

@@ -24,9 +24,9 @@ from deltalog.rewrites.aggregate_changes import aggregate_changes
 from deltalog.rewrites.delta_rules import delta_rules, unstratified_cycle
 from deltalog.rewrites.desugar import desugar, desugar_query
 from deltalog.rewrites.existence_tests import existence_tests
+from deltalog.rewrites.factor_rederivation import factor_rederivation
 from deltalog.rewrites.fold_changes import fold_changes, is_foldable
 from deltalog.rewrites.group_state import group_state
-from deltalog.rewrites.look_once import look_once
 from deltalog.rewrites.magic_sets import asked_rules, magic_sets
 from deltalog.rewrites.magic_updates import magic_updates
 from deltalog.rewrites.maintenance_rules import maintenance_rules
@@ -146,11 +146,11 @@ def _maintenance(program: Program) -> str:
 def _looked_once(program: Program) -> str:
     """The rederivations of views that do not use themselves, their atoms as written."""
     made = (
-        look_once(maintenance_rules(rules, component), sorted(component))
+        factor_rederivation(maintenance_rules(rules, component), sorted(component))
         for component, rules in _components(_core(program).rules)
         if not _is_recursive(rules, component)
     )
-    found = ("__given", "__way", "__red")
+    found = ("__prefix_keys", "__prefix", "__red")
     rules = (rule for part in made for rule in part)
     return _text(rule for rule in rules if any(x in rule.head.predicate for x in found))
 
@@ -243,7 +243,7 @@ REWRITES = {
     "existence_tests": _tested_for_existence,
     "fold_changes": _folded,
     "group_state": _group_state,
-    "look_once": _looked_once,
+    "factor_rederivation": _looked_once,
     "magic_sets": _magic,
     "magic_updates": _magic_updates,
     "maintenance_rules": _maintenance,

@@ -12,9 +12,9 @@ from deltalog.language.ast import Rule
 from deltalog.rewrites import names
 from deltalog.rewrites.aggregate_changes import aggregate_changes
 from deltalog.rewrites.delta_rules import delta_rules
+from deltalog.rewrites.factor_rederivation import factor_rederivation
 from deltalog.rewrites.fold_changes import fold_changes, is_foldable
 from deltalog.rewrites.forms import ComponentForm, OnDemand, defined_by, read_by
-from deltalog.rewrites.look_once import look_once
 from deltalog.rewrites.magic_updates import magic_updates
 from deltalog.rewrites.maintenance_rules import maintenance_rules
 from deltalog.rewrites.partial_differentials import partial_differentials
@@ -49,7 +49,7 @@ def factor(form: ComponentForm) -> ComponentForm:
     """Only where a lookup is cheap enough to know what it finds, and not in recursive views."""
     if form.fanout is None or form.choice.is_recursive:
         return form
-    return replace(form, rules=look_once(form.rules, form.choice.predicates, form.fanout))
+    return replace(form, rules=factor_rederivation(form.rules, form.choice.predicates, form.fanout))
 
 
 def rederive(form: ComponentForm) -> ComponentForm:

@@ -1,19 +1,22 @@
 """The change of group state: the totals of bindings that were inserted and deleted are folded in.
 
     payroll__groups(D, count(), sum(H), sum(L)) :- works_in(E, D), salary(E, S), …
-    →  payroll__groups__gained(D, E, S, H, L) :- works_in__plus(E, D), salary__new(E, S), …
-       payroll__groups__more(D, count(), sum(H), sum(L)) :- payroll__groups__gained(D, E, S, H, L).
-       … the same with lost and less …
-       payroll__groups__now(D, N, H, L) :- payroll__groups__touched(D), held - less + more, N > 0.
+    →  payroll__groups__inserted(D, E, S, H, L) :- works_in__plus(E, D), salary__new(E, S), …
+       payroll__groups__inserted_totals(D, count(), sum(H), sum(L)) :-
+           payroll__groups__inserted(D, E, S, H, L).
+       … the same with deleted ones …
+       payroll__groups__now(D, N, H, L) :-
+           payroll__groups__touched(D), held - deleted + inserted, N > 0.
 
 Before: a rule that defines stored group state (`group_state.py`). After: the exact change of that
 state. Correct because a body binding has exactly one derivation, so the bindings that are inserted
 and deleted are exact without any test, and counting and exact summing can be undone.
 
 Totals of deleted bindings are subtracted before those of inserted ones are added, because deleted
-bindings are among those held: held - less is the sum over the bindings that stay, and with more
-over those of the new state. So every intermediate result is a sum over bindings that hold together
-in one state, and within the bounds that `group_state.py` gives; held + more would not be.
+bindings are among those held: held - deleted is the sum over the bindings that stay, and with
+inserted ones over those of the new state. So every intermediate result is a sum over bindings that
+hold together in one state, and within the bounds that `group_state.py` gives; held + inserted would
+not be.
 
 A sum of ints that a person wrote is not continued: it has no value while it does not fit, and a
 sum without a value is lost. The equation in the body tells halves from it (`is_foldable`).
@@ -63,13 +66,16 @@ def is_foldable(rule: Rule) -> bool:
 
 
 def fold_changes(rule: Rule, old: Rename, new: Rename) -> Iterator[Rule]:
-    """The change of group state from the bindings that came and went."""
+    """The change of group state from the bindings that are inserted and deleted."""
     predicate, origin = rule.head.predicate, Origin.made_by("fold_changes", rule.origin)
     group = group_of(rule)
     bound = (literal for literal in rule.body if not isinstance(literal, Negation))
     binding = tuple(Variable(name) for name in variable_names(*bound))
     touched = Atom(names.touched(predicate), group)
-    sides = ((True, new, names.gained, names.more), (False, old, names.lost, names.less))
+    sides = (
+        (True, new, names.inserted_bindings, names.inserted_totals),
+        (False, old, names.deleted_bindings, names.deleted_totals),
+    )
     for truth, state, bindings, totals in sides:
         row = Atom(bindings(predicate), binding)
         for position, _, _ in changing(rule):
@@ -85,7 +91,7 @@ def fold_changes(rule: Rule, old: Rename, new: Rename) -> Iterator[Rule]:
 
 
 def _continued(rule: Rule, touched: Atom, origin: Origin) -> Iterator[Rule]:
-    """What was held, minus what went, plus what came; a group without bindings is gone."""
+    """Held totals minus deleted plus inserted ones; a group without bindings is deleted."""
     predicate = rule.head.predicate
     totals = [term for term in rule.head.arguments if isinstance(term, Aggregate)]
     fresh = {side: fresh_names(set(rule_names(rule)), side) for side in "HMLN"}
@@ -93,8 +99,8 @@ def _continued(rule: Rule, touched: Atom, origin: Origin) -> Iterator[Rule]:
     operands: list[Literal] = []
     for side, source in (
         ("H", predicate),
-        ("M", names.more(predicate)),
-        ("L", names.less(predicate)),
+        ("M", names.inserted_totals(predicate)),
+        ("L", names.deleted_totals(predicate)),
     ):
         known = Atom(names.or_zero(source), _with_totals(rule, columns[side]))
         yield Rule(known, (touched, Atom(source, known.arguments)), origin, leads=True)

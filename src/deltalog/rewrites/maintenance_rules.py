@@ -1,13 +1,13 @@
 """Maintenance rules: estimate deletions, rederive, insert, net out, as one stratified program.
 
     path(X, Y) :- edge(X, Z), path(Z, Y).
-    →  path__del(X, Y) :- edge__minus(X, Z), path(Z, Y).                         (D)
-       path__del(X, Y) :- path__del(Z, Y), edge(X, Z).                           (D)
-       path__red(X, Y) :- path__del(X, Y), edge__new(X, Z), path__new(Z, Y).      (R)
+    →  path__overdeleted(X, Y) :- edge__minus(X, Z), path(Z, Y).                         (D)
+       path__overdeleted(X, Y) :- path__overdeleted(Z, Y), edge(X, Z).                           (D)
+       path__red(X, Y) :- path__overdeleted(X, Y), edge__new(X, Z), path__new(Z, Y).      (R)
        path__ins(X, Y) :- edge__plus(X, Z), path__new(Z, Y), not path__kept(X, Y).  (I)
        path__ins(X, Y) :- path__ins(Z, Y), edge__new(X, Z), not path__kept(X, Y).   (I)
        path__plus(X, Y) :- path__ins(X, Y), not path(X, Y).                      (E1)
-       path__minus(X, Y) :- path__del(X, Y), not path__ins(X, Y), not path__red(X, Y).  (E2)
+       path__minus(X, Y) :- path__overdeleted(X, Y), not path__ins(X, Y), not path__red(X, Y).  (E2)
 
 Before: the rules of one strongly connected component in desugared form; below it everything has its
 exact change in `__plus` and `__minus` (Staudt & Jarke 1996, Algorithm 1; with negation, section
@@ -17,13 +17,13 @@ new state). After: the exact change of the component's predicates (Theorem 1).
 Two departures from the paper, both of which only make relations smaller. (I) does not derive what
 is kept anyway: a fact that did not go needs no propagation, so an edge inserted into a large
 strongly connected graph costs what it adds. And `p__new` is not computed but read: rules (N1) to
-(N3) are the overlay of the stored relation without `__del` and with `__add`, the union of `__red`
-and `__ins`. For a predicate that is not stored `rederive_on_demand.py` has (N1) to (N3) as rules.
+(N3) are the overlay of the stored relation without `__overdeleted` and with `__add`, the union of
+`__red` and `__ins`. For a predicate that is not stored `rederive_on_demand.py` has them as rules.
 
 A component that does not use itself needs no state in between: (I) and (E1) are one rule,
 `p__plus(X) :- Δ, not p(X).`, and in (E2) what (R) finds includes what was inserted. Where a fact
 has one derivation at most, the propagation rules are exact without any test. Elsewhere a deletion
-spends most of its time on (R), see `look_once.py`.
+spends most of its time on (R), see `factor_rederivation.py`.
 
 For a recursive component the estimate (D) can be far too large; `plan/ranked_deletion.py` stops it
 early where the predicates are stored. It then needs only `suspect_rules`, the part of (D) that
@@ -32,10 +32,10 @@ starts below the component, and tells which deletions (R) must look at: see `dou
 
     path__add(X, Y) :- path__doubtful(X, Y), edge__new(X, Z), path__kept(Z, Y).
     path__add(X, Y) :- path__add(Z, Y), edge__new(X, Z), not path__kept(X, Y).
-    path__plus(X, Y) :- path__add(X, Y), not path__del(X, Y).
-    path__minus(X, Y) :- path__del(X, Y), not path__add(X, Y).
+    path__plus(X, Y) :- path__add(X, Y), not path__overdeleted(X, Y).
+    path__minus(X, Y) :- path__overdeleted(X, Y), not path__add(X, Y).
 
-Nothing in `path__add` was kept, so what of it was there before is in `path__del`.
+Nothing in `path__add` was kept, so what of it was there before is in `path__overdeleted`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _ranked_rules(rules: tuple[Rule, ...], component: Set[str]) -> Iterator[Rule
     for predicate, arity in _heads(rules).items():
         row = names.row(arity)
         origin = Origin.made_by("maintenance_rules", *(r.origin for r in rules))
-        add, lost = Atom(names.returned(predicate), row), Atom(names.deleted(predicate), row)
+        add, lost = Atom(names.returned(predicate), row), Atom(names.overdeleted(predicate), row)
         yield Rule(Atom(names.plus(predicate), row), (add, Negation(lost)), origin, leads=True)
         yield Rule(Atom(names.minus(predicate), row), (lost, Negation(add)), origin, leads=True)
 
@@ -96,7 +96,7 @@ def _direct_rules(rules: tuple[Rule, ...], component: Set[str]) -> Iterator[Rule
             yield replace(made, head=head, body=(*made.body[:-1], Negation(rule.head)))
     for predicate, arity in _heads(rules).items():
         row = names.row(arity)
-        lost, red = Atom(names.deleted(predicate), row), Atom(names.rederived(predicate), row)
+        lost, red = Atom(names.overdeleted(predicate), row), Atom(names.rederived(predicate), row)
         origin = Origin.made_by("maintenance_rules", *(r.origin for r in rules))
         yield Rule(Atom(names.minus(predicate), row), (lost, Negation(red)), origin, leads=True)
 
@@ -109,8 +109,8 @@ def deletion_rules(
     rule: Rule, component: Set[str], positions: Set[int] | None = None
 ) -> Iterator[Rule]:
     """(D): the head lost a derivation, because one literal no longer holds."""
-    head = Atom(names.deleted(rule.head.predicate), rule.head.arguments)
-    lost = _within(component, names.deleted, names.minus)
+    head = Atom(names.overdeleted(rule.head.predicate), rule.head.arguments)
+    lost = _within(component, names.overdeleted, names.minus)
     for position, _, _ in changing(rule):
         if positions is not None and position not in positions:
             continue
@@ -132,7 +132,7 @@ def rederivation_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
     What lies below comes first: `path__new(X, Y), edge__new(Y, Z)` for given X and Z walks all that
     X reaches, the other way round it tests a path for each edge to Z.
     """
-    estimate = Atom(names.deleted(rule.head.predicate), rule.head.arguments)
+    estimate = Atom(names.overdeleted(rule.head.predicate), rule.head.arguments)
     head = Atom(names.rederived(rule.head.predicate), rule.head.arguments)
     literals = sorted(rule.body, key=lambda literal: _is_inside(literal, component))
     body = (estimate, *(in_state(literal, names.new) for literal in literals))
@@ -180,7 +180,7 @@ def net_rules(rules: tuple[Rule, ...]) -> Iterator[Rule]:
     for predicate, arity in _heads(rules).items():
         row = names.row(arity)
         ins, red = Atom(names.inserted(predicate), row), Atom(names.rederived(predicate), row)
-        held, lost = Atom(predicate, row), Atom(names.deleted(predicate), row)
+        held, lost = Atom(predicate, row), Atom(names.overdeleted(predicate), row)
         origin = Origin.made_by("maintenance_rules", *(r.origin for r in rules))
         add = Atom(names.returned(predicate), row)
         yield Rule(add, (red,), origin, leads=True)

@@ -41,12 +41,12 @@ def supplementary(adorned_predicate: str, rule: int, position: int) -> str:
 
 
 def plus(predicate: str) -> str:
-    """What a transaction really adds to it."""
+    """Facts that a transaction really inserts into it."""
     return f"{predicate}__plus"
 
 
 def minus(predicate: str) -> str:
-    """What a transaction really takes from it."""
+    """Facts that a transaction really deletes from it."""
     return f"{predicate}__minus"
 
 
@@ -60,9 +60,9 @@ def old(predicate: str) -> str:
     return f"{predicate}__old"
 
 
-def deleted(predicate: str) -> str:
-    """An estimate of what is taken: facts that lost a derivation."""
-    return f"{predicate}__del"
+def overdeleted(predicate: str) -> str:
+    """Facts that lost a derivation: a first estimate of the deletions."""
+    return f"{predicate}__overdeleted"
 
 
 def kept(predicate: str) -> str:
@@ -75,14 +75,14 @@ def rederived(predicate: str) -> str:
     return f"{predicate}__red"
 
 
-def given(predicate: str, rule: int) -> str:
-    """The values from which the rederivation by a rule begins."""
-    return f"{predicate}__given{rule}"
+def prefix_keys(predicate: str, rule: int) -> str:
+    """The values from which the rederivation by a rule begins, each once."""
+    return f"{predicate}__prefix_keys{rule}"
 
 
-def way(predicate: str, rule: int) -> str:
-    """What the rederivation by a rule finds from there, before it looks at single facts."""
-    return f"{predicate}__way{rule}"
+def shared_prefix(predicate: str, rule: int) -> str:
+    """The shared prefix of a rederivation: rows that are found from these keys."""
+    return f"{predicate}__prefix{rule}"
 
 
 def inserted(predicate: str) -> str:
@@ -155,14 +155,14 @@ def differential(predicate: str, rule: int, literal: int) -> str:
     return f"{predicate}__by{rule}_{literal}"
 
 
-def gain(predicate: str) -> str:
-    """What positive differentials accumulate."""
-    return f"{predicate}__gain"
+def inserted_candidates(predicate: str) -> str:
+    """Insertions that the differentials found, not yet tested."""
+    return f"{predicate}__inserted"
 
 
-def loss(predicate: str) -> str:
-    """What negative differentials accumulate."""
-    return f"{predicate}__loss"
+def deleted_candidates(predicate: str) -> str:
+    """Deletions that the differentials found, not yet tested."""
+    return f"{predicate}__deleted"
 
 
 def row(arity: int) -> tuple[Variable, ...]:
@@ -180,24 +180,24 @@ def ends(predicate: str) -> str:
     return f"{predicate}__ends"
 
 
-def gained(predicate: str) -> str:
-    """Bindings of an aggregate that came."""
-    return f"{predicate}__gained"
+def inserted_bindings(predicate: str) -> str:
+    """Bindings of an aggregate that are inserted."""
+    return f"{predicate}__inserted"
 
 
-def lost(predicate: str) -> str:
-    """Bindings of an aggregate that went."""
-    return f"{predicate}__lost"
+def deleted_bindings(predicate: str) -> str:
+    """Bindings of an aggregate that are deleted."""
+    return f"{predicate}__deleted"
 
 
-def more(predicate: str) -> str:
-    """Totals of the bindings that came, per group."""
-    return f"{predicate}__more"
+def inserted_totals(predicate: str) -> str:
+    """Totals of the inserted bindings, per group."""
+    return f"{predicate}__inserted_totals"
 
 
-def less(predicate: str) -> str:
-    """Totals of the bindings that went, per group."""
-    return f"{predicate}__less"
+def deleted_totals(predicate: str) -> str:
+    """Totals of the deleted bindings, per group."""
+    return f"{predicate}__deleted_totals"
 
 
 def or_zero(predicate: str) -> str:

@@ -5,9 +5,9 @@
        p__by1_2__plus(X, Z) :- r__plus(Y, Z), q__new(X, Y).           Δp/Δ+r
        p__by1_1__minus(X, Z) :- q__minus(X, Y), r(Y, Z).              Δp/Δ-q, in the old state
        p__by1_2__minus(X, Z) :- r__minus(Y, Z), q(X, Y).              Δp/Δ-r
-       p__gain(X, Z) :- p__by1_1__plus(X, Z).   …                     accumulated in the node
-       p__plus(X, Z) :- p__gain(X, Z), not p(X, Z).                   strict
-       p__minus(X, Z) :- p__loss(X, Z), not p__new(X, Z).
+       p__inserted(X, Z) :- p__by1_1__plus(X, Z).   …                     accumulated in the node
+       p__plus(X, Z) :- p__inserted(X, Z), not p(X, Z).                   strict
+       p__minus(X, Z) :- p__deleted(X, Z), not p__new(X, Z).
 
 Before: rules of a non-recursive view in desugared form. After: its change (Risch & Sköld 1999,
 section 1.5 and Table 1). Positive differentials are evaluated in the new state, negative ones in
@@ -15,8 +15,8 @@ the old. *Strict*: what held before is not reported as an insertion, what still 
 deletion, so the change is exact. *Nervous*: the differentials are only combined by delta-union,
 which is cheaper and may report what another derivation makes untrue:
 
-       p__plus(X, Z) :- p__gain(X, Z), not p__loss(X, Z).
-       p__minus(X, Z) :- p__loss(X, Z), not p__gain(X, Z).
+       p__plus(X, Z) :- p__inserted(X, Z), not p__deleted(X, Z).
+       p__minus(X, Z) :- p__deleted(X, Z), not p__inserted(X, Z).
 
 Delta-union cancels an insertion against a deletion of the same fact. It loses nothing as long as
 insertions hold in the new state and deletions held in the old one; so the changes of negated
@@ -85,7 +85,11 @@ def partial_differentials(rules: Iterable[Rule], is_strict: bool = True) -> tupl
     for arc in arcs:
         head = arc.rule.head
         is_gain = head.predicate.endswith("__plus")
-        node = names.gain(arc.affected) if is_gain else names.loss(arc.affected)
+        node = (
+            names.inserted_candidates(arc.affected)
+            if is_gain
+            else names.deleted_candidates(arc.affected)
+        )
         made.append(Rule(Atom(node, head.arguments), (head,), arc.rule.origin, leads=True))
     heads = {rule.head.predicate: len(rule.head.arguments) for rule in rules}
     for predicate, arity in heads.items():
@@ -95,7 +99,10 @@ def partial_differentials(rules: Iterable[Rule], is_strict: bool = True) -> tupl
 
 def _node(predicate: str, arity: int, is_strict: bool) -> Iterator[Rule]:
     row = names.row(arity)
-    gain, loss = Atom(names.gain(predicate), row), Atom(names.loss(predicate), row)
+    gain, loss = (
+        Atom(names.inserted_candidates(predicate), row),
+        Atom(names.deleted_candidates(predicate), row),
+    )
     origin = Origin.made_by("partial_differentials")
     held, holds = Atom(predicate, row), Atom(names.new(predicate), row)
     against = (held, holds) if is_strict else (loss, gain)

@@ -153,9 +153,9 @@ MAINTENANCE_RULES = Pass(
     "`--strategy rederive` or `demand`",
     component_passes.maintain,
 )
-LOOK_ONCE = Pass(
-    "look_once",
-    "do the beginning of a rederivation once for all facts that share it",
+FACTOR_REDERIVATION = Pass(
+    "factor_rederivation",
+    "evaluate the prefix that rederivations share once for all of them",
     "after maintenance_rules: it knows the form of rederivations",
     "`--strategy rederive`",
     component_passes.factor,
@@ -202,7 +202,7 @@ MAINTAIN: Mapping[str, tuple[Pass[ComponentForm], ...]] = {
     "recompute": (RECOMPUTATION, *_STATES),
     "delta": (DELTA_RULES, *_STATES),
     "differencing": (PARTIAL_DIFFERENTIALS, *_STATES),
-    "rederive": (MAINTENANCE_RULES, LOOK_ONCE, *_STATES),
+    "rederive": (MAINTENANCE_RULES, FACTOR_REDERIVATION, *_STATES),
     "magic": (PROPAGATION_RULES, *_STATES),
     "demand": (MAINTENANCE_RULES, REDERIVE_ON_DEMAND, *_STATES),
 }

@@ -1,10 +1,10 @@
 """Rederivation on demand (RoD): maintenance rules for a view that only its client has.
 
-    path__del(X, Y) :- edge__minus(X, Z), path(Z, Y).
+    path__overdeleted(X, Y) :- edge__minus(X, Z), path(Z, Y).
     →  path__bf__magic(Z) :- edge__minus(X, Z).                          asks for the old state
-       path__del(X, Y) :- edge__minus(X, Z), path(Z, Y).
+       path__overdeleted(X, Y) :- edge__minus(X, Z), path(Z, Y).
        path(X, Y) :- path__bf__magic(X), edge(X, Y).                     query rules
-       path__kept(X, Y) :- path(X, Y), not path__del(X, Y).              (N1), on what was asked
+       path__kept(X, Y) :- path(X, Y), not path__overdeleted(X, Y).      (N1), on what was asked
        …
 
 Before: the maintenance rules of one component, not stored; below it everything has its exact
@@ -13,10 +13,10 @@ play the part of magic facts: they bind the other literals, and whatever of the 
 is rederived. A literal in the new state asks for the old one; (N1) turns the answers that stay into
 the new state, (N2) and (N3) add what is rederived and what is inserted.
 
-Evaluation (Algorithm 3) must not let a fact into the new state before it can have entered `__del`.
-Under the soft consequence operator it cannot: `__del` and the query rules that feed it belong to a
-lower stratum than every rule that reads `not path__del`, and questions asked from above are
-answered below before anything above goes on.
+Evaluation (Algorithm 3) must not let a fact into the new state before it can have entered
+`__overdeleted`. Under the soft consequence operator it cannot: `__overdeleted` and the query rules
+that feed it belong to a lower stratum than every rule that reads `not path__overdeleted`, and
+questions asked from above are answered below before anything above goes on.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _new_state_rules(rules: Iterable[Rule]) -> Iterator[Rule]:
     origin = Origin.made_by("rederive_on_demand")
     for predicate, arity in {r.head.predicate: len(r.head.arguments) for r in rules}.items():
         row = names.row(arity)
-        standing = (Atom(predicate, row), Negation(Atom(names.deleted(predicate), row)))
+        standing = (Atom(predicate, row), Negation(Atom(names.overdeleted(predicate), row)))
         yield Rule(Atom(names.kept(predicate), row), standing, origin)
         new = Atom(names.new(predicate), row)
         yield Rule(new, (Atom(names.kept(predicate), row),), origin)

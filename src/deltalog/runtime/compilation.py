@@ -107,7 +107,7 @@ def _growing_states(form: ComponentForm) -> dict[str, Overlay]:
     made: dict[str, Overlay] = {}
     if form.is_stored and form.choice.is_maintained:
         for name in form.choice.predicates:
-            overdeleted, returned = names.deleted(name), names.returned(name)
+            overdeleted, returned = names.overdeleted(name), names.returned(name)
             made[names.new(name)] = Overlay(name, overdeleted, returned)
             made[names.kept(name)] = Overlay(name, overdeleted)
     return made
@@ -118,7 +118,7 @@ def _ranked_component(choice: Choice) -> RankedComponent:
         choice.rules,
         choice.predicates,
         names.suspect,
-        names.deleted,
+        names.overdeleted,
         names.doubtful,
         names.kept,
         names.new,
@@ -132,7 +132,7 @@ def _stages(
     strata = _strata(form.augmented, overlays, ranked)
     by_stratum: dict[int, list[Stage]] = {}
     if ranked is not None:
-        by_stratum[strata.stratum_of[names.deleted(ranked.predicates[0])]] = [ranked]
+        by_stratum[strata.stratum_of[names.overdeleted(ranked.predicates[0])]] = [ranked]
     rules: dict[int, list[Rule]] = {}
     for rule in form.rules:
         stratum = strata.stratum_of[names.source(rule.head.predicate)]

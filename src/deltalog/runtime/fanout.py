@@ -1,6 +1,6 @@
 """How many rows a lookup finds, estimated from the data that is there.
 
-    can__red(U, D) :- can__del(U, D), in_group(U, G), grant(G, F), under(D, F).
+    can__red(U, D) :- can__overdeleted(U, D), in_group(U, G), grant(G, F), under(D, F).
 
 Whether to go on from U or from D is all the same to the rule, and a matter of three times the work
 to whoever runs it. So when a part of the propagation network is installed, which is when a change

@@ -124,18 +124,18 @@ _EFFECTS: Mapping[str, Sign] = {
     names.inserted(""): "+",
     names.returned(""): "+",
     names.minus(""): "-",
-    names.deleted(""): "-",
+    names.overdeleted(""): "-",
     names.suspect(""): "-",
     names.touched(""): "±",
-    names.gained(""): "±",
-    names.lost(""): "±",
+    names.inserted_bindings(""): "±",
+    names.deleted_bindings(""): "±",
 }
 _OWN_CHANGES: tuple[tuple[Sign, Callable[[str], str]], ...] = (
     ("+", names.plus),
     ("-", names.minus),
     ("+", names.inserted),
     ("+", names.returned),
-    ("-", names.deleted),
+    ("-", names.overdeleted),
 )
 _CHANGES = _OWN_CHANGES[:2]
 
@@ -187,5 +187,5 @@ def _is_net(rule: Rule, first: Atom, view: str) -> bool:
         (names.plus(view), names.inserted(view)),
         (names.plus(view), names.returned(view)),
         (names.returned(view), names.inserted(view)),
-        (names.minus(view), names.deleted(view)),
+        (names.minus(view), names.overdeleted(view)),
     )

@@ -134,7 +134,7 @@ class Node:
     def outlasting(self) -> tuple[str, ...]:
         """Relations that are needed until the transaction is over."""
         sides: list[Rename] = [*SIDES]
-        sides += [names.deleted, names.returned] if self.choice.is_maintained else []
+        sides += [names.overdeleted, names.returned] if self.choice.is_maintained else []
         made = (side(name) for name in self.choice.predicates for side in sides)
         return (*made, *self.recomputed)
 
@@ -145,7 +145,7 @@ class Node:
         if self.recomputed:
             deleted, inserted = names.derivable, names.derivable
         elif self.choice.is_maintained:
-            deleted, inserted = names.deleted, names.returned
+            deleted, inserted = names.overdeleted, names.returned
         stored = (name for name in self.choice.predicates if name in self.network.stored)
         return tuple((name, deleted(name), inserted(name)) for name in stored)
 

@@ -102,7 +102,7 @@ class Propagation:
     def install(self, node: Node) -> Installed:
         """Lower and prepare a node, and create the relations that it fills."""
         if node.choice.is_maintained:
-            self._create_changes(node.choice.predicates, (names.deleted, names.returned))
+            self._create_changes(node.choice.predicates, (names.overdeleted, names.returned))
         self._create(node.relations)
         overlays = node.compiled.overlays
         fanout = node.samples.fanout(overlays) if node.samples else None
@@ -127,7 +127,7 @@ class Propagation:
         known = {
             change(name): self.relations[name]
             for name in (node.choice.predicates if node.choice.is_maintained else ())
-            for change in (names.deleted, names.returned)
+            for change in (names.overdeleted, names.returned)
         }
         for name in read_by(rules) | {rule.head.predicate for rule in rules}:
             overlay = node.compiled.overlays.get(name, name)
