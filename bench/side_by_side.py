@@ -55,6 +55,11 @@ PROGRAMS: Mapping[str, str] = {
     PERMISSIONS: "permissions",
 }
 """Names of the programs in every package, by the rules they compute."""
+DEFECTS: Mapping[tuple[str, str], str] = {
+    (DBSP, POINTS_TO): "version 0.349.0 does not end, or computes another view, where a rule joins "
+    "a recursive relation with itself and facts are inserted one by one",
+}
+"""Why a peer is not run on some rules: `w3` at scale 0.05 does not end at the 29th transaction."""
 BUILD_SECONDS_MAX = 3_600.0
 RUN_SECONDS_MAX = 120.0
 SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio
@@ -163,6 +168,8 @@ def run(
     """Load the workload and make the transactions, phase by phase."""
     if made.rules not in PROGRAMS:
         raise UnavailableError("no program is written for it")
+    if (system, made.rules) in DEFECTS:
+        raise UnavailableError(DEFECTS[system, made.rules])
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".facts") as file:
         _write(file, made.base, phases)
         file.flush()
