@@ -45,7 +45,7 @@ ALONE = ("spark",)
 """Parts that run only when they are asked for: they take long, and much memory."""
 KNOWN = (*WORKLOADS, *ON_SPARK)
 RESULTS = Path(__file__).parent / "results"
-WIDTH_MIN = 180
+WIDTH_MIN = 210
 SECONDS, SECONDS_QUICK = 6.0, 1.0
 ALWAYS_MISSING = (
     Gap(

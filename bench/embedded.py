@@ -52,7 +52,6 @@ SECONDS_MAX, SECONDS_MAX_QUICK = 90.0, 30.0
 KINDS = ("load", *(kind for kinds in PHASES.values() for kind in kinds))
 DRAWN = ("load", "insert", "delete", "update", "move")
 LINE_WIDTH = 64
-PEER_WIDTH = 13
 LIMIT, DUCKDB = "limit", "DuckDB recomputing"
 PEERS = (DIFFERENTIAL, DBSP)
 PEER_MARKS = {DIFFERENTIAL: ("▲", "△"), DBSP: ("◆", "◇")}
@@ -105,7 +104,7 @@ class Embedded:
         for heading in ("limit", "÷ limit"):
             table.add_column(heading, justify="right")
         for system in PEERS:
-            table.add_column(system, justify="right", max_width=PEER_WIDTH, overflow="fold")
+            table.add_column(system.replace("-", "-\n"), justify="right")
             table.add_column("× faster", justify="right")
         table.add_column("target", no_wrap=True)
         for name, measured in self.found.items():
@@ -139,14 +138,14 @@ class Embedded:
     def _peers_in_words(self) -> str:
         measured = {name for each in self.found.values() for name in each.peers_load_seconds}
         recorded = {
-            f"{peer.system} ({peer.day})"
+            f"{peer.system} ({peer.when})"
             for each in self.found.values()
             for system in PEERS
             if (peer := recorded_peer(each, system)) is not None
         }
         said = [f"{' and '.join(sorted(measured))}: {MEASURED}"] if measured else []
         if recorded:
-            said.append(f"r: {', '.join(sorted(recorded))}; {RECORDED}.")
+            said.append(f"r: {'; '.join(sorted(recorded))}: {RECORDED}.")
         return "\n".join([*said, ""])
 
     def _verdicts_of(self, name: str, kind: str) -> list[Verdict]:
@@ -230,7 +229,7 @@ class Embedded:
             {
                 "workload": name,
                 "system": peer.system,
-                "day": peer.day,
+                "when": peer.when,
                 "milliseconds": dict(peer.milliseconds),
             }
             for name, measured in self.found.items()

@@ -31,14 +31,14 @@ Pair = tuple[float, float]
 class Seen:
     """One system on one workload: median and mean milliseconds by kind of change, and memory."""
 
-    day: str
+    when: str
     workload: str
     system: str
     milliseconds: Mapping[str, Pair]
     megabytes: int
 
     @classmethod
-    def read(cls, day: str, line: str) -> Seen:
+    def read(cls, when: str, line: str) -> Seen:
         """Parse a line of a table below; what happened only once is median and mean."""
         workload, rest = line[:9].strip(), line[9:].strip()
         system, (load, *kinds, megabytes) = rest[:22].strip(), rest[22:].split()
@@ -47,7 +47,7 @@ class Seen:
             if figures != "-":
                 median, _, mean = figures.partition("/")
                 found[kind] = float(median), float(mean or median)
-        return cls(day, workload, system, found, int(megabytes))
+        return cls(when, workload, system, found, int(megabytes))
 
 
 def seen(workload: str, system: str) -> Seen | None:
@@ -103,7 +103,22 @@ w6_500k  SQLite by hand           1.04  0.0368/0.0377  0.0306/0.0274            
 w6_500k  pg_ivm                    1.8      1.48/1.51      1.69/1.69              -  33.9   130
 w7       differential-dataflow   0.582      2.25/7.53      2.43/8.95              -   293   103
 """
+# on a busy machine, so too high: in that run differential-dataflow loaded w1_scc in 2.1 s; medians of
+# fewer than five transactions are left out
+TABLES["18 November 2026, load average 9 on 2 cores"] = """\
+w1_scc   dbsp                      2.14      4.52/19.9      20.1/35.3              -   925   170
+w1_dag   dbsp                      2.85      4.68/9.91      1.56/3.48              -   886   251
+w1_grid  dbsp                      12.4              -        119/488              - 22255  1576
+w1_chain dbsp                      3.13        231/263              -              -  3436   177
+w2       dbsp                     0.836      15.8/23.5      10.3/19.9              -   226   252
+w4       dbsp                     0.749      13.5/19.2      16.3/23.8              -   171   102
+w7       dbsp                     0.993       7.5/13.6        8.92/19              -  1088   126
+w5_10    dbsp                   0.00102              -              -     0.236/0.48     -    12
+w5_1k    dbsp                   0.00765              -              -    0.338/0.686     -    13
+w5_100k  dbsp                     0.655              -              -    0.342/0.899     -    78
+w6_500k  dbsp                     0.383    0.173/0.181    0.162/0.171              -  1.67    84
+"""
 
 SEEN: Sequence[Seen] = tuple(
-    Seen.read(day, line) for day, table in TABLES.items() for line in table.splitlines()
+    Seen.read(when, line) for when, table in TABLES.items() for line in table.splitlines()
 )
