@@ -103,8 +103,8 @@ w6_500k  SQLite by hand           1.04  0.0368/0.0377  0.0306/0.0274            
 w6_500k  pg_ivm                    1.8      1.48/1.51      1.69/1.69              -  33.9   130
 w7       differential-dataflow   0.582      2.25/7.53      2.43/8.95              -   293   103
 """
-# on a busy machine, so too high: in that run differential-dataflow loaded w1_scc in 2.1 s; medians of
-# fewer than five transactions are left out
+# on a busy machine, so too high: in that run differential-dataflow loaded w1_scc in 2.1 s; medians
+# of fewer than five transactions are left out
 TABLES["18 November 2026, load average 9 on 2 cores"] = """\
 w1_scc   dbsp                      2.14      4.52/19.9      20.1/35.3              -   925   170
 w1_dag   dbsp                      2.85      4.68/9.91      1.56/3.48              -   886   251
