@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from deltalog.engines.base import Copied, Engine, RankedEngine
+from deltalog.engines import extensions
+from deltalog.engines.base import Copied, Engine
 from deltalog.language.ast import Row
 from deltalog.runtime.database import ENGINES
 
@@ -72,7 +73,7 @@ def compare(engine: Engine, model: Model, draw: random.Random) -> None:
             key = {column: row[column] for column in columns}
             fitting = [r for r in held if all(r[c] == v for c, v in key.items())]
             assert list(engine.lookup(name, key)) == fitting
-        if not isinstance(engine, RankedEngine):
+        if not extensions.is_ranked(engine):
             continue
         ranked = list(engine.ranked(name))
         assert [row for _, row in ranked] == list(held)
@@ -95,6 +96,22 @@ def engine(request: pytest.FixtureRequest) -> Engine:
     for name, types in SHAPES.items():
         made.create(name, types)
     return made
+
+
+def test_what_is_declared_is_there_and_nothing_else(engine: Engine) -> None:
+    check_declared(engine)
+
+
+def check_declared(engine: Engine) -> None:
+    for protocol, is_declared in (
+        (extensions.RankedEngine, extensions.is_ranked(engine)),
+        (extensions.TwinnedEngine, extensions.is_twinned(engine)),
+        (extensions.PrefetchingEngine, extensions.is_prefetching(engine)),
+        (extensions.FrameEngine, extensions.takes_frames(engine)),
+        (extensions.RawInt64Engine, extensions.takes_raw_int64(engine)),
+    ):
+        members = [name for name in vars(protocol) if not name.startswith("_")]
+        assert all(hasattr(engine, name) for name in members) == is_declared, protocol
 
 
 @pytest.mark.parametrize("seed", range(8))

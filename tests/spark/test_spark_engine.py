@@ -117,6 +117,7 @@ def test_a_random_history_is_what_sets_say(engine: SparkEngine) -> None:
     "conforms",
     [
         test_engines.test_what_came_and_went_is_moved_in_the_order_of_derivation,
+        test_engines.check_declared,
         test_engines.test_a_copy_is_what_was_there_then,
         test_engines.test_a_dropped_relation_can_be_made_again_with_other_columns,
     ],

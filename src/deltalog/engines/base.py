@@ -1,4 +1,4 @@
-"""What every engine can do: hold relations and run one round of a part.
+"""The protocol of every engine: hold relations and run one round of a part.
 
 An engine sees plans, never rules. A *part* is a set of rule plans that are run together; the engine
 remembers, per rule and body atom, how far it has read. One *round* fires every rule of a part once
@@ -8,11 +8,10 @@ derived in the same round: that is the consequence operator, and soft stratifica
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from deltalog.language.arrow import arrow_rows, arrow_table, in_order, with_columns
 from deltalog.language.ast import Column, Row
@@ -21,6 +20,26 @@ from deltalog.plan.nodes import RankedDeletion, RulePlan
 
 if TYPE_CHECKING:
     import pyarrow
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What an engine declares about itself; nobody finds it out by asking for methods.
+
+    A fact takes about `fact_bytes` of this machine's memory, with what it takes to find it. With
+    `has_samples` a sample costs little, as does a lookup. If its waves `drop_no_ops`, rows that are
+    bound to a source may be there, or deleted, already. The others are the protocols of
+    `extensions.py`, in their order.
+    """
+
+    fact_bytes: int
+    has_samples: bool = False
+    drops_no_ops: bool = False
+    has_ranks: bool = False
+    has_twins: bool = False
+    prefetches: bool = False
+    takes_frames: bool = False
+    takes_raw_int64: bool = False
 
 
 class Part(Protocol):
@@ -56,7 +75,7 @@ class GivenUpError(Exception):
 
 
 class Sequence(Protocol):
-    """Parts that an engine runs to their fixpoint by itself, without coming back every round."""
+    """Parts that are run to their fixpoint, always the lowest one that yields something new."""
 
     def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Ended:
         """Go on until nothing is new, a limit is reached, or a while has passed.
@@ -149,12 +168,9 @@ class Station:
 class Wave(Protocol):
     """One change at a time on its way through the stations of a network, in their order.
 
-    If it `is_narrowing`, rows that are bound to a source may be there, or gone, already: they are
-    left out. Otherwise none may be so.
+    No-ops that are bound to a source are left out if the engine declares that it drops them;
+    otherwise there may be none.
     """
-
-    @property
-    def is_narrowing(self) -> bool: ...
 
     def place(self, number: int, station: Station) -> None: ...
 
@@ -192,6 +208,9 @@ class Engine(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def capabilities(self) -> Capabilities: ...
+
     def fresh(self) -> Engine:
         """An engine of the same kind without any relations."""
 
@@ -207,14 +226,6 @@ class Engine(Protocol):
     def size(self, relation: str) -> int: ...
 
     def rows(self, relation: str) -> Iterator[Row]: ...
-
-    @property
-    def fact_bytes(self) -> int:
-        """Memory of this machine that a fact takes, about, with what it takes to find it."""
-
-    @property
-    def has_samples(self) -> bool:
-        """Whether a sample costs little, as does looking something up."""
 
     def sample(self, relation: str, count: int) -> Iterable[Row]:
         """So many rows at random, the same each time; none if there are fewer."""
@@ -254,10 +265,8 @@ class Engine(Protocol):
     def wave(self, stations: int) -> Wave:
         """A network of so many stations, none of them placed yet."""
 
-    def sequence(
-        self, parts: Collection[Part], is_soft: bool, is_impatient: bool
-    ) -> Sequence | None:
-        """The parts as one program that the engine runs by itself; None if it cannot.
+    def sequence(self, parts: Collection[Part], is_soft: bool, is_impatient: bool) -> Sequence:
+        """Return the parts as one program; `SteppedSequence` where the engine has none of its own.
 
         If it `is_soft`, parts may have to run again after later ones; otherwise an engine may run a
         part to its fixpoint within one round. If it is impatient it may give a deletion up (see
@@ -266,65 +275,3 @@ class Engine(Protocol):
 
     def run_round(self, part: Part) -> dict[str, int]:
         """Fire every rule of the part once; answers the number of new facts per predicate."""
-
-
-@runtime_checkable
-class RankedEngine(Engine, Protocol):
-    """An engine that tells ranks and takes them: what a database in a file needs."""
-
-    @property
-    def clock(self) -> int:
-        """The rank that the next row will get, whichever relation it is added to."""
-
-    def ranks(self, relation: str, rows: Collection[Row]) -> list[int]:
-        """The ranks of rows that are there."""
-
-    def ranked(self, relation: str) -> Iterator[tuple[int, Row]]:
-        """Every row with its rank, lowest first."""
-
-    def load(self, relation: str, ranked: Collection[Row]) -> int:
-        """Append rows that begin with their rank, lowest first; answers how many were new."""
-
-
-@runtime_checkable
-class TwinnedEngine(Engine, Protocol):
-    """An engine that compares relations with those of its twin where they are, undecoded."""
-
-    def twin(self) -> Self:
-        """An engine of the same kind without relations, to copy to and to compare with.
-
-        While it is in use neither may settle.
-        """
-
-    def copy_from(self, relation: str, twin: Self) -> None:
-        """Fill an empty relation with the rows that it has in the twin."""
-
-    def beyond(self, relation: str, twin: Self) -> list[Row]:
-        """The rows of a relation that it does not have in the twin."""
-
-
-class Fetching(Protocol):
-    """An engine that fetches rows from elsewhere; what it knows before, it fetches together."""
-
-    def expect(self, relation: str, columns: tuple[int, ...], keys: Collection[Row]) -> None:
-        """These keys will be looked up."""
-
-    def look_ahead(self, relation: str, rows: Collection[Row]) -> None:
-        """These rows may come to a relation: rules will look up what follows from them."""
-
-
-NULL_WORD = -(2**63)
-"""Null, where rows are words."""
-
-
-@runtime_checkable
-class Wordy(Protocol):
-    """An engine that takes and gives rows of ints as words, one row after the other.
-
-    Where there are millions of them, nobody has to make tuples.
-    """
-
-    def insert_words(self, relation: str, words: array[int]) -> int: ...
-
-    def words(self, relation: str) -> array[int]:
-        """In the order in which the rows were added."""

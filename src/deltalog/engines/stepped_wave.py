@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 class SteppedWave:
     """Knows which station is due next, and brings those that ran to their end."""
 
-    is_narrowing = False
-
     def __init__(self, engine: Engine, stations: int) -> None:
         self._engine = engine
         self._due = bytearray(stations)

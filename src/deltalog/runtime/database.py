@@ -20,14 +20,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from deltalog.analysis.columns import Relation, Relations
 from deltalog.checks.program import CheckedProgram, check_program, check_query
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.engines.base import Engine, Fetching, TwinnedEngine
+from deltalog.engines.base import Engine
+from deltalog.engines.extensions import is_prefetching, is_twinned, takes_frames
 from deltalog.engines.reference.engine import ReferenceEngine
 from deltalog.language.ast import Atom, Program, Query, Row, Variable
 from deltalog.language.parser import parse, parse_query
@@ -371,7 +372,7 @@ class Database:
             self._net,
             commit,
             self._lock,
-            self._expect if hasattr(self.engine, "look_ahead") else None,
+            self._expect if is_prefetching(self.engine) else None,
             lambda relation, table: has_free_keys(self.engine, relation, table),
             self,
         )
@@ -403,7 +404,7 @@ class Database:
     def _net(self, wanted: ChangeSet) -> ChangeSet:
         """What is wanted without what is so already."""
         come, gone = wanted.inserted, wanted.deleted
-        if hasattr(self.engine, "look_ahead"):
+        if is_prefetching(self.engine):
             for name in come.held | gone.held:
                 columns = tuple(range(self.relations[name].arity))
                 self._expect(name, columns, come[name] | gone[name])
@@ -419,7 +420,8 @@ class Database:
 
     def _expect(self, relation: str, columns: tuple[int, ...], keys: Collection[Row]) -> None:
         """What a transaction will ask for; whole rows may be news, so rules will ask, too."""
-        engine = cast("Fetching", self.engine)
+        engine = self.engine
+        assert is_prefetching(engine)
         engine.expect(relation, columns, keys)
         if len(columns) == self.relations[relation].arity:
             for side in (names.plus, names.minus):
@@ -571,7 +573,7 @@ class Database:
 
     def _second_engine(self) -> Engine:
         engine = self.engine
-        return engine.twin() if isinstance(engine, TwinnedEngine) else engine.fresh()
+        return engine.twin() if is_twinned(engine) else engine.fresh()
 
     def _fill(self, facts: Facts) -> Statistics:
         """Bring the stored relations to their first state."""
@@ -587,7 +589,7 @@ class Database:
             self.engine.insert(relation, new)
         for relation, rows in facts.items():
             known = base_relation(self.relations, relation)
-            if hasattr(rows, "toArrow") and hasattr(self.engine, "load_frame"):
+            if hasattr(rows, "toArrow") and takes_frames(self.engine):
                 self.engine.load_frame(relation, rows)
                 continue
             checked = with_unique_keys(known, incoming(known, rows))

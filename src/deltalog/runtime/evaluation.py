@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from deltalog.analysis.columns import Relation
 from deltalog.analysis.relevance import needed_rules
 from deltalog.analysis.stratification import component_partition
-from deltalog.engines.base import Engine, TwinnedEngine
+from deltalog.engines.base import Engine
+from deltalog.engines.extensions import is_twinned
 from deltalog.language.ast import Row
 from deltalog.runtime.fixpoint import Statistics, Watch, install, run
 from deltalog.runtime.limits import Limits
@@ -106,4 +107,4 @@ def _compared(engine: Engine, made: Engine, relation: str) -> tuple[frozenset[Ro
 
 
 def _are_twins(one: Engine, other: Engine) -> bool:
-    return isinstance(one, TwinnedEngine) and type(one) is type(other)
+    return is_twinned(one) and type(one) is type(other)

@@ -20,6 +20,7 @@ from typing import TypeAlias
 
 from deltalog.analysis.binding import Fanout
 from deltalog.engines.base import Ended, Engine, GivenUpError, Part, Sequence
+from deltalog.engines.stepped_sequence import SteppedSequence
 from deltalog.language.ast import Rule
 from deltalog.language.walk import atoms
 from deltalog.plan.lower import Overlays, lower_all
@@ -75,14 +76,10 @@ class Installed:
 
     parts: tuple[Part, ...]
     is_soft: bool
-    whole: Sequence | None = None
+    whole: Sequence
 
     def rewind(self) -> None:
-        if self.whole is not None:
-            self.whole.rewind()
-            return
-        for part in self.parts:
-            part.rewind()
+        self.whole.rewind()
 
 
 Stage: TypeAlias = tuple[Rule, ...] | RankedComponent
@@ -172,41 +169,17 @@ def run(
 
     What was done is added to the `statistics` given.
     """
-    meter = meter or Meter(limits, engine.fact_bytes)
+    meter = meter or Meter(limits, engine.capabilities.fact_bytes)
     statistics = statistics or Statistics()
-    if installed.whole is not None and mode == "semi_naive":
-        return _run_whole(installed.whole, meter, watch, statistics)
-    number = 0
-    made: Counter[str] = Counter()
-    statistics.lazy.append(lambda: made)
-    while number < len(installed.parts):
-        part = installed.parts[number]
-        if mode == "naive":
-            part.rewind()
+    sequence = installed.whole
+    if mode == "naive":
+        sequence = SteppedSequence(engine, installed.parts, installed.is_soft, is_naive=True)
+    while True:
         engine.watch(meter.look)
         try:
-            new = engine.run_round(part)
+            ended = sequence.run(*meter.rest)
         finally:
             engine.watch(None)
-        statistics.rounds += 1
-        if not new:
-            number += 1
-            continue
-        made.update(new)
-        meter.count(new)
-        if watch is not None:
-            watch(statistics.rounds, meter.facts)
-        if installed.is_soft:
-            number = 0
-    return statistics
-
-
-def _run_whole(
-    sequence: Sequence, meter: Meter, watch: Watch | None, statistics: Statistics
-) -> Statistics:
-    """Let the engine do it, and look at the limits when it comes back."""
-    while True:
-        ended = sequence.run(*meter.rest)
         count_run(ended, meter, watch, statistics)
         if ended.is_given_up:
             raise GivenUpError

@@ -73,12 +73,6 @@ class Meter:
         self.rounds = 0
         self.facts = 0
 
-    def count(self, new: dict[str, int]) -> None:
-        """Count a round; raises a `LimitError` that names the limit and what was still growing."""
-        self.rounds += 1
-        self.facts += sum(new.values())
-        self.check(new)
-
     def check(self, growing: Iterable[str] = ()) -> None:
         """Raise a `LimitError` if a limit is reached."""
         rounds_max, facts_max, _ = self.bounds

@@ -81,7 +81,8 @@ class Node:
     @cached_property
     def samples(self) -> Samples | None:
         """Samples that tell how many rows a lookup finds, where it costs little to know."""
-        return Samples(self.network.engine) if self.network.engine.has_samples else None
+        engine = self.network.engine
+        return Samples(engine) if engine.capabilities.has_samples else None
 
     @cached_property
     def compiled(self) -> CompiledComponent:

@@ -13,7 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple, cast
 
-from deltalog.engines.base import NO_ROWS, Copied, Engine, RankedEngine
+from deltalog.engines.base import NO_ROWS, Copied, Engine
+from deltalog.engines.extensions import RankedEngine
 from deltalog.language.ast import Row
 from deltalog.rewrites import names
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet

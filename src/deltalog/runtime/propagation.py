@@ -15,7 +15,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from deltalog.analysis.columns import Relation, Relations, generated_relations, undeclared_view
-from deltalog.engines.base import Engine, RankedEngine
+from deltalog.engines.base import Engine
+from deltalog.engines.extensions import is_ranked
 from deltalog.language.ast import Rule
 from deltalog.language.walk import atoms
 from deltalog.rewrites import names
@@ -48,7 +49,7 @@ class Propagation:
         self.stored = model.stored
         self.views = frozenset(model.views)
         self.is_in_place = model.is_in_place
-        self.is_ranked = isinstance(engine, RankedEngine)
+        self.is_ranked = is_ranked(engine)
         self.compiler = Compiler(model)
         self._made: set[str] = set()
         self._readable = {name: self.relations[name] for name in self.stored}
@@ -58,7 +59,7 @@ class Propagation:
         self.sources = {x.name: x for x in self.stations if isinstance(x, Source)}
         self._routes: dict[frozenset[str], Route] = {}
         self.whole = self.last = self.route_to(self.views)
-        self.is_narrowing = self.whole.wave.is_narrowing and not self.is_in_place
+        self.is_narrowing = engine.capabilities.drops_no_ops and not self.is_in_place
 
     def _numbered(self) -> tuple[Node | Source, ...]:
         """Nodes by their order; behind them, in any order, what is never reached by itself."""

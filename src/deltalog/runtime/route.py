@@ -86,7 +86,7 @@ class Route:
 
     def run(self, base: ChangeSet, limits: Limits, watch: Watch | None) -> Statistics:
         """Bind the changes of base relations and derive those of views."""
-        total, meter = Statistics(), Meter(limits, self.network.engine.fact_bytes)
+        total, meter = Statistics(), Meter(limits, self.network.engine.capabilities.fact_bytes)
         inserted, deleted, numbers, bind = *base.sides, self._numbers, self.wave.bind
         for name, rows in inserted.items():
             bind(numbers[name], rows, deleted.get(name, NO_ROWS))

@@ -58,7 +58,7 @@ def _facts(database: Database, name: str) -> str:
     """How many facts a relation has; of a virtual view, and where counting is work, nothing."""
     if name not in database.model.stored:
         return "virtual"
-    return f"{database.engine.size(name):,}" if database.engine.has_samples else ""
+    return f"{database.engine.size(name):,}" if database.engine.capabilities.has_samples else ""
 
 
 def _line(tag: str, cells: Sequence[str]) -> str:

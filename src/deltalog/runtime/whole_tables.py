@@ -70,7 +70,7 @@ def has_free_keys(engine: Engine, relation: Relation, table: CopiedTable) -> boo
     there = engine.size(relation.name)
     if not there:
         return is_key(table.table, relation.key)
-    if not engine.has_samples or len(table) < SMALL_SHARE * there:
+    if not engine.capabilities.has_samples or len(table) < SMALL_SHARE * there:
         return False
     facts = engine.copied(relation.name)
     if isinstance(facts, frozenset):  # which would have to become a table first

@@ -16,7 +16,7 @@ from typing import Any, cast, overload
 from deltalog.checks.program import check_program
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
-from deltalog.engines.base import RankedEngine
+from deltalog.engines.extensions import RankedEngine
 from deltalog.language.ast import Program
 from deltalog.runtime.database import (
     DEFAULT_ENGINE,

@@ -28,7 +28,7 @@ from deltalog.checks.program import CheckedProgram, check_query
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, InternalError
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.engines.base import RankedEngine
+from deltalog.engines.extensions import RankedEngine
 from deltalog.language.ast import Program, Query, Row
 from deltalog.language.parser import parse_query
 from deltalog.language.printer import print_program

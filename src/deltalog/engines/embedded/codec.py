@@ -15,7 +15,7 @@ from datetime import date, datetime, timedelta
 from itertools import chain
 from typing import Any
 
-from deltalog.engines.base import NULL_WORD
+from deltalog.engines.extensions import NULL_WORD
 from deltalog.language.ast import Row, Value
 
 EPOCH = datetime(1970, 1, 1)

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deltalog.engines.base import NULL_WORD, Copied, CopiedTable
+from deltalog.engines.base import Copied, CopiedTable
 from deltalog.engines.embedded.codec import Codec, Decoder
+from deltalog.engines.extensions import NULL_WORD
 from deltalog.language.arrow import arrow_schema, arrow_type
 from deltalog.language.ast import Column, Row
 from deltalog.language.values import rounded_decimal

@@ -15,13 +15,23 @@ from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
 
-from deltalog.engines.base import NO_ROWS, Changed, Copied, Ended, Part, Sides, Station
+from deltalog.engines.base import (
+    NO_ROWS,
+    Capabilities,
+    Changed,
+    Copied,
+    Ended,
+    Part,
+    Sides,
+    Station,
+)
 from deltalog.engines.embedded import kernel, native, pipeline, wave
 from deltalog.engines.embedded.codec import Codec, Decoder, packed
 from deltalog.engines.embedded.compile import ensure_compiled
 from deltalog.engines.embedded.program import Translation, UntranslatableError
 from deltalog.engines.embedded.relation import EmbeddedRelation
 from deltalog.engines.interpreter import DeletionPart, Interpreter, RulesPart
+from deltalog.engines.stepped_sequence import SteppedSequence
 from deltalog.language.ast import Row
 from deltalog.plan.nodes import RankedDeletion, RulePlan
 
@@ -125,8 +135,6 @@ ROOM = 512
 
 class EmbeddedWave:
     """The way of a change through a network; see `wave.py` for what the kernels read and write."""
-
-    is_narrowing = True
 
     def __init__(self, engine: EmbeddedEngine, stations: int) -> None:
         self.engine = engine
@@ -301,8 +309,14 @@ class EmbeddedWave:
 
 class EmbeddedEngine:
     name = "embedded"
-    has_samples = True
-    fact_bytes = 64
+    capabilities = Capabilities(
+        fact_bytes=64,
+        has_samples=True,
+        drops_no_ops=True,
+        has_ranks=True,
+        has_twins=True,
+        takes_raw_int64=True,
+    )
 
     def __init__(self, codec: Codec | None = None) -> None:
         ensure_compiled()
@@ -514,12 +528,12 @@ class EmbeddedEngine:
 
     def sequence(
         self, parts: Collection[Part], is_soft: bool, is_impatient: bool
-    ) -> EmbeddedSequence | None:
+    ) -> EmbeddedSequence | SteppedSequence:
         known = [
             p for p in parts if isinstance(p, EmbeddedPart | EmbeddedDeletion) and p.is_translated
         ]
         if len(known) < len(parts):
-            return None
+            return SteppedSequence(self, parts, is_soft)
         return EmbeddedSequence(self, known, is_soft, is_impatient)
 
     def run_round(self, part: Part) -> dict[str, int]:

@@ -9,9 +9,10 @@ import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from operator import itemgetter
 
-from deltalog.engines.base import Part
+from deltalog.engines.base import Capabilities, Part
 from deltalog.engines.interpreter import DeletionPart, Interpreter, RulesPart
 from deltalog.engines.relation import Clock, Relation
+from deltalog.engines.stepped_sequence import SteppedSequence
 from deltalog.engines.stepped_wave import SteppedWave
 from deltalog.language.ast import Row
 from deltalog.plan.nodes import RankedDeletion, RulePlan
@@ -19,8 +20,7 @@ from deltalog.plan.nodes import RankedDeletion, RulePlan
 
 class ReferenceEngine:
     name = "reference"
-    has_samples = True
-    fact_bytes = 512
+    capabilities = Capabilities(fact_bytes=512, has_samples=True, has_ranks=True)
 
     def __init__(self) -> None:
         self.relations: dict[str, Relation] = {}
@@ -119,8 +119,10 @@ class ReferenceEngine:
     def wave(self, stations: int) -> SteppedWave:
         return SteppedWave(self, stations)
 
-    def sequence(self, parts: Collection[Part], is_soft: bool, is_impatient: bool) -> None:
-        return None
+    def sequence(
+        self, parts: Collection[Part], is_soft: bool, is_impatient: bool
+    ) -> SteppedSequence:
+        return SteppedSequence(self, parts, is_soft)
 
     def watch(self, checkpoint: Callable[[], None] | None) -> None:
         self.interpreter.checkpoint = checkpoint

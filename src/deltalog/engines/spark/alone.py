@@ -26,17 +26,11 @@ def fixpoint(engine: Engine, plans: tuple[RulePlan, ...], facts_max: int = FOREV
     whole = engine.sequence((part,), is_soft=False, is_impatient=False)
     rounds = facts = 0
     while rounds < ROUNDS_MAX:
-        if whole is None:
-            new = sum(engine.run_round(part).values())
-            is_done, is_stopped, rounds = not new, False, rounds + 1
-        else:
-            ended = whole.run(rounds, ROUNDS_MAX, facts, facts_max, FOREVER)
-            is_done, is_stopped, rounds = ended.is_done, ended.is_stopped, ended.fruitful
-            new = ended.facts
-        facts += new
-        if is_stopped or facts > facts_max:
+        ended = whole.run(rounds, ROUNDS_MAX, facts, facts_max, FOREVER)
+        rounds, facts = ended.fruitful, facts + ended.facts
+        if ended.is_stopped or facts > facts_max:
             return False
-        if is_done:
+        if ended.is_done:
             return True
     raise AssertionError("a recursion does not come to an end")
 

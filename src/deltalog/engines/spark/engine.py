@@ -28,7 +28,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from deltalog.engines.base import GivenUpError, Part
+from deltalog.engines.base import Capabilities, GivenUpError, Part
 from deltalog.engines.interpreter import DeletionPart, RulesPart
 from deltalog.engines.spark.alone import (
     MakeEngine,
@@ -47,6 +47,7 @@ from deltalog.engines.spark.relation import SparkRelation
 from deltalog.engines.spark.session import session
 from deltalog.engines.spark.settings import Settings
 from deltalog.engines.spark.storage import PROBES_MAX, Storage
+from deltalog.engines.stepped_sequence import SteppedSequence
 from deltalog.engines.stepped_wave import SteppedWave
 from deltalog.language.ast import Row
 from deltalog.plan.nodes import Absent, Match, Overlay, Pipeline, RankedDeletion, RulePlan, Window
@@ -95,8 +96,13 @@ class SparkEngine(Storage):
     """`local` makes the engine that tasks run, and the driver where much is derived from little."""
 
     name = "spark"
-    has_samples = False  # one would take a job
-    fact_bytes = 1  # large relations are elsewhere
+    capabilities = Capabilities(
+        fact_bytes=1,  # large relations are elsewhere
+        has_samples=False,  # one would take a job
+        has_twins=True,
+        prefetches=True,
+        takes_frames=True,
+    )
 
     def __init__(
         self,
@@ -134,12 +140,15 @@ class SparkEngine(Storage):
     def wave(self, stations: int) -> SteppedWave:
         return SteppedWave(self, stations)
 
-    def sequence(self, parts: Collection[Part], is_soft: bool, is_impatient: bool) -> None:
+    def sequence(
+        self, parts: Collection[Part], is_soft: bool, is_impatient: bool
+    ) -> SteppedSequence:
         for part in parts:
             if isinstance(part, SparkPart):
                 part.is_soft = is_soft
             elif isinstance(part, SparkDeletion):
                 part.is_impatient = is_impatient
+        return SteppedSequence(self, parts, is_soft)
 
     def run_round(self, part: Part) -> dict[str, int]:
         if isinstance(part, SparkDeletion):

@@ -28,7 +28,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from deltalog.engines.base import NULL_WORD, Engine, Wordy
+from deltalog.engines.base import Engine
+from deltalog.engines.extensions import NULL_WORD, RawInt64Engine, takes_raw_int64
 from deltalog.engines.spark.alone import MakeEngine, fixpoint
 from deltalog.engines.spark.columns import ARROW_TYPES, RANK, SPARK_TYPES, name_of, rows_in, vectors
 from deltalog.language.ast import Row
@@ -156,7 +157,7 @@ def _task(
 def _insert(engine: Engine, name: str, types: tuple[str, ...], table: pyarrow.Table) -> None:
     """Ints as words, if the engine takes them; anything else as rows."""
     columns = table.columns
-    if _are_ints(types) and isinstance(engine, Wordy) and not any(c.null_count for c in columns):
+    if _are_ints(types) and takes_raw_int64(engine) and not any(c.null_count for c in columns):
         words = array("q")
         if table.num_rows:
             words.frombytes(np.stack([c.to_numpy() for c in columns], axis=1).tobytes())
@@ -169,7 +170,7 @@ def _are_ints(types: Sequence[str]) -> bool:
     return bool(types) and set(types) == {"int"}
 
 
-def _word_batches(engine: Wordy, head: str, arity: int, rank: int) -> Batches:
+def _word_batches(engine: RawInt64Engine, head: str, arity: int, rank: int) -> Batches:
     """The facts of the only head, in the order of their first column: probes can skip then."""
     words = np.frombuffer(engine.words(head), dtype=np.int64).reshape(-1, arity)
     order = np.argsort(words[:, 0], kind="stable")
@@ -197,7 +198,7 @@ def _batches(
     numbered: dict[str, list[tuple[int, Row]]] = {head: [] for head in heads}
     if len(heads) == 1:
         ((head, types),) = heads.items()
-        if _are_ints(types) and isinstance(engine, Wordy):
+        if _are_ints(types) and takes_raw_int64(engine):
             yield from _word_batches(engine, head, len(types), rank)
             return
         numbered[head] = list(enumerate(engine.rows(head), rank + 1))
