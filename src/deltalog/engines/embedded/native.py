@@ -142,6 +142,13 @@ class Specialist:
         self._wanted: deque[tuple[array[int], int, Shape] | None] = deque()
         self._is_awake = threading.Condition()
         self._thread: threading.Thread | None = None
+        self._is_making = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether machine code is being made, or will be."""
+        with self._is_awake:
+            return self._is_making or bool(self._wanted)
 
     def ask(self, code: array[int], start: int, mode: int, arity_of: ArityOf) -> None:
         """Have machine code made for a pipeline, some time soon."""
@@ -186,9 +193,11 @@ class Specialist:
     def _work(self) -> None:
         while True:
             with self._is_awake:
+                self._is_making = False
                 while not self._wanted:
                     self._is_awake.wait()
                 wanted = self._wanted.popleft()
+                self._is_making = True
             if wanted is None:
                 return
             try:
@@ -285,6 +294,7 @@ def _begin_anew() -> None:
     """A forked process has no thread; what the parent has made is there."""
     global_compiler_lock.release()  # type: ignore[no-untyped-call]
     SPECIALIST._thread = None
+    SPECIALIST._is_making = False
     SPECIALIST._wanted.clear()
     SPECIALIST._is_awake = threading.Condition()
 
