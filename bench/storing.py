@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from statistics import median
 
-from deltalog.engines.embedded import kernel
 from deltalog.engines.embedded.engine import EmbeddedEngine
+from deltalog.engines.embedded.kernels import bulk
 
 USERS, DOCUMENTS = 1_200, 4_000
 CACHE, LINE = 64 << 20, 64
@@ -46,10 +46,10 @@ class Store:
 
     def insert(self) -> None:
         words = self.words.buffer_info()[0]
-        kernel.insert_rows(self.engine.machine_address, self.relation, words, self.count)
+        bulk.insert_rows(self.engine.machine_address, self.relation, words, self.count)
 
     def delete(self) -> None:
-        kernel.delete_rows(self.relation, self.words.buffer_info()[0], self.count)
+        bulk.delete_rows(self.relation, self.words.buffer_info()[0], self.count)
 
 
 def seconds(work: Callable[[], None], junk: bytearray) -> float:

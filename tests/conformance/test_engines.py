@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from deltalog.engines import extensions
-from deltalog.engines.base import Copied, Engine
+from deltalog.engines.base import Engine, LazyRows
 from deltalog.language.ast import Row
 from deltalog.runtime.database import ENGINES
 
@@ -64,7 +64,7 @@ def compare(engine: Engine, model: Model, draw: random.Random) -> None:
         assert engine.size(name) == len(held)
         assert list(engine.rows(name)) == list(held), "rows stand in the order they came"
         copied = engine.copied(name)
-        rows = copied.read() if isinstance(copied, Copied) else copied
+        rows = copied.read() if isinstance(copied, LazyRows) else copied
         assert frozenset(rows) == frozenset(held)
         asked = some_rows(draw, name, 3) + list(held)[:2]
         assert list(engine.present(name, asked)) == [row in held for row in asked]
@@ -202,7 +202,7 @@ def test_a_copy_is_what_was_there_then(engine: Engine) -> None:
     copied = engine.copied("pair")
     engine.clear("pair")
     engine.insert("pair", [(3, 4)])
-    rows = copied.read() if isinstance(copied, Copied) else copied
+    rows = copied.read() if isinstance(copied, LazyRows) else copied
     assert set(rows) == {(1, 2)}
 
 

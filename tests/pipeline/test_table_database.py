@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import deltalog
-from deltalog.engines.spark.storage import CopiedFrame
+from deltalog.engines.spark.storage import LazyFrame
 from deltalog.pipeline.table_database import TableDatabase
 
 PROGRAM = """
@@ -150,7 +150,7 @@ def test_a_large_batch_stays_on_the_cluster(spark: SparkSession, tmp_path: Path)
                 delete={"edge": spark.createDataFrame(delete["edge"], "src long, dst long")},
                 put={"weight": spark.createDataFrame(put["weight"], "node long, grams long")},
             )
-            assert isinstance(delta.changes.inserted.held["edge"], CopiedFrame)
+            assert isinstance(delta.changes.inserted.held["edge"], LazyFrame)
             twin = deltalog.connect(program=program, facts={"edge": edges, "weight": weights})
             with twin.transaction() as transaction:
                 transaction.delete("edge", delete["edge"])

@@ -12,8 +12,9 @@ from hypothesis import given
 from programs import Features, Scenario, scenarios
 
 import deltalog
-from deltalog.engines.embedded import kernel, native
+from deltalog.engines.embedded import jit
 from deltalog.engines.embedded.engine import EmbeddedEngine
+from deltalog.engines.embedded.kernels import layout
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import Database
 from treatments import LIMITS
@@ -24,7 +25,7 @@ Ranked = dict[str, list[tuple[int, tuple[object, ...]]]]
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of shapes come up here that nobody will want again."""
-    monkeypatch.setattr(native, "_kept", native._made)
+    monkeypatch.setattr(jit, "_kept", jit._made)
 
 
 class Twins:
@@ -36,7 +37,7 @@ class Twins:
         self.databases = [self._run(when, self._connected) for when in ("eager", "never")]
 
     def _run(self, when: str, action):  # type: ignore[no-untyped-def]
-        self.patch.setattr(native, "WHEN", when)
+        self.patch.setattr(jit, "WHEN", when)
         return action()
 
     def _connected(self) -> Database:
@@ -58,7 +59,7 @@ def _seen(database: Database) -> tuple[Ranked, int]:
     engine = database.engine
     assert isinstance(engine, EmbeddedEngine)
     rows = {name: list(engine.ranked(name)) for name in engine.relations}
-    return rows, engine.machine[kernel.STEPS]
+    return rows, engine.machine[layout.STEPS]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from deltalog.engines.base import Engine
 from deltalog.engines.spark.engine import SparkEngine
 from deltalog.engines.spark.partitions import Source, sent, shares
 from deltalog.engines.spark.settings import Settings
-from deltalog.engines.spark.storage import CopiedFrame
+from deltalog.engines.spark.storage import LazyFrame
 from deltalog.runtime.database import ENGINES
 
 CLOSURE = """
@@ -136,7 +136,7 @@ def test_large_changes_are_moved_on_the_cluster(engine: SparkEngine) -> None:
     engine.insert("gone", [(n, 0) for n in range(3, 10)])
     engine.settle()
     copied = engine.copied("come")
-    assert isinstance(copied, CopiedFrame)
+    assert isinstance(copied, LazyFrame)
     engine.jobs.clear()
     engine.move((("stored", "gone", "come"),))
     assert engine.jobs == {"fold": 1}

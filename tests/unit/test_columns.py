@@ -15,7 +15,7 @@ import pytest
 
 import deltalog
 from deltalog import ChangeSet, Database, DataError, Rows
-from deltalog.engines.base import Copied, CopiedTable
+from deltalog.engines.base import LazyRows, LazyTable
 from deltalog.runtime import incoming, shown
 
 PROGRAM = """
@@ -177,7 +177,7 @@ def test_a_table_that_is_partly_there_and_repeats_itself(db: Database, size: int
 
 def test_many_tuples_are_taken_like_a_table(db: Database) -> None:
     pairs = [(n, -n) for n in range(incoming.COLUMNAR_FROM + 1)]
-    assert isinstance(incoming.incoming(db.relations["edge"], pairs), CopiedTable)
+    assert isinstance(incoming.incoming(db.relations["edge"], pairs), LazyTable)
     assert db.apply(insert={"edge": [*pairs, *pairs]}).inserted["edge"] == set(pairs)
     assert db.apply(delete={"edge": iter(pairs)}).deleted["edge"] == set(pairs)
 
@@ -530,7 +530,7 @@ def test_a_large_result_is_shown_without_being_read(monkeypatch: pytest.MonkeyPa
 
     rows, answers = db.rows("edge"), db.query("path(X, Y)")
     for each in (rows, answers):
-        assert isinstance(each.held, Copied)
+        assert isinstance(each.held, LazyRows)
         monkeypatch.setattr(each.held, "read", read_all)
     for held in delta.sides[0].values():
         monkeypatch.setattr(held, "read", read_all)

@@ -17,10 +17,11 @@ import pytest
 
 import deltalog
 from deltalog.diagnostics.report import LimitError
-from deltalog.engines.embedded import compile, kernel
+from deltalog.engines.embedded import compile
 from deltalog.engines.embedded.codec import SWEEP_MIN
 from deltalog.engines.embedded.engine import EmbeddedEngine
-from deltalog.engines.embedded.memory import as_float
+from deltalog.engines.embedded.kernels import layout, scalars
+from deltalog.engines.embedded.kernels.memory import as_float
 from deltalog.engines.reference.engine import ReferenceEngine
 from deltalog.runtime.limits import Limits
 
@@ -49,7 +50,7 @@ def float_of(word: int) -> float:
 @pytest.mark.parametrize("total", [*EDGES, 2**64 + 1, 2**80 + 12345, 2**93 - 1])
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 10**9, 2**31 - 1, 2**32 - 1])
 def test_an_average_is_the_nearest_float(total: int, count: int, sign: int) -> None:
-    has_value, word = kernel.ratio(*halves(sign * total), count)
+    has_value, word = scalars.ratio(*halves(sign * total), count)
     assert has_value
     assert float_of(word) == float(Fraction(sign * total, count))
 
@@ -59,7 +60,7 @@ def test_averages_of_random_sums_are_the_nearest_floats() -> None:
     for _ in range(3_000):
         total = draw.randrange(2 ** draw.randint(1, 93)) * draw.choice([1, -1])
         count = draw.randrange(1, 2 ** draw.randint(1, 32))
-        _, word = kernel.ratio(*halves(total), count)
+        _, word = scalars.ratio(*halves(total), count)
         assert float_of(word) == float(Fraction(total, count)), (total, count)
 
 
@@ -68,7 +69,7 @@ def test_averages_of_random_sums_are_the_nearest_floats() -> None:
 def test_a_sum_has_a_value_if_it_is_an_int(total: int, sign: int) -> None:
     high, low = halves(sign * total)
     for shift in range(3):  # a long low half is the same sum
-        has_value, word = kernel.whole(high - shift, low + shift * 2**32)
+        has_value, word = scalars.whole(high - shift, low + shift * 2**32)
         assert has_value == (total < 2**63)
         assert not has_value or word == sign * total
 
@@ -124,15 +125,15 @@ def test_memory_is_given_back_when_rows_go() -> None:
     rows = [(n, n) for n in range(100_000)]
     engine.insert("pair", rows)
     line = engine.relations["pair"].line
-    assert line[kernel.CAPACITY] == 131_072
+    assert line[layout.CAPACITY] == 131_072
     engine.delete("pair", rows[:99_990])
-    assert line[kernel.CAPACITY] < 100
+    assert line[layout.CAPACITY] < 100
     assert list(engine.rows("pair")) == rows[99_990:]
     engine.insert("pair", rows)
     engine.clear("pair")
     engine.insert("pair", rows[:1])
     engine.clear("pair")
-    assert line[kernel.CAPACITY] == 0, "a relation that was large once does not stay large"
+    assert line[layout.CAPACITY] == 0, "a relation that was large once does not stay large"
 
 
 def test_a_fact_of_two_ints_needs_less_than_a_hundred_bytes() -> None:
@@ -141,8 +142,8 @@ def test_a_fact_of_two_ints_needs_less_than_a_hundred_bytes() -> None:
     )
     assert isinstance(db.engine, EmbeddedEngine)
     line = db.engine.relations["path"].line
-    per_row = 8 * 2 + 8 + 8 + line[kernel.INDEXES] * 8  # words, stamp, hash; heads and links
-    assert per_row * line[kernel.CAPACITY] / line[kernel.LIVE] < 100
+    per_row = 8 * 2 + 8 + 8 + line[layout.INDEXES] * 8  # words, stamp, hash; heads and links
+    assert per_row * line[layout.CAPACITY] / line[layout.LIVE] < 100
 
 
 MANY_KINDS = """
@@ -170,7 +171,7 @@ def random_changes(draw: random.Random, has_text: bool) -> dict[str, list[tuple[
 @pytest.mark.parametrize("has_text", [False, True])
 @pytest.mark.parametrize("strategy", ["auto", "delta"])
 def test_a_delta_is_the_same_whenever_it_is_read(strategy: str, has_text: bool) -> None:
-    """What was told in a box is overwritten, numbers of text are given to others: nobody sees."""
+    """An output buffer is overwritten, numbers of text are given to others: nobody sees."""
     draw = random.Random(7)
     program = WITH_TEXT if has_text else MANY_KINDS
     late = deltalog.connect(program=program, strategy=strategy)
@@ -225,7 +226,7 @@ def test_columns_that_have_no_bit_in_an_index(width: int) -> None:
 
 
 def test_large_deletions_take_what_a_fresh_start_would_not_make() -> None:
-    """So many facts that rows are held, and suspects come in many handfuls."""
+    """So many facts that rows are held, and suspects come in many batches."""
     draw = random.Random(3)
     nodes = range(150)
     edges = {(draw.choice(nodes), draw.choice(nodes)) for _ in range(270)}
@@ -434,7 +435,7 @@ def test_what_comes_in_many_ways_comes_once(rules: str) -> None:
         plain.apply(insert=change)
 
 
-def test_a_list_is_entered_when_something_is_looked_up_in_it() -> None:
+def test_appended_rows_are_indexed_when_something_is_looked_up() -> None:
     """Changes of two relations at once: what one rule lists, another looks up."""
     program = """
     base a(x: int, y: int). base b(x: int, y: int).

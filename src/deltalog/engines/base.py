@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What an engine declares about itself; nobody finds it out by asking for methods.
+    """Properties that an engine declares; nobody finds them out by looking for methods.
 
     A fact takes about `fact_bytes` of this machine's memory, with what it takes to find it. With
     `has_samples` a sample costs little, as does a lookup. If its waves `drop_no_ops`, rows that are
@@ -49,35 +49,36 @@ class Part(Protocol):
         """Forget what has been read: the next round starts from the beginning."""
 
 
-class Ended(NamedTuple):
-    """How far a sequence or a wave got: to its end, to a limit, or (neither) to a pause.
+class RunResult(NamedTuple):
+    """The end of a run of a sequence or a wave: all done, at a limit, or (neither) a pause.
 
-    `fruitful` are the rounds that derived something, those before the run included. How many of the
-    `facts` each predicate got is told when somebody asks for what was `generated`. A deletion was
-    given up when it turned out to be more work than computing everything anew. `asked` is the
-    station of a wave that the caller has to run, or -1; if the engine has given it up, what it made
-    there is still there.
+    `productive` are the rounds that derived something, those before the run included. `generated`
+    is lazy: it returns how many of the `facts` each predicate got. A deletion is aborted when it
+    turns out to be more work than computing everything anew. `asked` is the station of a wave that
+    the caller has to run, or -1; if the engine has aborted it, its rows are still there.
     """
 
     is_done: bool
     is_stopped: bool
     rounds: int
-    fruitful: int
+    productive: int
     facts: int = 0
     generated: Callable[[], Mapping[str, int]] = dict
     growing: tuple[str, ...] = ()
-    is_given_up: bool = False
+    is_aborted: bool = False
     asked: int = -1
 
 
-class GivenUpError(Exception):
+class AbortedError(Exception):
     """The engine found that computing a component anew is less work than deleting from it."""
 
 
 class Sequence(Protocol):
     """Parts that are run to their fixpoint, always the lowest one that yields something new."""
 
-    def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Ended:
+    def run(
+        self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int
+    ) -> RunResult:
         """Go on until nothing is new, a limit is reached, or a while has passed.
 
         `rounds` and `facts` have been used before; `until` is a time of `time.monotonic_ns`.
@@ -86,8 +87,8 @@ class Sequence(Protocol):
     def rewind(self) -> None: ...
 
 
-class Copied:
-    """Rows as they were when they were copied; made into tuples when somebody reads them."""
+class LazyRows:
+    """Rows as they were when they were copied; decoded into tuples only when they are read."""
 
     __slots__ = ("read", "size")
 
@@ -105,17 +106,17 @@ class Copied:
         """Return some of the rows, in the order of storage."""
         return list(islice(self.read(), count))
 
-    def in_order(self) -> Copied:
+    def in_order(self) -> LazyRows:
         """Return the rows sorted (see `sort_key`)."""
         rows = sorted(self.read(), key=sort_key)
-        return Copied(len(rows), lambda: rows)
+        return LazyRows(len(rows), lambda: rows)
 
     def to_arrow(self, columns: tuple[Column, ...]) -> pyarrow.Table:
         """Return the rows as a table with these columns, in the order of storage."""
         return arrow_table(columns, self.read())
 
 
-class CopiedTable(Copied):
+class LazyTable(LazyRows):
     """Canonical rows as an Arrow table with the schema of `arrow_schema`.
 
     Where rows come from a person they may repeat: an engine that takes them inserts each once.
@@ -130,17 +131,17 @@ class CopiedTable(Copied):
     def first(self, count: int) -> list[Row]:
         return arrow_rows(self.table.slice(0, count))
 
-    def in_order(self) -> CopiedTable:
-        return CopiedTable(in_order(self.table))
+    def in_order(self) -> LazyTable:
+        return LazyTable(in_order(self.table))
 
     def to_arrow(self, columns: tuple[Column, ...]) -> pyarrow.Table:
         return with_columns(self.table, columns)
 
 
-Changed = frozenset[Row] | Copied
+Changed = frozenset[Row] | LazyRows
 NO_ROWS: frozenset[Row] = frozenset()
 Sides = tuple[dict[str, Changed], dict[str, Changed]]
-"""What comes and what goes, by relation; relations that do not change are left out."""
+"""Inserted and deleted rows, by relation; relations that do not change are left out."""
 
 
 @dataclass(frozen=True)
@@ -174,14 +175,16 @@ class Wave(Protocol):
 
     def place(self, number: int, station: Station) -> None: ...
 
-    def bind(self, number: int, come: Changed, gone: Changed) -> None:
-        """Rows come to a source and go from it: who reads its changes is due."""
+    def bind(self, number: int, inserted: Changed, deleted: Changed) -> None:
+        """Bind the change of a source: stations that read it are due."""
 
-    def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Ended:
+    def run(
+        self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int
+    ) -> RunResult:
         """Run what is due as far as the engine can do it by itself; else as `Sequence.run`."""
 
     def flows(self, number: int) -> tuple[int, ...]:
-        """How many rows each flow brought when the station was last come to."""
+        """Return how many rows each flow had when the station was last reached."""
 
     def enter(self, number: int) -> None:
         """The caller runs this station."""
@@ -190,13 +193,13 @@ class Wave(Protocol):
         """The caller has run it: who reads what it made is due."""
 
     def ran(self) -> tuple[int, ...]:
-        """The stations that the last change came to, in that order."""
+        """Return the stations that the last change reached, in that order."""
 
     def changes(self) -> Sides:
-        """What comes to sources and views, and goes, when all has been run and before the end."""
+        """Return the change of sources and views, when all has been run and before the end."""
 
-    def told(self) -> Callable[[], Sides] | None:
-        """The same, to be read at any time, though the wave is at its end; None if nothing is."""
+    def lazy_changes(self) -> Callable[[], Sides] | None:
+        """Return the same, to be read at any time, even after the end; None if nothing changed."""
 
     def end(self, is_applied: bool) -> None:
         """All that ran is brought to its end; stored relations change only if it is applied."""
@@ -228,19 +231,19 @@ class Engine(Protocol):
     def rows(self, relation: str) -> Iterator[Row]: ...
 
     def sample(self, relation: str, count: int) -> Iterable[Row]:
-        """So many rows at random, the same each time; none if there are fewer."""
+        """Return `count` rows at random, the same each time; none if there are fewer."""
 
     def copied(self, relation: str) -> Changed:
         """The rows as they are now, whatever happens to the relation afterwards."""
 
     def present(self, relation: str, rows: Collection[Row]) -> Collection[bool]:
-        """Whether each of the rows is there."""
+        """Return for each of the rows whether it is there."""
 
     def insert(self, relation: str, rows: Iterable[Row]) -> int:
-        """Add rows; answers how many were new."""
+        """Add rows; returns how many were new."""
 
     def delete(self, relation: str, rows: Iterable[Row]) -> int:
-        """Remove rows; answers how many were there."""
+        """Remove rows; returns how many were there."""
 
     def lookup(self, relation: str, key: Mapping[int, object]) -> Iterator[Row]:
         """The rows with these values in these columns."""
@@ -249,7 +252,7 @@ class Engine(Protocol):
         """The rows of several relations together, in the order in which they were added."""
 
     def move(self, changes: tuple[tuple[str, str, str], ...]) -> None:
-        """For each (stored, gone, come): take away, then append all that came, in that history."""
+        """For each (stored, deleted, inserted): delete, then append in the order of derivation."""
 
     def settle(self) -> None:
         """A transaction is over: give back what is no longer needed."""
@@ -265,13 +268,13 @@ class Engine(Protocol):
     def wave(self, stations: int) -> Wave:
         """A network of so many stations, none of them placed yet."""
 
-    def sequence(self, parts: Collection[Part], is_soft: bool, is_impatient: bool) -> Sequence:
+    def sequence(self, parts: Collection[Part], is_soft: bool, may_abort: bool) -> Sequence:
         """Return the parts as one program; `SteppedSequence` where the engine has none of its own.
 
         If it `is_soft`, parts may have to run again after later ones; otherwise an engine may run a
-        part to its fixpoint within one round. If it is impatient it may give a deletion up (see
-        `Ended`).
+        part to its fixpoint within one round. With `may_abort` it may abort a deletion (see
+        `RunResult`).
         """
 
     def run_round(self, part: Part) -> dict[str, int]:
-        """Fire every rule of the part once; answers the number of new facts per predicate."""
+        """Fire every rule of the part once; returns the number of new facts per predicate."""

@@ -86,7 +86,7 @@ Stored = TypeVar("Stored", bound=Walkable)
 
 
 class Interpreter:
-    """Runs plans on the relations it is given."""
+    """Runs plans on relations."""
 
     def __init__(self, relations: MutableMapping[str, Stored]) -> None:
         self.relations = relations
@@ -96,7 +96,7 @@ class Interpreter:
         self.checkpoint: Callable[[], None] | None = None
 
     def fire(self, plan: RulePlan, part: RulesPart, number: int) -> Iterable[Row]:
-        """What one rule derives from what it has not read yet.
+        """Yield what one rule derives from what it has not read yet.
 
         A head without columns has one row at most, so nothing is derived once that is there.
         """
@@ -173,13 +173,13 @@ class Interpreter:
         yield tuple(row)
 
     def _distinct(self, pipeline: Pipeline, read: list[int]) -> Iterator[Row]:
-        """What a pipeline emits; one row is enough where all are the same."""
+        """Yield what a pipeline emits; one row is enough where all are the same."""
         rows = self._run(pipeline, read)
         is_single = not any(isinstance(value, Slot) for value in pipeline.output)
         return itertools.islice(rows, 1) if is_single else rows
 
-    def _run(self, pipeline: Pipeline, read: list[int], given: Row = ()) -> Iterator[Row]:
-        slots: Slots = [*given, *([None] * (pipeline.slots - len(given)))]
+    def _run(self, pipeline: Pipeline, read: list[int], inputs: Row = ()) -> Iterator[Row]:
+        slots: Slots = [*inputs, *([None] * (pipeline.slots - len(inputs)))]
         for _ in self._steps(pipeline, 0, slots, read):
             yield tuple(_plain(value, slots) for value in pipeline.output)
 
@@ -232,7 +232,7 @@ class Interpreter:
         return _in_window(self.relations[step.relation], step, columns, key, read)
 
     def _kept(self, overlay: Overlay, columns: tuple[int, ...], key: Row) -> list[Row]:
-        """What an overlay has of its stored relation."""
+        """Yield the rows that an overlay has of its stored relation."""
         stored, minus = self.relations[overlay.stored], self.relations[overlay.minus]
         return [row for row in stored.matching(columns, key, 0, stored.end) if row not in minus]
 

@@ -20,7 +20,7 @@ Key = tuple[Value, ...]
 
 
 class Ticking(Protocol):
-    """What stamps rows: the next rank, and how many were given."""
+    """The source of ranks: the next one, and how many were used."""
 
     now: int
 

@@ -1,4 +1,4 @@
-"""What operators, functions, comparisons and aggregates compute: the meaning for every engine.
+"""Operators, functions, comparisons and aggregates: their meaning for every engine.
 
 A function gives None where it has no value: an operand is null, a divisor is zero, an int leaves
 its range, a float stops being finite, a text does not read as a number. A literal whose expression

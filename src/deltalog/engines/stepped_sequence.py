@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from deltalog.engines.base import Ended, Part
+from deltalog.engines.base import Part, RunResult
 
 if TYPE_CHECKING:
     from deltalog.engines.base import Engine
@@ -28,7 +28,9 @@ class SteppedSequence:
         self._is_naive = is_naive
         self._number = 0
 
-    def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Ended:
+    def run(
+        self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int
+    ) -> RunResult:
         """Run until a round derived something, or until none does."""
         ran = 0
         while self._number < len(self._parts):
@@ -42,10 +44,10 @@ class SteppedSequence:
                 rounds, made = rounds + 1, sum(new.values())
                 is_over = rounds >= rounds_max or facts + made > facts_max
                 is_stopped = is_over or time.monotonic_ns() > until
-                return Ended(False, is_stopped, ran, rounds, made, new.copy, tuple(new))
+                return RunResult(False, is_stopped, ran, rounds, made, new.copy, tuple(new))
             self._number += 1
         self._number = 0
-        return Ended(True, False, ran, rounds)
+        return RunResult(True, False, ran, rounds)
 
     def rewind(self) -> None:
         self._number = 0

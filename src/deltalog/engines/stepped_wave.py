@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from deltalog.engines.base import Changed, Ended, Sides, Station
+from deltalog.engines.base import Changed, RunResult, Sides, Station
 
 if TYPE_CHECKING:
     from deltalog.engines.base import Engine
@@ -26,19 +26,21 @@ class SteppedWave:
     def place(self, number: int, station: Station) -> None:
         self._stations[number] = station
 
-    def run(self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int) -> Ended:
+    def run(
+        self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int
+    ) -> RunResult:
         due = self._due.find(1)
         if due >= 0:
             self._due[due] = 0
-        return Ended(due < 0, False, 0, rounds, asked=due)
+        return RunResult(due < 0, False, 0, rounds, asked=due)
 
     def flows(self, number: int) -> tuple[int, ...]:
         return self._flows[number]
 
-    def bind(self, number: int, come: Changed, gone: Changed) -> None:
+    def bind(self, number: int, inserted: Changed, deleted: Changed) -> None:
         self.enter(number)
         ((name, *sides),) = self._stations[number].shown
-        for side, rows, bound in zip(sides, (come, gone), self._bound, strict=True):
+        for side, rows, bound in zip(sides, (inserted, deleted), self._bound, strict=True):
             if rows:
                 self._engine.insert(side, rows)
                 bound[name] = rows
@@ -64,18 +66,18 @@ class SteppedWave:
         return tuple(self._ran)
 
     def changes(self) -> Sides:
-        found = come, gone = self._bound
+        found = inserted, deleted = self._bound
         for number in self._ran:
             for name, *sides in self._stations[number].shown:
-                if name not in come and name not in gone:
+                if name not in inserted and name not in deleted:
                     for side, known in zip(sides, found, strict=True):
                         if rows := self._engine.copied(side):
                             known[name] = rows
         return found
 
-    def told(self) -> Callable[[], Sides] | None:
-        found = come, gone = self.changes()
-        return (lambda: found) if come or gone else None
+    def lazy_changes(self) -> Callable[[], Sides] | None:
+        found = inserted, deleted = self.changes()
+        return (lambda: found) if inserted or deleted else None
 
     def end(self, is_applied: bool) -> None:
         if self._is_over:  # nothing has begun since

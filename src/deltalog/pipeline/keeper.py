@@ -20,7 +20,7 @@ from deltalog.diagnostics.report import DataError
 from deltalog.engines.spark.columns import RANK, frame, name_of
 from deltalog.engines.spark.engine import SparkEngine
 from deltalog.engines.spark.frames import contents, without
-from deltalog.engines.spark.storage import CopiedFrame
+from deltalog.engines.spark.storage import LazyFrame
 from deltalog.language.ast import Row
 from deltalog.language.printer import print_program
 from deltalog.pipeline.commits import Batch, Commits
@@ -211,7 +211,7 @@ class Keeper:
 
 def held_frame(held: Any, engine: SparkEngine, types: tuple[str, ...]) -> Sized:
     """One side of a change as a frame of the engine."""
-    if isinstance(held, CopiedFrame):
+    if isinstance(held, LazyFrame):
         return held.data.withColumn(RANK, F.lit(0).cast("long")), held.size, held.read
     rows = list(held or ())
     if not types:

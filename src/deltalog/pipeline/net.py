@@ -25,7 +25,7 @@ from deltalog.engines.base import Changed
 from deltalog.engines.spark.columns import names_of, rows_in
 from deltalog.engines.spark.engine import SparkEngine
 from deltalog.engines.spark.frames import apart, contents, within, without
-from deltalog.engines.spark.storage import CopiedFrame
+from deltalog.engines.spark.storage import LazyFrame
 from deltalog.language.ast import Row
 from deltalog.pipeline.given import check_keys
 from deltalog.runtime.changes import ChangeSet
@@ -76,10 +76,10 @@ def check_free_keys(relation: Relation, come: DataFrame, stays: DataFrame) -> No
             raise DataError([key_taken(relation, found[0])])
 
 
-def _kept(engine: SparkEngine, relation: Relation, data: DataFrame) -> CopiedFrame:
+def _kept(engine: SparkEngine, relation: Relation, data: DataFrame) -> LazyFrame:
     """One side of a change, computed now."""
     kept, count = engine.cut(data, "net")
-    return CopiedFrame(count, lambda: _rows(relation, kept), kept)
+    return LazyFrame(count, lambda: _rows(relation, kept), kept)
 
 
 def _rows(relation: Relation, data: DataFrame) -> list[Row]:

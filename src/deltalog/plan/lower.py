@@ -127,8 +127,8 @@ def _group(rule: Rule) -> tuple[Variable, ...]:
 
 def _aggregation(rule: Rule, lowering: Lowering) -> Aggregation:
     variables = _binding_names(rule.body)
-    given = tuple(variable.name for variable in _group(rule))
-    slots = _Slots(given)
+    inputs = tuple(variable.name for variable in _group(rule))
+    slots = _Slots(inputs)
     head = tuple(
         Total(term.function, _column(term, variables), term.type)
         if isinstance(term, Aggregate)
@@ -136,7 +136,7 @@ def _aggregation(rule: Rule, lowering: Lowering) -> Aggregation:
         for term in rule.head.arguments
     )
     output = tuple(Variable(name) for name in variables)
-    return Aggregation(head, lowering.pipeline(rule.body, output, given=given))
+    return Aggregation(head, lowering.pipeline(rule.body, output, inputs=inputs))
 
 
 def _binding_names(body: tuple[Literal, ...]) -> tuple[str, ...]:
@@ -154,8 +154,8 @@ def _column(term: Aggregate, variables: tuple[str, ...]) -> int | None:
 class _Slots:
     """Variables to slots, in the order in which they get a value."""
 
-    def __init__(self, given: tuple[str, ...]) -> None:
-        self.of: dict[str, Slot] = {name: Slot(i) for i, name in enumerate(given)}
+    def __init__(self, inputs: tuple[str, ...]) -> None:
+        self.of: dict[str, Slot] = {name: Slot(i) for i, name in enumerate(inputs)}
 
     def new(self, name: str) -> Slot:
         assert name not in self.of
@@ -195,18 +195,18 @@ class Lowering:
         output: tuple[Term, ...],
         first: int | None = None,
         windows: Mapping[int, tuple[Window, int]] = MappingProxyType({}),
-        given: tuple[str, ...] = (),
+        inputs: tuple[str, ...] = (),
     ) -> Pipeline:
-        slots = _Slots(given)
+        slots = _Slots(inputs)
         start = body[first] if first is not None else None
         assert start is None or isinstance(start, Atom)
         position_of = {id(literal): i for i, literal in enumerate(body)}
         steps: list[Step] = []
-        for literal in evaluation_order(body, set(given), start, self.ranked, self.fanout):
+        for literal in evaluation_order(body, set(inputs), start, self.ranked, self.fanout):
             read = windows.get(position_of[id(literal)], _EVERYTHING)
             steps.append(self._step(literal, slots, read))
         emitted = tuple(slots.value(term) for term in output)
-        return Pipeline(tuple(steps), emitted, len(slots.of), len(given))
+        return Pipeline(tuple(steps), emitted, len(slots.of), len(inputs))
 
     def _step(self, literal: Literal, slots: _Slots, read: tuple[Window, int]) -> Step:
         match literal:

@@ -1,4 +1,4 @@
-"""Relational plans: what an engine is given instead of rules.
+"""Relational plans: what an engine gets instead of rules.
 
 One rule becomes one pipeline of steps over numbered slots, in the order they are to be done:
 
@@ -116,12 +116,12 @@ Step: TypeAlias = Match | Absent | Test | Assign
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Steps, and the row to emit for every way through them; slots `given` are set beforehand."""
+    """Steps, and the row to emit for every way through them; the first slots are `inputs`."""
 
     steps: tuple[Step, ...]
     output: tuple[Slot | Fixed, ...]
     slots: int
-    given: int = 0
+    inputs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class Total:
 class Aggregation:
     """How a group becomes a head row: from the group's values, constants, and totals.
 
-    `bindings` is given the group's values in its first slots and emits every body binding.
+    `bindings` has the group's values in its first slots and emits every body binding.
     """
 
     head: tuple[Slot | Fixed | Total, ...]
@@ -177,9 +177,9 @@ class RankedDeletion:
 
     Per predicate: `suspects` are the facts that lost a derivation to begin with, `deleted` receives
     those that must go, `doubtful` those of them that had support but for its rank. `lost` holds,
-    for a deleted fact (its columns given), the heads of all rules of the component that used it;
-    `support` the rules that may still derive a fact (its columns given) from standing facts of
-    lower rank.
+    for a deleted fact (its columns are inputs), the heads of all rules of the component that used
+    it; `support` the rules that may still derive a fact (its columns are inputs) from standing
+    facts of lower rank.
     """
 
     predicates: tuple[str, ...]

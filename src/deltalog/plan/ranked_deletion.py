@@ -89,22 +89,22 @@ def lower_ranked_deletion(component: RankedComponent, overlays: Overlays) -> Ran
 def _lost(
     rules: Iterable[Rule], predicate: str, lowering: Lowering
 ) -> Iterator[tuple[str, Pipeline]]:
-    """For every place where a rule uses the predicate: the heads derived from a given fact."""
+    """For every place where a rule uses the predicate: the heads derived from a fact."""
     for rule in rules:
         for position, literal in enumerate(rule.body):
             if isinstance(literal, Atom) and literal.predicate == predicate:
-                given, tests = _given(literal.arguments, rule)
+                inputs, tests = _inputs(literal.arguments, rule)
                 rest = tuple(x for i, x in enumerate(rule.body) if i != position)
                 body = (*tests, *rest)
-                pipeline = lowering.pipeline(body, rule.head.arguments, given=given)
+                pipeline = lowering.pipeline(body, rule.head.arguments, inputs=inputs)
                 yield rule.head.predicate, pipeline
 
 
 def _support(
     rule: Rule, component: RankedComponent, members: Set[str], lowering: Lowering
 ) -> Pipeline:
-    """Whether the rule derives a given fact in the new state from standing facts of lower rank."""
-    given, tests = _given(rule.head.arguments, rule)
+    """Whether the rule derives a fact in the new state from standing facts of lower rank."""
+    inputs, tests = _inputs(rule.head.arguments, rule)
 
     def supported(literal: Literal) -> Literal:
         match literal:
@@ -117,22 +117,22 @@ def _support(
                 return literal
 
     body = (*tests, *(supported(literal) for literal in rule.body))
-    return lowering.pipeline(body, (), given=given)
+    return lowering.pipeline(body, (), inputs=inputs)
 
 
-def _given(arguments: tuple[Term, ...], rule: Rule) -> tuple[tuple[str, ...], list[Literal]]:
+def _inputs(arguments: tuple[Term, ...], rule: Rule) -> tuple[tuple[str, ...], list[Literal]]:
     """Names for the columns of a fact that matches the arguments, and tests that it does."""
     taken = set(rule_names(rule))
-    given: list[str] = []
+    inputs: list[str] = []
     tests: list[Literal] = []
     for column, term in enumerate(arguments):
-        if isinstance(term, Variable) and term.name not in given:
-            given.append(term.name)
+        if isinstance(term, Variable) and term.name not in inputs:
+            inputs.append(term.name)
             continue
         name = f"G{column}"
         while name in taken:
             name += "_"
-        given.append(name)
+        inputs.append(name)
         assert not isinstance(term, Aggregate), "a recursive rule has no aggregate in its head"
         tests.append(Comparison("=", Variable(name), term, "any"))
-    return tuple(given), tests
+    return tuple(inputs), tests

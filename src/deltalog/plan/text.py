@@ -45,7 +45,7 @@ def _rule(plan: RulePlan) -> str:
 
 
 def _pipeline(title: str, pipeline: Pipeline, plan: RulePlan | None) -> list[str]:
-    lines = [f"  {title}" + (f", given {_slots(pipeline.given)}" if pipeline.given else "")]
+    lines = [f"  {title}" + (f", inputs {_slots(pipeline.inputs)}" if pipeline.inputs else "")]
     lines += [f"    {_step(step)}" for step in pipeline.steps]
     what = "bindings" if plan is None else "group" if plan.aggregation is not None else plan.head
     lines.append(f"    emit {what}({', '.join(_operand(value) for value in pipeline.output)})")

@@ -18,7 +18,7 @@ from deltalog.analysis.columns import Relations
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.engines.base import NO_ROWS, Changed, Copied, Sides
+from deltalog.engines.base import NO_ROWS, Changed, LazyRows, Sides
 from deltalog.language.ast import Column, Row
 from deltalog.language.values import print_value, sort_key, type_of
 from deltalog.runtime.rows import Rows
@@ -88,7 +88,7 @@ class ChangeSet:
 
     @property
     def sides(self) -> Sides:
-        """What is new and what is gone, by relation; rows may still be `Copied`."""
+        """What is new and what is gone, by relation; rows may still be `LazyRows`."""
         read = self._read
         if read is not None:
             self._come, self._gone = read()
@@ -219,7 +219,7 @@ class _Sparse(Mapping[str, frozenset[Row]]):
 
     def __getitem__(self, name: str) -> frozenset[Row]:
         rows = self.held.get(name, NO_ROWS)
-        if isinstance(rows, Copied):
+        if isinstance(rows, LazyRows):
             rows = self.held[name] = frozenset(rows.read())
         return rows
 

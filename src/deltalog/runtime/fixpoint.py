@@ -19,7 +19,7 @@ from typing import Literal as OneOf
 from typing import TypeAlias
 
 from deltalog.analysis.binding import Fanout
-from deltalog.engines.base import Ended, Engine, GivenUpError, Part, Sequence
+from deltalog.engines.base import AbortedError, Engine, Part, RunResult, Sequence
 from deltalog.engines.stepped_sequence import SteppedSequence
 from deltalog.language.ast import Rule
 from deltalog.language.walk import atoms
@@ -94,7 +94,7 @@ def install(
 ) -> Installed:
     """Lower every rule and prepare every part, in this order.
 
-    With `may_abort`, `run` may end in a `GivenUpError`.
+    With `may_abort`, `run` may end in a `AbortedError`.
     """
     plans, is_soft = lowered(stages, overlays, fanout)
     parts = tuple(
@@ -181,16 +181,16 @@ def run(
         finally:
             engine.watch(None)
         count_run(ended, meter, watch, statistics)
-        if ended.is_given_up:
-            raise GivenUpError
+        if ended.is_aborted:
+            raise AbortedError
         if ended.is_done:
             return statistics
 
 
-def count_run(ended: Ended, meter: Meter, watch: Watch | None, statistics: Statistics) -> None:
+def count_run(ended: RunResult, meter: Meter, watch: Watch | None, statistics: Statistics) -> None:
     """Count what an engine did by itself; raises a `LimitError` if it had to stop."""
     statistics.rounds += ended.rounds
-    meter.rounds = ended.fruitful
+    meter.rounds = ended.productive
     if ended.facts:
         statistics.lazy.append(ended.generated)
         meter.facts += ended.facts

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from deltalog.analysis.columns import Relation
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
-from deltalog.engines.base import CopiedTable
+from deltalog.engines.base import LazyTable
 from deltalog.language.arrow import arrow_rows, arrow_schema, arrow_table
 from deltalog.language.ast import Row
 from deltalog.runtime.checked_columns import Vector, checked_column
@@ -35,14 +35,14 @@ COLUMNAR_FROM = 10_000
 """From this many rows on, rows become columns."""
 
 
-def incoming(relation: Relation, rows: RowsLike) -> list[Row] | CopiedTable:
+def incoming(relation: Relation, rows: RowsLike) -> list[Row] | LazyTable:
     """Return checked facts; raise a `DataError` that says which of them do not fit, and why."""
     source = None if type(rows) is list else _source(relation, rows)
     if source is not None:
-        return CopiedTable(_checked(relation, source))
+        return LazyTable(_checked(relation, source))
     checked = checked_rows(relation, rows)
     if len(checked) >= COLUMNAR_FROM and relation.arity:
-        return CopiedTable(arrow_table(relation.columns, checked))
+        return LazyTable(arrow_table(relation.columns, checked))
     return checked
 
 

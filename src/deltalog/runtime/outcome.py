@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple, cast
 
-from deltalog.engines.base import NO_ROWS, Copied, Engine
+from deltalog.engines.base import NO_ROWS, Engine, LazyRows
 from deltalog.engines.extensions import RankedEngine
 from deltalog.language.ast import Row
 from deltalog.rewrites import names
@@ -86,8 +86,8 @@ class Propagated:
         if self._is_kept:
             change = ChangeSet.exact(*wave.changes(), declared)
         else:
-            told = wave.told()
-            change = NO_CHANGE if told is None else ChangeSet.told(told, declared)
+            lazy = wave.lazy_changes()
+            change = NO_CHANGE if lazy is None else ChangeSet.told(lazy, declared)
         self.statistics.peak_of = self._route.peak_of(change)
         return change
 
@@ -167,7 +167,7 @@ class Propagated:
         bound, _ = self._base.sides
         made: list[StoredChange] = []
         for name, found in inserted.items():  # sources first, then as nodes ran
-            if isinstance(found, Copied):
+            if isinstance(found, LazyRows):
                 rows: Collection[Row] = list(found.read())
             elif found is bound.get(name):
                 rows = found
@@ -227,7 +227,7 @@ class Propagated:
         if len(node.moves) == 1:
             (move,) = node.moves
             copied = change.sides[0].get(move[0]) if node.is_net else None
-            rows = list(copied.read() if isinstance(copied, Copied) else engine.rows(move[2]))
+            rows = list(copied.read() if isinstance(copied, LazyRows) else engine.rows(move[2]))
             return ((*move, range(clock, clock + len(rows)), rows),)
         found: dict[str, tuple[list[int], list[Row]]] = {
             inserted: ([], []) for _, _, inserted in node.moves

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from deltalog.engines.base import NO_ROWS, GivenUpError
+from deltalog.engines.base import NO_ROWS, AbortedError
 from deltalog.rewrites import names
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.fixpoint import Statistics, Watch, count_run, run
@@ -99,7 +99,7 @@ class Route:
             if ended.asked >= 0:
                 node = self.network.stations[ended.asked]
                 assert isinstance(node, Node)
-                self._run_node(node, ended.is_given_up, meter, watch, total)
+                self._run_node(node, ended.is_aborted, meter, watch, total)
             elif ended.is_done:
                 return total
 
@@ -113,7 +113,7 @@ class Route:
         elif recomputing is None or not node.is_much_changed():
             try:
                 self._run_placed(node, meter, watch, total)
-            except GivenUpError:
+            except AbortedError:
                 self._forget(node)
             else:
                 return

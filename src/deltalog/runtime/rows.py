@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast, overload
 
-from deltalog.engines.base import Changed, Copied
+from deltalog.engines.base import Changed, LazyRows
 from deltalog.language.arrow import arrow_table
 from deltalog.language.ast import Column, Row
 from deltalog.language.values import sort_key
@@ -45,9 +45,9 @@ class Rows(Sequence[Row]):
         return tuple(column.name for column in self.columns)
 
     @cached_property
-    def _ordered(self) -> Copied | list[Row]:
+    def _ordered(self) -> LazyRows | list[Row]:
         held = self.held
-        return held.in_order() if isinstance(held, Copied) else sorted(held, key=sort_key)
+        return held.in_order() if isinstance(held, LazyRows) else sorted(held, key=sort_key)
 
     @cached_property
     def _rows(self) -> tuple[Row, ...]:
@@ -90,7 +90,7 @@ class Rows(Sequence[Row]):
     def to_arrow(self) -> pyarrow.Table:
         """Return a typed Arrow table."""
         ordered = self._ordered
-        if isinstance(ordered, Copied):
+        if isinstance(ordered, LazyRows):
             return ordered.to_arrow(self.columns)
         return arrow_table(self.columns, ordered)
 

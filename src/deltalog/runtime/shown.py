@@ -10,7 +10,7 @@ from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from deltalog.engines.base import Changed, Copied
+from deltalog.engines.base import Changed, LazyRows
 from deltalog.language.ast import Row, Value
 from deltalog.language.values import plain, sort_key
 
@@ -28,7 +28,7 @@ def some_rows(rows: Changed, count: int) -> list[Row]:
     """Return up to `count` of the rows: the smallest, or if there are many any of them."""
     if len(rows) <= SORTED_MAX:
         return sorted(rows, key=sort_key)[:count]
-    return rows.first(count) if isinstance(rows, Copied) else list(islice(rows, count))
+    return rows.first(count) if isinstance(rows, LazyRows) else list(islice(rows, count))
 
 
 def html_table(

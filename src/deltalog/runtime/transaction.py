@@ -21,7 +21,7 @@ from deltalog.analysis.columns import Relation, Relations
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.engines.base import Changed, CopiedTable
+from deltalog.engines.base import Changed, LazyTable
 from deltalog.language.arrow import is_key
 from deltalog.language.ast import Query, Row
 from deltalog.language.values import print_value
@@ -38,7 +38,7 @@ FindKey = Callable[[str, Mapping[int, Any]], Iterable[Row]]
 Net = Callable[[ChangeSet], ChangeSet]
 """What of a change is not so yet."""
 Commit = Callable[[ChangeSet], ChangeSet]
-HasFreeKeys = Callable[[Relation, CopiedTable], bool]
+HasFreeKeys = Callable[[Relation, LazyTable], bool]
 """Whether no other fact has the key of one of the rows; False also if it takes long to tell."""
 Expect = Callable[[str, tuple[int, ...], Collection[Row]], None]
 """Told which keys will be looked up in which columns, an engine may fetch them together."""
@@ -131,10 +131,10 @@ class Transaction:
                 self._put(known, other, False)
             self._put(known, checked, True)
 
-    def _taken(self, relation: Relation, rows: list[Row] | CopiedTable, holds: bool) -> list[Row]:
+    def _taken(self, relation: Relation, rows: list[Row] | LazyTable, holds: bool) -> list[Row]:
         """Return the rows that have to be put one by one: none, if they stay a whole table."""
         name = relation.name
-        if isinstance(rows, CopiedTable):
+        if isinstance(rows, LazyTable):
             is_whole = name not in self._state and not (relation.key and name in self._tables)
             if is_whole and relation.key and holds:
                 with self._lock:
@@ -261,13 +261,13 @@ class Transaction:
             self.commit()
 
 
-Checked = TypeVar("Checked", list[Row], list[Row] | CopiedTable)
+Checked = TypeVar("Checked", list[Row], list[Row] | LazyTable)
 
 
 def with_unique_keys(relation: Relation, rows: Checked) -> Checked:
     """The rows, of which no two may have the same key."""
     taken: dict[Row, Row] = {}
-    if isinstance(rows, CopiedTable) and is_key(rows.table, relation.key):
+    if isinstance(rows, LazyTable) and is_key(rows.table, relation.key):
         return rows
     for row in rows if relation.key else ():
         other = taken.setdefault(_key(relation, row), row)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltalog.analysis.columns import Relation
-from deltalog.engines.base import CopiedTable, Engine
+from deltalog.engines.base import Engine, LazyTable
 from deltalog.language.arrow import is_key
 from deltalog.language.ast import Row
 
@@ -25,18 +25,18 @@ class WholeTables:
     """The tables of each relation, and whether their rows shall be there or not."""
 
     def __init__(self) -> None:
-        self._held: dict[str, tuple[bool, list[CopiedTable]]] = {}
+        self._held: dict[str, tuple[bool, list[LazyTable]]] = {}
 
     def __contains__(self, relation: str) -> bool:
         return relation in self._held
 
-    def __iter__(self) -> Iterator[tuple[str, CopiedTable, bool]]:
+    def __iter__(self) -> Iterator[tuple[str, LazyTable, bool]]:
         """Every relation whose tables have rows, with these as one table."""
         for relation, (holds, tables) in self._held.items():
             if any(map(len, tables)):
                 yield relation, _joined(tables), holds
 
-    def put(self, relation: str, table: CopiedTable, holds: bool) -> bool:
+    def put(self, relation: str, table: LazyTable, holds: bool) -> bool:
         """Keep a table; return False if earlier ones of its relation want the opposite."""
         known_holds, tables = self._held.setdefault(relation, (holds, []))
         if known_holds == holds:
@@ -52,15 +52,15 @@ class WholeTables:
         del self._held[relation]
 
 
-def _joined(tables: list[CopiedTable]) -> CopiedTable:
+def _joined(tables: list[LazyTable]) -> LazyTable:
     import pyarrow
 
     if len(tables) == 1:
         return tables[0]
-    return CopiedTable(pyarrow.concat_tables([each.table for each in tables]))
+    return LazyTable(pyarrow.concat_tables([each.table for each in tables]))
 
 
-def has_free_keys(engine: Engine, relation: Relation, table: CopiedTable) -> bool:
+def has_free_keys(engine: Engine, relation: Relation, table: LazyTable) -> bool:
     """Whether no key has two facts among those of the table and those that are there.
 
     It is also False if it is less work to look the keys up one by one.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deltalog.engines.base import Copied, CopiedTable
+from deltalog.engines.base import LazyRows, LazyTable
 from deltalog.engines.embedded.codec import Codec, Decoder
 from deltalog.engines.extensions import NULL_WORD
 from deltalog.language.arrow import arrow_schema, arrow_type
@@ -29,7 +29,7 @@ Words = NDArray[np.int64]
 EPOCH_DAY = date(1970, 1, 1).toordinal()
 
 
-class CopiedWords(Copied):
+class CopiedWords(LazyRows):
     """Rows of words, with the decoder of the time when they were copied."""
 
     __slots__ = ("decoder", "types", "words")
@@ -45,10 +45,10 @@ class CopiedWords(Copied):
     def first(self, count: int) -> list[Row]:
         return self.decoder.decoded(self.words[: count * len(self.types)], self.types)
 
-    def in_order(self) -> Copied:
+    def in_order(self) -> LazyRows:
         if "exact" in self.types:  # which Arrow does not have
             return super().in_order()
-        return CopiedTable(self.to_arrow(_unnamed(self.types))).in_order()
+        return LazyTable(self.to_arrow(_unnamed(self.types))).in_order()
 
     def to_arrow(self, columns: tuple[Column, ...]) -> pyarrow.Table:
         import pyarrow

@@ -3,7 +3,7 @@
     python -m deltalog.engines.embedded.compile
 
 numba keeps what it compiled on disk, beside the package or in the user's cache directory, so this
-takes some seconds once per machine and nothing afterwards. A kernel's file does not tell that a
+takes some seconds once per machine and nothing afterwards. A kernel's file does not say that a
 kernel it calls has changed, so a digest of all sources stands beside them, and when it differs they
 are compiled anew.
 """
@@ -24,7 +24,7 @@ from typing import Any
 
 from numba import types
 
-from deltalog.engines.embedded import kernel, memory, pipeline, wave
+from deltalog.engines.embedded.kernels import bulk, fixpoint, pipeline, relation_memory, wave
 
 KERNELS: tuple[Any, ...] = (
     wave.run_wave,
@@ -37,40 +37,41 @@ KERNELS: tuple[Any, ...] = (
     pipeline.holds,
     pipeline.assigned,
     pipeline.is_some,
-    pipeline.run_alone,
-    pipeline.run_round,
-    pipeline.rewind,
-    pipeline.rewind_part,
-    kernel.insert_rows,
-    kernel.load_rows,
-    kernel.delete_rows,
-    kernel.find_rows,
-    kernel.is_there,
-    kernel.append,
-    kernel.rank,
-    kernel.copy_rows,
-    kernel.matching_rows,
-    kernel.move,
-    kernel.clear,
-    kernel.clear_all,
-    kernel.add_index,
-    kernel.mark_words,
-    kernel.discard,
-    kernel.discard_machine,
+    fixpoint.run_alone,
+    fixpoint.run_round,
+    fixpoint.rewind,
+    fixpoint.rewind_part,
+    bulk.insert_rows,
+    bulk.load_rows,
+    bulk.delete_rows,
+    bulk.find_rows,
+    bulk.is_there,
+    relation_memory.append,
+    bulk.rank,
+    bulk.copy_rows,
+    bulk.matching_rows,
+    bulk.move,
+    relation_memory.clear,
+    bulk.clear_all,
+    relation_memory.add_index,
+    bulk.mark_words,
+    relation_memory.discard,
+    bulk.discard_machine,
 )
 DIGEST = "kernels.digest"
 Report = Callable[[int, int], None]
 
 
 def compile_kernels(report: Report) -> None:
-    """Compile, or load, every kernel; `report` is told how many are ready, of how many."""
+    """Compile, or load, every kernel; `report` gets how many are ready, of how many."""
+    sources = compiled_sources()  # as they are now: they may change meanwhile
     with _interruptible():
         for number, function in enumerate(KERNELS):
             report(number, len(KERNELS))
             function.compile((types.int64,) * function.py_func.__code__.co_argcount)
     report(len(KERNELS), len(KERNELS))
     with suppress(OSError):
-        (kept_at() / DIGEST).write_text(compiled_sources(), encoding="ascii")
+        (kept_at() / DIGEST).write_text(sources, encoding="ascii")
 
 
 @contextmanager
@@ -106,9 +107,8 @@ def ensure_compiled() -> None:
     if _is_compiled():
         return
     for kept in kept_at().glob("*.nb[ic]"):
-        if kept.name.startswith(("kernel.", "pipeline.", "wave.")):
-            with suppress(OSError):
-                kept.unlink()
+        with suppress(OSError):
+            kept.unlink()
     for made in kept_at().glob("pipelines_*"):
         shutil.rmtree(made, ignore_errors=True)
     started = time.monotonic()
@@ -124,14 +124,14 @@ def _is_compiled() -> bool:
 
 
 def kept_at() -> Path:
-    """Where numba keeps the kernels."""
-    return Path(pipeline.run_alone.stats.cache_path)
+    """Return the folder where numba keeps the kernels."""
+    return Path(fixpoint.run_alone.stats.cache_path)
 
 
 def compiled_sources() -> str:
     """A digest of what kernels are compiled from."""
-    modules = (memory, kernel, pipeline, wave)
-    sources = (Path(str(module.__file__)).read_bytes() for module in modules)
+    files = sorted(Path(str(pipeline.__file__)).parent.glob("*.py"))
+    sources = (path.read_bytes() for path in files)
     return hashlib.sha256(b"".join(sources)).hexdigest()
 
 

@@ -1,28 +1,14 @@
-"""Plans as short integer programs.
+"""Plans as short integer programs: records of words, whose layouts are in `kernels/layout.py`.
 
-    part:      [0, heads, rules, address of each head…, where each rule is…]
-    rule:      [head, initial or -1, has fired, variants, aggregation or 0,
-                then per variant: occurrence, how far it is read, pipeline]
-    pipeline:  [steps, deciding, outputs, is once, machine code, heat, where each step is…,
-                outputs as (kind, value)…]; `is once` tells whether no row is emitted
-                twice; the first `deciding` steps bind all outputs, so one way through the others
-                is enough
-    match:     [1, mode, stored, minus, plus, is overlay, window, occurrence, is ranked, index,
-                index of plus, keys, binds, sames, keys as (column, kind, value)…,
-                binds as (column, slot)…, sames as (column, slot)…]
-    absent:    the same with 2          test: [3, operator, kind, left, right]
-    assign:    [4, slot, expression]    expression: postfix, closed by 0
-    some:      [5, whether there should be rows, stored, minus, plus]
-    aggregation: [groups, bindings, width, parts, totals, parts as (kind, value)…,
-                totals as (function, kind, column)…]
-    deletion:  [1, predicates, is done, where each predicate is…, address of each deleted…,
-                address of each doubtful…]
-    predicate: [relation, suspects, deleted, doubtful, lost, support, number,
-                lost as (head, pipeline)…, support…]
+    path(X, Z) :- path(X, Y), edge(Y, Z).
 
-Relations are addresses, everything else is counted in words from the beginning of the code. Kind 0
-is a slot, kind 1 a word, kind 2 a total. `UntranslatableError` says what the kernels cannot do;
-such a rule is run by the interpreter instead.
+    pipeline   2 steps, both decide, 2 outputs, …   outputs: slot 0, slot 2
+    match      scan of `path`, binds columns 0, 1 to slots 0, 1
+    match      `edge` by its index on column 0, key: slot 1, binds column 1 to slot 2
+
+Relations are addresses, everything else is counted in words from the beginning of the code. The
+first `deciding` steps of a pipeline bind all outputs, so one way through the others is enough.
+Rules that the kernels cannot run (`UntranslatableError`) are left to the interpreter.
 """
 
 from __future__ import annotations
@@ -31,8 +17,8 @@ from array import array
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from deltalog.engines.embedded import kernel, pipeline
 from deltalog.engines.embedded.codec import Codec
+from deltalog.engines.embedded.kernels import layout
 from deltalog.plan.nodes import (
     Absent,
     Aggregation,
@@ -55,43 +41,50 @@ from deltalog.plan.nodes import (
 if TYPE_CHECKING:
     from deltalog.engines.embedded.relation import EmbeddedRelation
 
-_WINDOWS = {Window.ALL: pipeline.ALL, Window.OLD: pipeline.OLD, Window.NEW: pipeline.NEW}
-_OPERATORS = {"=": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}
-_KINDS = dict.fromkeys(("int", "date", "timestamp", "bool"), kernel.INT)
-_KINDS |= {"float": kernel.FLOAT, "str": kernel.TEXT}
+_WINDOWS = {Window.ALL: layout.ALL, Window.OLD: layout.OLD, Window.NEW: layout.NEW}
+_OPERATORS = {
+    "=": layout.EQUAL,
+    "!=": layout.UNEQUAL,
+    "<": layout.LESS,
+    "<=": layout.LESS_EQUAL,
+    ">": layout.GREATER,
+    ">=": layout.GREATER_EQUAL,
+}
+_KINDS = dict.fromkeys(("int", "date", "timestamp", "bool"), layout.INT)
+_KINDS |= {"float": layout.FLOAT, "str": layout.TEXT}
 _NUMBERS = {
-    ("+", 2): kernel.ADD,
-    ("-", 2): kernel.SUBTRACT,
-    ("*", 2): kernel.MULTIPLY,
-    ("/", 2): kernel.DIVIDE,
-    ("-", 1): kernel.NEGATE,
-    ("abs", 1): kernel.ABSOLUTE,
-    ("least", 2): kernel.LEAST,
-    ("greatest", 2): kernel.GREATEST,
+    ("+", 2): layout.ADD,
+    ("-", 2): layout.SUBTRACT,
+    ("*", 2): layout.MULTIPLY,
+    ("/", 2): layout.DIVIDE,
+    ("-", 1): layout.NEGATE,
+    ("abs", 1): layout.ABSOLUTE,
+    ("least", 2): layout.LEAST,
+    ("greatest", 2): layout.GREATEST,
 }
 _FUNCTIONS: dict[tuple[str, str, int], tuple[int, int]] = {
-    **{(name, "int", n): (f, kernel.INT) for (name, n), f in _NUMBERS.items()},
-    **{(name, "float", n): (f, kernel.FLOAT) for (name, n), f in _NUMBERS.items()},
-    ("mod", "int", 2): (kernel.MODULO, kernel.INT),
-    ("float", "int", 1): (kernel.TO_FLOAT, kernel.INT),
-    ("int", "int", 1): (kernel.SAME, kernel.INT),
-    ("float", "float", 1): (kernel.SAME, kernel.FLOAT),
-    ("+", "date,int", 2): (kernel.ADD, kernel.DATE),
-    ("-", "date,int", 2): (kernel.SUBTRACT, kernel.DATE),
-    ("-", "date", 2): (kernel.SUBTRACT, kernel.INT),
-    ("high__", "int", 1): (kernel.HIGH, kernel.INT),
-    ("low__", "int", 1): (kernel.LOW, kernel.INT),
-    ("whole__", "int", 2): (kernel.WHOLE, kernel.INT),
-    ("ratio__", "int", 3): (kernel.RATIO, kernel.INT),
+    **{(name, "int", n): (f, layout.INT) for (name, n), f in _NUMBERS.items()},
+    **{(name, "float", n): (f, layout.FLOAT) for (name, n), f in _NUMBERS.items()},
+    ("mod", "int", 2): (layout.MODULO, layout.INT),
+    ("float", "int", 1): (layout.TO_FLOAT, layout.INT),
+    ("int", "int", 1): (layout.SAME, layout.INT),
+    ("float", "float", 1): (layout.SAME, layout.FLOAT),
+    ("+", "date,int", 2): (layout.ADD, layout.DATE),
+    ("-", "date,int", 2): (layout.SUBTRACT, layout.DATE),
+    ("-", "date", 2): (layout.SUBTRACT, layout.INT),
+    ("high__", "int", 1): (layout.HIGH, layout.INT),
+    ("low__", "int", 1): (layout.LOW, layout.INT),
+    ("whole__", "int", 2): (layout.WHOLE, layout.INT),
+    ("ratio__", "int", 3): (layout.RATIO, layout.INT),
 }
 _TOTALS = {
-    "count": pipeline.COUNT,
-    "sum": pipeline.SUM,
-    "avg": pipeline.AVG,
-    "min": pipeline.MIN,
-    "max": pipeline.MAX,
+    "count": layout.COUNT,
+    "sum": layout.SUM,
+    "avg": layout.AVG,
+    "min": layout.MIN,
+    "max": layout.MAX,
 }
-OUTPUTS_MAX = pipeline.KEYS_MAX - 1
+OUTPUTS_MAX = layout.KEYS_MAX - 1
 
 
 class UntranslatableError(Exception):
@@ -107,16 +100,16 @@ class Translation:
         self.code: list[int] = []
         self.groups: list[EmbeddedRelation] = []
         self.pipelines: list[tuple[int, int]] = []
-        """Where each one is, and what becomes of the rows that it emits."""
+        """Place of each one, and the use of the rows that it emits."""
 
     def finished(self) -> array[int]:
         return array("q", self.code)
 
     def rules(self, plans: tuple[RulePlan, ...]) -> list[int]:
-        """A part; answers where each rule is. A rule the kernels cannot run is left out: -1."""
+        """Translate a part; returns where each rule is, -1 for one that kernels cannot run."""
         heads = list(dict.fromkeys(plan.head for plan in plans))
-        start = 3 + len(heads)
-        self.code = [pipeline.RULES, len(heads), 0, *(self._address(head) for head in heads)]
+        start = layout.PART_HEADER + len(heads)
+        self.code = [layout.RULES, len(heads), 0, *(self._address(head) for head in heads)]
         self.code += [0] * len(plans)
         where = []
         for plan in plans:
@@ -128,7 +121,7 @@ class Translation:
                 self.pipelines = [entry for entry in self.pipelines if entry[0] < kept]
                 where.append(-1)
         known = [at for at in where if at >= 0]
-        self.code[2] = len(known)
+        self.code[layout.PART_RULES] = len(known)
         self.code[start : start + len(known)] = known
         return where
 
@@ -137,15 +130,15 @@ class Translation:
         count = len(plan.predicates)
         deleted = [self._address(name) for name in plan.deleted]
         doubtful = [self._address(name) for name in plan.doubtful]
-        self.code = [pipeline.DELETION, count, 0, *([0] * count), *deleted, *doubtful]
+        self.code = [layout.DELETION, count, 0, *([0] * count), *deleted, *doubtful]
         number_of = {name: number for number, name in enumerate(plan.predicates)}
         for number, name in enumerate(plan.predicates):
             lost = [
-                (number_of[head], self.pipeline(used, int(pipeline.SUSPECT)))
+                (number_of[head], self.pipeline(used, int(layout.SUSPECT)))
                 for head, used in plan.lost[number]
             ]
-            support = [self.pipeline(each, int(pipeline.FIRST)) for each in plan.support[number]]
-            self.code[3 + number] = len(self.code)
+            support = [self.pipeline(each, int(layout.FIRST)) for each in plan.support[number]]
+            self.code[layout.PART_HEADER + number] = len(self.code)
             self.code += [self._address(name), self._address(plan.suspects[number])]
             self.code += [deleted[number], doubtful[number], len(lost), len(support), number]
             self.code += [word for pair in lost for word in pair] + support
@@ -171,8 +164,8 @@ class Translation:
         totals = [part for part in aggregation.head if isinstance(part, Total)]
         if any(not _is_known(total) for total in totals) or len(aggregation.head) > OUTPUTS_MAX:
             raise UntranslatableError
-        bindings = self.pipeline(aggregation.bindings, int(pipeline.TOTALS))
-        width = aggregation.bindings.given
+        bindings = self.pipeline(aggregation.bindings, int(layout.TOTALS))
+        width = aggregation.bindings.inputs
         engine = self.relations[plan.head].engine
         groups = EmbeddedRelation(engine, ("int",) * width)
         self.groups.append(groups)
@@ -189,18 +182,18 @@ class Translation:
         number = 0
         for part in aggregation.head:
             if isinstance(part, Total):
-                words += [2, number]
+                words += [layout.FROM_TOTAL, number]
                 number += 1
             else:
                 words += self._value(part)
         return words
 
-    def pipeline(self, plan: Pipeline, mode: int = int(pipeline.INTO)) -> int:
-        """Where the translated pipeline is."""
+    def pipeline(self, plan: Pipeline, mode: int = int(layout.INTO)) -> int:
+        """Translate a pipeline; returns its place."""
         if (
-            plan.slots >= pipeline.SLOTS_MAX
+            plan.slots >= layout.SLOTS_MAX
             or len(plan.output) > OUTPUTS_MAX
-            or len(plan.steps) >= pipeline.FRAMES_MAX
+            or len(plan.steps) >= layout.FRAMES_MAX
         ):
             raise UntranslatableError
         steps = [
@@ -216,26 +209,26 @@ class Translation:
         return start
 
     def _once(self, plan: Pipeline) -> int:
-        """Whether every row emitted tells which rows it was made of, so that none comes twice.
+        """Whether every row emitted determines which rows it was made of, so that none comes twice.
 
         Steps behind those that decide only ask whether there is something, so they make no row
         twice. A relation is a set, and what an overlay adds is not in the rest of it. Of a relation
-        that is walked first it need not be told which row it was if there is but one.
+        that is walked first it need not be known which row it was if there is but one.
         """
-        told = {value.index for value in plan.output if isinstance(value, Slot)}
+        known = {value.index for value in plan.output if isinstance(value, Slot)}
         matches = [step for step in plan.steps[: _deciding(plan)] if isinstance(step, Match)]
-        if self._are_told(matches, told):
-            return pipeline.ONCE
+        if self._are_determined(matches, known):
+            return layout.ONCE
         first = plan.steps[0] if plan.steps else None
         if isinstance(first, Match) and isinstance(first.relation, str) and not first.key:
-            told |= {slot.index for _, slot in first.bind}
-            if self._are_told(matches[1:], told):
-                return pipeline.ONCE_A_ROW
+            known |= {slot.index for _, slot in first.bind}
+            if self._are_determined(matches[1:], known):
+                return layout.ONCE_A_ROW
         return 0
 
-    def _are_told(self, matches: list[Match], told: set[int]) -> bool:
+    def _are_determined(self, matches: list[Match], known: set[int]) -> bool:
         return all(
-            {slot.index for _, slot in step.bind} <= told
+            {slot.index for _, slot in step.bind} <= known
             and len(step.key) + len(step.bind) + len(step.same) == self._arity(step.relation)
             for step in matches
         )
@@ -245,8 +238,8 @@ class Translation:
 
     def _value(self, value: Slot | Fixed) -> list[int]:
         if isinstance(value, Slot):
-            return [0, value.index]
-        return [1, self.codec.constant(value.value, value.type)]
+            return [layout.FROM_SLOT, value.index]
+        return [layout.FROM_CODE, self.codec.constant(value.value, value.type)]
 
     def _step(self, step: Step) -> int:
         match step:
@@ -257,7 +250,7 @@ class Translation:
             case Assign():
                 value = self._expression(step.value)
                 start = len(self.code)
-                self.code += [pipeline.ASSIGN, step.slot.index, value]
+                self.code += [layout.ASSIGN, step.slot.index, value]
                 return start
 
     def _match(self, step: Match | Absent) -> int:
@@ -268,22 +261,22 @@ class Translation:
         if len(step.key) > OUTPUTS_MAX:
             raise UntranslatableError
         if len(step.key) == stored.arity:
-            mode = pipeline.BY_ROW
+            mode = layout.BY_ROW
         else:
-            mode = pipeline.BY_INDEX if step.key else pipeline.SCAN
-        is_indexed = mode == pipeline.BY_INDEX
+            mode = layout.BY_INDEX if step.key else layout.SCAN
+        is_indexed = mode == layout.BY_INDEX
         is_match = isinstance(step, Match)
         bind = step.bind if isinstance(step, Match) else ()
         same = step.same if isinstance(step, Match) else ()
         start = len(self.code)
         self.code += [
-            pipeline.MATCH if is_match else pipeline.ABSENT,
+            layout.MATCH if is_match else layout.ABSENT,
             mode,
             stored.address,
             self._address(overlay.minus) if overlay else 0,
             plus.address if plus is not None else 0,
             int(overlay is not None),
-            _WINDOWS[step.window] if isinstance(step, Match) else pipeline.ALL,
+            _WINDOWS[step.window] if isinstance(step, Match) else layout.ALL,
             step.occurrence if isinstance(step, Match) else 0,
             int(isinstance(step, Match) and step.is_ranked),
             stored.index(columns) if is_indexed else 0,
@@ -306,7 +299,7 @@ class Translation:
         plus = self._address(overlay.plus) if overlay and overlay.plus is not None else 0
         start = len(self.code)
         is_wanted = int(isinstance(step, Match))
-        self.code += [pipeline.SOME, is_wanted, self._address(stored), minus, plus]
+        self.code += [layout.SOME, is_wanted, self._address(stored), minus, plus]
         return start
 
     def _kind(self, type_: str) -> int:
@@ -320,25 +313,25 @@ class Translation:
         if step.operator not in _OPERATORS:
             raise UntranslatableError
         is_order = step.operator not in ("=", "!=")
-        kind = self._kind(step.type) if is_order else kernel.WORD
+        kind = self._kind(step.type) if is_order else layout.WORD
         left, right = self._expression(step.left), self._expression(step.right)
         start = len(self.code)
-        self.code += [pipeline.TEST, _OPERATORS[step.operator], kind, left, right]
+        self.code += [layout.TEST, _OPERATORS[step.operator], kind, left, right]
         return start
 
     def _expression(self, operand: Operand) -> int:
         words = self._postfix(operand)
-        if len(words) >= 2 * pipeline.STACK_MAX:
+        if len(words) >= 2 * layout.STACK_MAX:
             raise UntranslatableError
         start = len(self.code)
-        self.code += [*words, kernel.STOP]
+        self.code += [*words, layout.STOP]
         return start
 
     def _postfix(self, operand: Operand) -> list[int]:
         if isinstance(operand, Slot):
-            return [kernel.PUSH_SLOT, operand.index]
+            return [layout.PUSH_SLOT, operand.index]
         if isinstance(operand, Fixed):
-            return [kernel.PUSH_WORD, self.codec.constant(operand.value, operand.type)]
+            return [layout.PUSH_WORD, self.codec.constant(operand.value, operand.type)]
         return self._applied(operand)
 
     def _applied(self, operand: Compute) -> list[int]:
@@ -347,7 +340,7 @@ class Translation:
         found = _FUNCTIONS.get((operand.function, operand.type, count))
         if found is None:
             raise UntranslatableError
-        return [*inner, kernel.APPLY, *found, count]
+        return [*inner, layout.APPLY, *found, count]
 
 
 def _is_some(plan: Pipeline, number: int) -> bool:

@@ -10,10 +10,10 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from deltalog.engines.base import Copied, CopiedTable
-from deltalog.engines.embedded import kernel
+from deltalog.engines.base import LazyRows, LazyTable
 from deltalog.engines.embedded.codec import Decoder, packed
 from deltalog.engines.embedded.columns import CopiedWords, words_of
+from deltalog.engines.embedded.kernels import bulk, layout, relation_memory
 from deltalog.language.ast import Row
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 18
 """Rows that are copied or compared at a time."""
-_BLANK = bytes(8 * kernel.LINE)
+_BLANK = bytes(8 * layout.LINE)
 
 
 class EmbeddedRelation:
@@ -35,40 +35,40 @@ class EmbeddedRelation:
         self.arity = len(types)
         self.indexes: dict[int, int] = {}
         self.line = line = array("q", _BLANK)
-        line[kernel.ARITY] = self.arity
-        line[kernel.HASH] = line[kernel.NOTHING] = engine.nothing
+        line[layout.ARITY] = self.arity
+        line[layout.HASH] = line[layout.NOTHING] = engine.nothing
         self.address = line.buffer_info()[0]
         engine.lines[self.address] = line
 
     def discard(self) -> None:
         if self.engine.lines.pop(self.address, None) is not None:
-            kernel.discard(self.address)
+            relation_memory.discard(self.address)
 
     @property
     def end(self) -> int:
-        return self.line[kernel.END]
+        return self.line[layout.END]
 
     def __len__(self) -> int:
-        return self.line[kernel.LIVE]
+        return self.line[layout.LIVE]
 
     def index(self, columns: Iterable[int]) -> int:
         """The number of the index on a set of columns, made when it is first wanted."""
-        bits = sum(1 << column for column in columns if column < kernel.INDEXED_COLUMNS)
+        bits = sum(1 << column for column in columns if column < layout.INDEXED_COLUMNS)
         found = self.indexes.get(bits)
         if found is None:
-            found = self.indexes[bits] = int(kernel.add_index(self.address, bits))
+            found = self.indexes[bits] = int(relation_memory.add_index(self.address, bits))
         return found
 
     def clear(self) -> None:
-        if self.line[kernel.END]:
-            kernel.clear(self.address)
+        if self.line[layout.END]:
+            relation_memory.clear(self.address)
 
     # --- as rows of values
 
     def copied(self) -> array[int]:
         """The words of the live rows, in order."""
-        words = array("q", bytes(8 * self.arity * self.line[kernel.LIVE]))
-        kernel.copy_rows(self.address, 0, self.line[kernel.END], words.buffer_info()[0], 0)
+        words = array("q", bytes(8 * self.arity * self.line[layout.LIVE]))
+        bulk.copy_rows(self.address, 0, self.line[layout.END], words.buffer_info()[0], 0)
         return words
 
     def _blocks(self) -> Iterator[tuple[array[int], int]]:
@@ -76,7 +76,7 @@ class EmbeddedRelation:
         words = array("q", bytes(8 * self.arity * min(BLOCK, self.end)))
         for start in range(0, self.end, BLOCK):
             stop = min(start + BLOCK, self.end)
-            yield words, int(kernel.copy_rows(self.address, start, stop, words.buffer_info()[0], 0))
+            yield words, int(bulk.copy_rows(self.address, start, stop, words.buffer_info()[0], 0))
 
     def copy_from(self, other: EmbeddedRelation) -> None:
         """Add the rows of a relation whose words mean the same."""
@@ -89,7 +89,7 @@ class EmbeddedRelation:
         flags = array("q", bytes(8 * min(BLOCK, self.end)))
         for words, count in self._blocks():
             addresses = words.buffer_info()[0], count, flags.buffer_info()[0]
-            kernel.find_rows(other.address, *addresses)
+            bulk.find_rows(other.address, *addresses)
             if sum(flags[:count]) < count:
                 rows = self.decoded(words[: count * self.arity], count)
                 found += [row for row, is_there in zip(rows, flags, strict=False) if not is_there]
@@ -101,21 +101,21 @@ class EmbeddedRelation:
         first, width = words.buffer_info()[0], 8 * self.arity
         taken = 0
         for row in random.Random(0).sample(range(self.end), count):
-            taken += int(kernel.copy_rows(self.address, row, row + 1, first + taken * width, 0))
+            taken += int(bulk.copy_rows(self.address, row, row + 1, first + taken * width, 0))
         del words[taken * self.arity :]
         return self.decoded(words, taken)
 
-    def kept(self, count: int, words: array[int], decoder: Decoder) -> Copied:
+    def kept(self, count: int, words: array[int], decoder: Decoder) -> LazyRows:
         """Return rows that have been copied, lazy: `decoder` is the one of that time."""
         if self.arity == 0:
-            return Copied(count, lambda: [()] * count)
+            return LazyRows(count, lambda: [()] * count)
         return CopiedWords(count, words, self.types, decoder)
 
     def words(self, rows: Iterable[Row]) -> list[int | None]:
         return self.engine.codec.words(rows, self.types)
 
     def encoded(self, rows: Iterable[Row]) -> array[int]:
-        if isinstance(rows, CopiedTable):
+        if isinstance(rows, LazyTable):
             return words_of(rows.table, self.types, self.engine.codec)
         return packed(self.words(rows))
 
@@ -125,54 +125,54 @@ class EmbeddedRelation:
         return self.engine.codec.decoder.decoded(words, self.types)
 
     def __iter__(self) -> Iterator[Row]:
-        if not self.line[kernel.LIVE]:
+        if not self.line[layout.LIVE]:
             return iter(())
-        return iter(self.decoded(self.copied(), self.line[kernel.LIVE]))
+        return iter(self.decoded(self.copied(), self.line[layout.LIVE]))
 
     def stamped(self) -> Iterator[tuple[int, Row]]:
         """Rows with the rank of their first derivation."""
-        count = self.line[kernel.LIVE]
+        count = self.line[layout.LIVE]
         words = array("q", bytes(8 * self.arity * count))
         stamps = array("q", bytes(8 * count))
         addresses = words.buffer_info()[0], stamps.buffer_info()[0]
-        kernel.copy_rows(self.address, 0, self.line[kernel.END], *addresses)
+        bulk.copy_rows(self.address, 0, self.line[layout.END], *addresses)
         return zip(stamps, self.decoded(words, count), strict=True)
 
     def __contains__(self, row: object) -> bool:
         assert isinstance(row, tuple)
         words = self.encoded((row,))
-        return bool(kernel.is_there(self.address, words.buffer_info()[0]))
+        return bool(bulk.is_there(self.address, words.buffer_info()[0]))
 
     def present(self, rows: Collection[Row]) -> list[bool]:
-        if not self.line[kernel.LIVE]:
+        if not self.line[layout.LIVE]:
             return [False] * len(rows)
         words = self.encoded(rows)
         if len(rows) == 1:
-            return [bool(kernel.is_there(self.address, words.buffer_info()[0]))]
+            return [bool(bulk.is_there(self.address, words.buffer_info()[0]))]
         out = array("q", bytes(8 * len(rows)))
-        kernel.find_rows(self.address, words.buffer_info()[0], len(rows), out.buffer_info()[0])
+        bulk.find_rows(self.address, words.buffer_info()[0], len(rows), out.buffer_info()[0])
         return [word == 1 for word in out]
 
     def rank(self, row: Row) -> int:
         words = self.encoded((row,))
-        return int(kernel.rank(self.address, words.buffer_info()[0]))
+        return int(bulk.rank(self.address, words.buffer_info()[0]))
 
     def ranks(self, rows: Collection[Row]) -> list[int]:
         words = self.encoded(rows)
         first, width = words.buffer_info()[0], 8 * self.arity
-        return [int(kernel.rank(self.address, first + n * width)) for n in range(len(rows))]
+        return [int(bulk.rank(self.address, first + n * width)) for n in range(len(rows))]
 
     def load(self, ranked: Collection[Row]) -> int:
         """Append rows that begin with their rank; the clock goes along."""
         words = packed(self.engine.codec.words(ranked, ("int", *self.types)))
         machine, address = self.engine.machine_address, words.buffer_info()[0]
-        return int(kernel.load_rows(machine, self.address, address, len(ranked)))
+        return int(bulk.load_rows(machine, self.address, address, len(ranked)))
 
     def add(self, row: Row) -> bool:
         return self.insert((row,)) == 1
 
     def insert(self, rows: Iterable[Row]) -> int:
-        rows = rows if isinstance(rows, frozenset | Copied) else list(rows)
+        rows = rows if isinstance(rows, frozenset | LazyRows) else list(rows)
         return self._insert(self.encoded(rows), len(rows))
 
     def insert_words(self, words: array[int]) -> int:
@@ -181,12 +181,12 @@ class EmbeddedRelation:
 
     def _insert(self, words: array[int], count: int) -> int:
         machine, first = self.engine.machine_address, words.buffer_info()[0]
-        return int(kernel.insert_rows(machine, self.address, first, count))
+        return int(bulk.insert_rows(machine, self.address, first, count))
 
     def remove(self, rows: Iterable[Row]) -> int:
-        rows = rows if isinstance(rows, Copied) else list(rows)
+        rows = rows if isinstance(rows, LazyRows) else list(rows)
         words = self.encoded(rows)
-        return int(kernel.delete_rows(self.address, words.buffer_info()[0], len(rows)))
+        return int(bulk.delete_rows(self.address, words.buffer_info()[0], len(rows)))
 
     def matching(self, columns: tuple[int, ...], key: Row, start: int, end: int) -> list[Row]:
         if len(columns) == self.arity and start == 0 and end >= self.end:
@@ -201,7 +201,7 @@ class EmbeddedRelation:
         while True:
             out = array("q", bytes(8 * max(self.arity, 1) * room))
             found = int(
-                kernel.matching_rows(
+                bulk.matching_rows(
                     self.address,
                     number,
                     keys.buffer_info()[0],

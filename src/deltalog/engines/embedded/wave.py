@@ -1,263 +1,200 @@
-"""The way of a change through a network, as far as the kernels can go by themselves.
-
-    wave:     [stations, ran, reported, is over, asked, is all news, outbox, made, due…, code of
-              each station (0: none)…, those that ran…]
-    station:  [sequence, many, then how many and where: flows, forgotten, made, replaced, moves,
-              outlasting, shown, heads]; flows as (relation, rows), made as (relation, reader),
-              moves as (stored, gone, come, cursor), shown as (come, gone), the others as relations
-    inbox:    what shall come to sources and go, each as [station, come, gone, rows…]
-    outbox:   [entries, room, used, is all there, then per entry: station, which of its shown
-              relations, how many rows, whether they follow (there may be no room), rows…]; of
-              sources nothing, if all that was in the inbox is news
-    made:     [entries, then per entry: station, which of its heads, rows…]
-
-A station is due when a change that it reads is not empty. Stations run in their order, each reads
-only what lower ones make, so one pass is enough. The caller is asked at a station that has no code,
-and at one into which many rows flow. Small changes are so common that what there is to tell is
-written into boxes: a transaction is one call, and one more to bring it to its end.
-"""
+"""The wave of the embedded engine: a whole transaction is one call of a kernel."""
 
 from __future__ import annotations
 
-import numpy as np
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
 
-from deltalog.engines.embedded.kernel import (
-    ARITY,
-    END,
-    LIVE,
-    MAY_LIST,
-    VISIBLE,
-    add,
-    clear,
-    copy_rows,
-    find,
-    move,
-)
-from deltalog.engines.embedded.kernel import MADE as MADE_BY
-from deltalog.engines.embedded.kernel import enter as enter_rows
-from deltalog.engines.embedded.memory import compiled, load64, store64
-from deltalog.engines.embedded.pipeline import (
-    DONE,
-    GIVEN_UP,
-    ZERO,
-    begin,
-    rewind,
-    run_sequence,
-)
+from deltalog.engines.base import Changed, LazyRows, RunResult, Sides, Station
+from deltalog.engines.embedded.codec import Decoder, packed
+from deltalog.engines.embedded.kernels import layout, wave
+from deltalog.engines.embedded.parts import EmbeddedSequence
+from deltalog.engines.embedded.relation import EmbeddedRelation
 
-ASKED = 5
-DUE, BEGUN = 1, 2
-# A wave.
-STATIONS, RAN, REPORTED, IS_OVER, ASKED_AT, IS_NEWS, OUTBOX, MADE_BOX = range(8)
-WAVE_HEADER = 8
-# A station: how many there are of each list, and where (in bytes) they begin.
-SEQUENCE, MANY, FLOWS, FLOWS_AT, FORGOTTEN, FORGOTTEN_AT = range(6)
-MADE, MADE_AT, REPLACED, REPLACED_AT = range(6, 10)
-MOVES, MOVES_AT, OUTLASTING, OUTLASTING_AT = range(10, 14)
-SHOWN, SHOWN_AT, HEADS, HEADS_AT = range(14, 18)
-STATION_HEADER = 18
-# Boxes, and their entries.
-ENTRIES, ROOM, USED, IS_ALL = range(4)
-OUTBOX_HEADER, SHOWN_ENTRY = 4, 4
-MADE_HEADER, MADE_ENTRY = 1, 3
+if TYPE_CHECKING:
+    from deltalog.engines.embedded.engine import EmbeddedEngine
+
+_NOTHING: Sides = {}, {}
+ROOM = 512
+"""Words of rows that fit into the output buffer; larger changes are copied one by one."""
 
 
-@compiled
-def flowing(station):
-    """How many rows flow into a station; what each flow brings is noted beside it."""
-    flows = station + load64(station, FLOWS_AT)
-    total = np.int64(0)
-    for i in range(load64(station, FLOWS)):
-        rows = load64(load64(flows, 2 * i), LIVE)
-        store64(flows, 2 * i + 1, rows)
-        total += rows
-    return total
+class EmbeddedWave:
+    """A change on its way through a network; `wave.py` has the layout of what kernels read."""
 
+    def __init__(self, engine: EmbeddedEngine, stations: int) -> None:
+        self.engine = engine
+        self.stations = stations
+        self.code = array("q", bytes(8 * (wave.WAVE_HEADER + 3 * stations)))
+        self.code[wave.STATIONS] = stations
+        self.address = self.code.buffer_info()[0]
+        self.codes: dict[int, array[int]] = {}
+        self.sequences: dict[int, EmbeddedSequence] = {}
+        self.shown: dict[int, list[tuple[str, EmbeddedRelation]]] = {}
+        self._input: list[int | None] = []
+        self._input_ahead = array("q")  # words of large changes, before the others
+        self._input_count = 0
+        self.bound: Sides = {}, {}
+        self.output = array("q", bytes(8 * (wave.OUTPUT_HEADER + ROOM)))
+        self.output[wave.ROOM] = ROOM
+        self.made = array("q", bytes(8 * wave.COUNTS_HEADER))
+        self._publish_buffers()
 
-@compiled
-def enter(wave, number):
-    """Note that a station runs, and what flows into it."""
-    if load64(wave, IS_OVER) == 1:
-        store64(wave, IS_OVER, 0)
-        store64(wave, RAN, 0)
-        store64(wave, REPORTED, 0)
-    ran, count = load64(wave, RAN), load64(wave, STATIONS)
-    store64(wave, WAVE_HEADER + 2 * count + ran, number)
-    store64(wave, RAN, ran + 1)
-    return flowing(load64(wave, WAVE_HEADER + count + number))
+    def _publish_buffers(self) -> None:
+        self.code[wave.OUTPUT] = self.output.buffer_info()[0]
+        self.code[wave.COUNTS] = self.made.buffer_info()[0]
 
+    def place(self, number: int, station: Station) -> None:
+        relations, sequence = self.engine.relations, station.sequence
 
-@compiled
-def leave(wave, station):
-    """A station is done: those that read what it made are due, and what only it needed goes."""
-    made = station + load64(station, MADE_AT)
-    for i in range(load64(station, MADE)):
-        if load64(load64(made, 2 * i), LIVE) > 0:
-            store64(wave, WAVE_HEADER + load64(made, 2 * i + 1), DUE)
-    clear_listed(station, FORGOTTEN)
-    if load64(station, SEQUENCE) != 0:
-        rewind(load64(station, SEQUENCE))
+        def addresses(names: Iterable[str]) -> list[int]:
+            return [relations[name].address for name in names]
 
+        heads: list[int] = []
+        begun = (0, 0)
+        if isinstance(sequence, EmbeddedSequence):
+            self.sequences[number] = sequence
+            begun = (sequence.address, station.many)
+            heads = addresses(name for name, _ in sequence.heads)
+        sides = [(view, side) for view, *both in station.shown for side in both]
+        self.shown[number] = [(view, relations[side]) for view, side in sides]
+        lists = (
+            [word for address in addresses(station.flows) for word in (address, 0)],
+            addresses(station.forgotten),
+            [word for name, reader in station.made for word in (relations[name].address, reader)],
+            addresses(station.replaced),
+            [word for move in station.moves for word in (*addresses(move), 0)],
+            addresses(station.outlasting),
+            addresses(side for _, side in sides),
+            heads,
+        )
+        words, at = [], wave.STATION_HEADER
+        widths = (wave.FLOW_WORDS, 1, wave.MADE_WORDS, 1, layout.MOVE_WORDS, 1, wave.SHOWN_WORDS, 1)
+        for words_of, width in zip(lists, widths, strict=True):
+            words += [len(words_of) // width, 8 * at]
+            at += len(words_of)
+        self.codes[number] = array("q", [*begun, *words, *(w for each in lists for w in each)])
+        self.code[self._where(number)] = self.codes[number].buffer_info()[0]
+        self.output.extend([0] * (wave.OUTPUT_ENTRY * len(sides)))  # an entry for each
+        self.made.extend([0] * (wave.COUNT_ENTRY * len(heads)))
+        self._publish_buffers()
 
-@compiled
-def take(machine, wave, inbox, count):
-    """Fill the changes of sources with what is not so yet: who reads them is due."""
-    if count > 0:
-        store64(wave, IS_NEWS, 1)
-    for _ in range(count):
-        number, come, gone = load64(inbox, 0), load64(inbox, 1), load64(inbox, 2)
-        station = load64(wave, WAVE_HEADER + load64(wave, STATIONS) + number)
-        sides = station + load64(station, SHOWN_AT)
-        stored = np.int64(0)
-        if load64(station, MOVES) > 0:  # otherwise it has changed already
-            stored = load64(station + load64(station, MOVES_AT), 0)
-            enter_rows(stored)
-        inbox += 24
-        enter(wave, number)
-        inbox = insert_news(machine, stored, load64(sides, 0), inbox, come, False)
-        inbox = insert_news(machine, stored, load64(sides, 1), inbox, gone, True)
-        if load64(load64(sides, 0), LIVE) + load64(load64(sides, 1), LIVE) < come + gone:
-            store64(wave, IS_NEWS, 0)
-        leave(wave, station)
+    def _where(self, number: int) -> int:
+        return wave.WAVE_HEADER + self.stations + number
 
+    def bind(self, number: int, inserted: Changed, deleted: Changed) -> None:
+        name, relation = self.shown[number][0]
+        bound = self.bound
+        self._input += number, len(inserted), len(deleted)
+        if inserted:
+            self._take(relation, inserted)
+            bound[0][name] = inserted
+        if deleted:
+            self._take(relation, deleted)
+            bound[1][name] = deleted
+        self._input_count += 1
 
-@compiled
-def insert_news(machine, stored, side, words, count, is_there):
-    """Add those rows to a side of which it is not so yet; answers where the next ones stand."""
-    width = 8 * load64(side, ARITY)
-    for _ in range(count):
-        if stored == 0 or (find(stored, words) >= 0) == is_there:
-            add(machine, side, words)
-        words += width
-    store64(side, VISIBLE, load64(side, END))
-    return words
+    def _take(self, relation: EmbeddedRelation, rows: Changed) -> None:
+        if isinstance(rows, LazyRows):
+            self._input_ahead += packed(self._input)
+            self._input_ahead += relation.encoded(rows)
+            self._input = []
+        else:
+            self._input += relation.words(rows)
 
+    def run(
+        self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int
+    ) -> RunResult:
+        engine, machine = self.engine, self.engine.machine
+        if engine.codec.texts.texts is not None:
+            engine.publish_texts()
+        input_words, taken = packed(self._input), self._input_count
+        if self._input_ahead:
+            input_words = self._input_ahead + input_words
+            self._input_ahead = array("q")
+        self._input, self._input_count = [], 0
+        status = wave.run_wave(
+            engine.machine_address,
+            self.address,
+            input_words.buffer_info()[0],
+            taken,
+            rounds,
+            rounds_max,
+            facts,
+            facts_max,
+            until,
+        )
+        if machine[layout.HOT]:
+            engine.specialise()
+        new = machine[layout.FACTS] - facts
+        generated = partial(self._generated, self._made()) if new else dict
+        if status == layout.DONE:
+            rounds, productive = machine[layout.ROUNDS], machine[layout.PRODUCTIVE]
+            return RunResult(True, False, rounds, productive, new, generated)
+        number = self.code[wave.ASKED_AT]
+        ended = engine.result(status, new, generated, self.sequences.get(number))
+        is_asked = status in (wave.ASKED, layout.ABORTED)
+        return ended._replace(asked=number) if is_asked else ended
 
-@compiled
-def clear_listed(station, which):
-    listed = station + load64(station, which + 1)
-    for i in range(load64(station, which)):
-        clear(load64(listed, i))
+    def _made(self) -> array[int]:
+        made = self.made
+        return made[wave.COUNTS_HEADER : wave.COUNTS_HEADER + wave.COUNT_ENTRY * made[wave.ENTRIES]]
 
+    def _generated(self, counted: array[int]) -> Mapping[str, int]:
+        made: Counter[str] = Counter()
+        for number, head, rows in zip(*[iter(counted)] * wave.COUNT_ENTRY, strict=True):
+            made[self.sequences[number].heads[head][0]] += rows
+        return made
 
-@compiled
-def run_wave(machine, wave, inbox, taken, rounds, rounds_max, facts, facts_max, until):
-    """Take what is in the inbox, and run what is due, lowest first; answers how it ended."""
-    take(machine, wave, inbox, taken)
-    store64(machine, MAY_LIST, 1)
-    begin(machine, rounds, rounds_max, facts, facts_max, until)
-    status = run_due(machine, wave)
-    tell_made(wave)
-    if status == DONE:
-        tell_shown(wave)
-    return status
+    def changes(self) -> Sides:
+        bound = self.bound if self.code[wave.IS_EFFECTIVE] else _NOTHING
+        return self._read(self.output, bound, self.engine.codec.decoder)
 
+    def lazy_changes(self) -> Callable[[], Sides] | None:
+        output = self.output
+        if not output[wave.IS_ALL]:  # rows that are not copied yet will be cleared soon
+            found = inserted, deleted = self.changes()
+            return (lambda: found) if inserted or deleted else None
+        bound = self.bound if self.code[wave.IS_EFFECTIVE] else _NOTHING
+        if not output[wave.ENTRIES] and bound == _NOTHING:
+            return None
+        return partial(self._read, output[: output[wave.USED]], bound, self.engine.codec.decoder)
 
-@compiled
-def run_due(machine, wave):
-    count = load64(wave, STATIONS)
-    due = wave + 8 * WAVE_HEADER
-    stations = due + 8 * count
-    for number in range(count):
-        if load64(due, number) == 0:
-            continue
-        store64(wave, ASKED_AT, number)
-        station = load64(stations, number)
-        if station == 0 or flowing(station) >= load64(station, MANY):
-            store64(due, number, 0)
-            return ASKED
-        if load64(due, number) == DUE:
-            enter(wave, number)
-            store64(due, number, BEGUN)
-        status = run_sequence(machine, load64(station, SEQUENCE))
-        if status in (DONE, GIVEN_UP):
-            store64(due, number, 0)
-        if status != DONE:
-            return status
-        leave(wave, station)
-    return DONE
+    def _read(self, output: array[int], bound: Sides, decoder: Decoder) -> Sides:
+        """Return what is bound to sources, and the changes in an output buffer."""
+        inserted, deleted = bound
+        sides = inserted.copy(), deleted.copy()
+        at = wave.OUTPUT_HEADER
+        for _ in range(output[wave.ENTRIES]):
+            number, which, rows, has_words = output[at : at + wave.OUTPUT_ENTRY]
+            name, relation = self.shown[number][which]
+            at += wave.OUTPUT_ENTRY
+            end = at + rows * relation.arity * has_words
+            words = output[at:end] if has_words else relation.copied()
+            sides[which % 2][name] = relation.kept(rows, words, decoder)
+            at = end
+        return sides
 
+    def flows(self, number: int) -> tuple[int, ...]:
+        code = self.codes[number]
+        start = code[wave.FLOWS_AT] // 8
+        end = start + wave.FLOW_WORDS * code[wave.FLOWS]
+        return tuple(code[start + wave.FLOW_ROWS : end : wave.FLOW_WORDS])
 
-@compiled
-def tell_made(wave):
-    """Write down how many rows each station has made since this was last done."""
-    count = load64(wave, STATIONS)
-    log = wave + 8 * (WAVE_HEADER + 2 * count)
-    box = load64(wave, MADE_BOX)
-    told = np.int64(0)
-    for i in range(max(load64(wave, REPORTED) - 1, 0), load64(wave, RAN)):  # it may have gone on
-        number = load64(log, i)
-        station = load64(wave, WAVE_HEADER + count + number)
-        heads = station + load64(station, HEADS_AT)
-        for head in range(load64(station, HEADS)):
-            relation = load64(heads, head)
-            rows = load64(relation, MADE_BY)
-            if rows > 0:
-                store64(relation, MADE_BY, 0)
-                entry = box + 8 * (MADE_HEADER + MADE_ENTRY * told)
-                store64(entry, 0, number)
-                store64(entry, 1, head)
-                store64(entry, 2, rows)
-                told += 1
-    store64(box, ENTRIES, told)
-    store64(wave, REPORTED, load64(wave, RAN))
+    def enter(self, number: int) -> None:
+        wave.enter(self.address, number)
 
+    def leave(self, number: int) -> None:
+        wave.leave(self.address, self.code[self._where(number)])
 
-@compiled
-def tell_shown(wave):
-    """Write down what comes to the stations that ran, and goes."""
-    count = load64(wave, STATIONS)
-    log = wave + 8 * (WAVE_HEADER + 2 * count)
-    box = load64(wave, OUTBOX)
-    at, room, told = np.int64(OUTBOX_HEADER), load64(box, ROOM), np.int64(0)
-    is_news = load64(wave, IS_NEWS) == 1
-    store64(box, IS_ALL, 1)
-    for i in range(load64(wave, RAN)):
-        number = load64(log, i)
-        station = load64(wave, WAVE_HEADER + count + number)
-        if is_news and load64(station, FLOWS) == 0:  # a source
-            continue
-        shown = station + load64(station, SHOWN_AT)
-        for which in range(2 * load64(station, SHOWN)):
-            relation = load64(shown, which)
-            rows = load64(relation, LIVE)
-            if rows > 0:
-                entry = box + 8 * at
-                at += SHOWN_ENTRY
-                told += 1
-                size = rows * load64(relation, ARITY)
-                store64(entry, 0, number)
-                store64(entry, 1, which)
-                store64(entry, 2, rows)
-                store64(entry, 3, 1 if size <= room else 0)
-                if size <= room:
-                    copy_rows(relation, ZERO, load64(relation, END), box + 8 * at, ZERO)
-                    at += size
-                    room -= size
-                else:
-                    store64(box, IS_ALL, 0)
-    store64(box, ENTRIES, told)
-    store64(box, USED, at)
+    def ran(self) -> tuple[int, ...]:
+        log = wave.WAVE_HEADER + 2 * self.stations
+        return tuple(self.code[log : log + self.code[wave.RAN]])
 
-
-@compiled
-def end_wave(machine, wave, is_applied):
-    """Bring up what the stations that ran have stored, if it is to be; forget their changes."""
-    if load64(wave, IS_OVER) == 1:  # nothing has begun since
-        return
-    count = load64(wave, STATIONS)
-    stations = wave + 8 * (WAVE_HEADER + count)
-    log = stations + 8 * count
-    for i in range(load64(wave, RAN)):
-        number = load64(log, i)
-        station = load64(stations, number)
-        if load64(wave, WAVE_HEADER + number) == BEGUN:  # it was stopped
-            clear_listed(station, FORGOTTEN)
-            rewind(load64(station, SEQUENCE))
-        if is_applied == 1:
-            clear_listed(station, REPLACED)
-            move(machine, station + load64(station, MOVES_AT), load64(station, MOVES))
-        clear_listed(station, OUTLASTING)
-    store64(wave, IS_OVER, 1)
-    for number in range(count):
-        store64(wave, WAVE_HEADER + number, 0)
+    def end(self, is_applied: bool) -> None:
+        self._input, self._input_ahead, self._input_count = [], array("q"), 0
+        self.bound = {}, {}
+        wave.end_wave(self.engine.machine_address, self.address, int(is_applied))

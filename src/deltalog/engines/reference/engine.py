@@ -119,9 +119,7 @@ class ReferenceEngine:
     def wave(self, stations: int) -> SteppedWave:
         return SteppedWave(self, stations)
 
-    def sequence(
-        self, parts: Collection[Part], is_soft: bool, is_impatient: bool
-    ) -> SteppedSequence:
+    def sequence(self, parts: Collection[Part], is_soft: bool, may_abort: bool) -> SteppedSequence:
         return SteppedSequence(self, parts, is_soft)
 
     def watch(self, checkpoint: Callable[[], None] | None) -> None:

@@ -11,7 +11,7 @@ two ways:
   the driver if it is small.
 
 Two shortcuts run all rounds of a part at once, with an engine of one process: on the driver if all
-it reads is there, in tasks if it has a pivot (`partitions.py`).
+it reads is there, in tasks if it has a pivot (`whole_parts.py`).
 
 A round derives first and adds at the end, whichever way its rules went. Ranks: rows added by the
 driver get one each, rows of a frame share that of their round. Both are above the ranks of the
@@ -20,79 +20,49 @@ facts they were derived from, which is all that deletion by rank needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from functools import reduce
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from deltalog.engines.base import Capabilities, GivenUpError, Part
-from deltalog.engines.interpreter import DeletionPart, RulesPart
-from deltalog.engines.spark.alone import (
-    MakeEngine,
-    fixpoint,
-    localised,
-    reference_name,
-    references,
-)
-from deltalog.engines.spark.columns import RANK, name_of
-from deltalog.engines.spark.follows import Follow, follows, follows_deletion
+from deltalog.engines.base import AbortedError, Capabilities, Part
+from deltalog.engines.interpreter import RulesPart
+from deltalog.engines.spark.columns import RANK
 from deltalog.engines.spark.frames import Frames, contents, without
-from deltalog.engines.spark.partitions import SOURCE, Source, run_partitions, shared_names
-from deltalog.engines.spark.probes import counted, look_at_columns, spread_of
+from deltalog.engines.spark.local_fixpoint import (
+    MakeEngine,
+)
+from deltalog.engines.spark.lookahead import Lookup, deletion_lookups, lookups
+from deltalog.engines.spark.parts import SparkDeletion, SparkPart
+from deltalog.engines.spark.probes import look_at_columns
 from deltalog.engines.spark.probing import ProbingInterpreter
 from deltalog.engines.spark.relation import SparkRelation
 from deltalog.engines.spark.session import session
 from deltalog.engines.spark.settings import Settings
-from deltalog.engines.spark.storage import PROBES_MAX, Storage
+from deltalog.engines.spark.storage import PROBES_MAX
+from deltalog.engines.spark.whole_parts import WholeParts
 from deltalog.engines.stepped_sequence import SteppedSequence
 from deltalog.engines.stepped_wave import SteppedWave
 from deltalog.language.ast import Row
-from deltalog.plan.nodes import Absent, Match, Overlay, Pipeline, RankedDeletion, RulePlan, Window
-from deltalog.plan.pivots import Pivot, Reference, pivot
+from deltalog.plan.nodes import Match, RankedDeletion, RulePlan
+from deltalog.plan.pivots import pivot
 
 JOBS_MIN, FACTS_PER_JOB = 10, 150_000
-"""What a deletion may cost before it is given up, in jobs that fetch what it asks for: while one of
-them runs, tasks derive so many facts."""
-COPIED_SHARE = 4
-"""How many rows an engine of this process may be given for each that is read from end to end."""
+"""Cost of a deletion before it is aborted, in jobs that fetch what it looks up: while one of them
+runs, tasks derive `FACTS_PER_JOB` facts."""
 
 
 @dataclass
 class Round:
-    """What the rules of a round gave: rows of the driver, and the rules that go to the cluster."""
+    """Results of a round: rows derived on the driver, and the rules that go to the cluster."""
 
     derived: list[tuple[str, Row]] = field(default_factory=list)
     to_cluster: list[int] = field(default_factory=list)
 
 
-@dataclass
-class SparkPart(RulesPart):
-    """Rules, and the pivot of their recursion if they have one.
-
-    If they are `is_soft`, parts below may have to run between two rounds. Once they were found to
-    derive more than the driver should hold, they are `is_large` until the next run.
-    """
-
-    pivot: Pivot | None = None
-    is_soft: bool = False
-    is_large: bool = False
-
-    def rewind(self) -> None:
-        super().rewind()
-        self.is_large = False
-
-
-@dataclass
-class SparkDeletion(DeletionPart):
-    """If it `is_impatient` it may be given up."""
-
-    is_impatient: bool = False
-
-
-class SparkEngine(Storage):
+class SparkEngine(WholeParts):
     """`local` makes the engine that tasks run, and the driver where much is derived from little."""
 
     name = "spark"
@@ -126,38 +96,36 @@ class SparkEngine(Storage):
 
     def prepare(self, plans: tuple[RulePlan, ...]) -> RulesPart:
         self._tidy()
-        self._follow(follows(plans))
+        self._expect_lookups(lookups(plans))
         return SparkPart(plans, pivot=pivot(plans))
 
     def prepare_deletion(self, plan: RankedDeletion) -> SparkDeletion:
-        self._follow(follows_deletion(plan))
+        self._expect_lookups(deletion_lookups(plan))
         return SparkDeletion(plan)
 
-    def _follow(self, found: Iterable[tuple[str, Follow]]) -> None:
-        for name, follow in found:
-            self.follows.setdefault(name, set()).add(follow)
+    def _expect_lookups(self, found: Iterable[tuple[str, Lookup]]) -> None:
+        for name, lookup in found:
+            self.lookups.setdefault(name, set()).add(lookup)
 
     def wave(self, stations: int) -> SteppedWave:
         return SteppedWave(self, stations)
 
-    def sequence(
-        self, parts: Collection[Part], is_soft: bool, is_impatient: bool
-    ) -> SteppedSequence:
+    def sequence(self, parts: Collection[Part], is_soft: bool, may_abort: bool) -> SteppedSequence:
         for part in parts:
             if isinstance(part, SparkPart):
                 part.is_soft = is_soft
             elif isinstance(part, SparkDeletion):
-                part.is_impatient = is_impatient
+                part.may_abort = may_abort
         return SteppedSequence(self, parts, is_soft)
 
     def run_round(self, part: Part) -> dict[str, int]:
         if isinstance(part, SparkDeletion):
             return self._delete(part)
         assert isinstance(part, SparkPart)
-        for way in (self._driver_fixpoint, self._partition_round):
-            alone = way(part)
-            if alone is not None:
-                return alone
+        for shortcut in (self.driver_fixpoint, self.partition_round):
+            at_once = shortcut(part)
+            if at_once is not None:
+                return at_once
         marks = [list(read) for read in part.read], list(part.has_fired)
         result = self._driver_round(part)
         frames = self._cluster_round(part, result.to_cluster, *marks)
@@ -167,141 +135,10 @@ class SparkEngine(Storage):
             self._add_frame(self.relations[head], data)
         return {head: new for head in before if (new := self.size(head) - before[head])}
 
-    # --- to the end at once
-
-    def _driver_fixpoint(self, part: SparkPart) -> dict[str, int] | None:
-        """The whole fixpoint of a part by an engine of this process, if all it reads is here.
-
-        Given up when it derives more than the driver should hold: the part is large then.
-        """
-        if part.is_soft or any(part.has_fired) or not self._is_worth_copying(part):
-            return None
-        heads = tuple(dict.fromkeys(plan.head for plan in part.plans))
-        engine = self.local()
-        for name in heads:
-            engine.create(name, self.relations[name].types)
-            engine.insert(name, self.rows(name))
-        for each in dict.fromkeys(references(part.plans)):
-            if each not in heads:
-                name = each.stored if isinstance(each, Overlay) else each
-                engine.create(reference_name(each), self.relations[name].types)
-                engine.insert(reference_name(each), self._local_rows(each))
-        if not fixpoint(engine, tuple(map(localised, part.plans)), self.settings.driver_rows_max):
-            part.is_large = True
-            return None
-        before = {name: self.size(name) for name in heads}
-        for name, row in engine.history(heads):
-            self.relations[name].add(row)
-        return self._finished(part, before)
-
-    def _is_worth_copying(self, part: SparkPart) -> bool:
-        """Whether much is read from end to end, compared with what must be copied."""
-        read = set(references(part.plans))
-        grows = {name for plan in part.plans for name in (plan.head, *plan.occurrences)}
-        parts = {name for each in read for name in _parts(each)}
-        if any(isinstance(each, Overlay) and each.plus in grows for each in read):
-            return False
-        if any(self.relations[name].has_frames() for name in parts | grows):
-            return False
-        scanned = sum(
-            self._size(pipeline.steps[0].relation)
-            for plan in part.plans
-            for pipeline in plan.pipelines[:1]
-            if pipeline.steps and isinstance(pipeline.steps[0], Match) and not pipeline.given
-        )
-        copied = sum(map(self._size, read | grows))
-        return scanned >= self.settings.scanned_rows_min and copied <= COPIED_SHARE * scanned
-
-    def _local_rows(self, reference: Reference) -> Iterator[Row]:
-        """The rows of a state all of which is on the driver."""
-        if not isinstance(reference, Overlay):
-            yield from self.rows(reference)
-            return
-        minus = self.relations[reference.minus]
-        yield from (row for row in self.rows(reference.stored) if row not in minus)
-        yield from () if reference.plus is None else self.rows(reference.plus)
-
-    def _finished(self, part: SparkPart, before: dict[str, int]) -> dict[str, int]:
-        """A part has read everything; answers what is new."""
-        part.has_fired = [True] * len(part.plans)
-        part.read = [[self.relations[n].end for n in plan.occurrences] for plan in part.plans]
-        self.grown.update(before)
-        return {name: new for name, size in before.items() if (new := self.size(name) - size)}
-
-    def _partition_round(self, part: SparkPart) -> dict[str, int] | None:
-        """The whole fixpoint of a part in one job, if it has a pivot and begins on the cluster.
-
-        In a soft partition parts below may have to run between its rounds, so it does not apply.
-        """
-        found = part.pivot
-        if found is None or part.is_soft or any(part.has_fired):
-            return None
-        heads = {name: self.relations[name] for name in found.columns}
-        if any(len(store) for store in heads.values()) or not self._is_worth_it(part, found):
-            return None
-        sources = self._sources(found)
-        plans = tuple(map(localised, found.recursive))
-        types = {name: store.types for name, store in heads.items()}
-        partitions = self._partitions()
-        self.jobs["partitions"] += 1
-        result = run_partitions(
-            self.spark, sources, types, plans, partitions, self.clock.now, self.local
-        )
-        result = result.persist(StorageLevel.MEMORY_AND_DISK_DESER)
-        columns = result.columns[2:]
-        found_rows = result.groupBy(SOURCE).agg(*counted(columns)).collect()
-        counts = {row[0]: row[1:] for row in found_rows}
-        self.clock.skip(sum(count[0] for count in counts.values()))
-        for number, store in enumerate(heads.values()):
-            names = shared_names(store.types)
-            own = [F.col(n).alias(name_of(i)) for i, n in enumerate(names)]
-            data = result.where(F.col(SOURCE) == number).select(*own, F.col(RANK))
-            count, *values = counts.get(number, (0, *(0 for _ in columns)))
-            spread = spread_of([count, *(values[columns.index(name)] for name in names)])
-            self.place(store, data, count, result, spread)
-        return self._finished(part, dict.fromkeys(heads, 0))
-
-    def _is_worth_it(self, part: SparkPart, found: Pivot) -> bool:
-        """Whether it starts from something large, and what every task gets is not too much.
-
-        A recursion that starts from a small change is cheaper by probes.
-        """
-        copied = sum(self._size(each) for each in found.copied)
-        starts_large = part.is_large or any(
-            self._scans(pipeline, []) for plan in found.exits for pipeline in plan.pipelines
-        )
-        return starts_large and copied <= self.settings.shipped_rows_max
-
-    def _size(self, reference: Reference) -> int:
-        if not isinstance(reference, Overlay):
-            return self.size(reference)
-        plus = 0 if reference.plus is None else self.size(reference.plus)
-        return self.size(reference.stored) + plus
-
-    def _sources(self, found: Pivot) -> list[Source]:
-        """What tasks read: the facts of the rules that are not recursive, and what is beside."""
-        frames = Frames(self.spark, self.relations)
-        sources = []
-        for name, column in found.columns.items():
-            types = self.relations[name].types
-            seeds = [frames.derived(plan, [], False) for plan in found.exits if plan.head == name]
-            known = [data for data in seeds if data is not None]
-            data = reduce(DataFrame.unionAll, known, contents(self.spark, self.relations[name]))
-            sources.append(Source(name, types, data.distinct(), column))
-        for each in (*found.shared, *found.copied):
-            data = frames.read(Match(each), [])
-            types = frames.types(each)
-            sources.append(Source(reference_name(each), types, data, found.shared.get(each)))
-        return sources
-
-    def _partitions(self) -> int:
-        told = self.settings.partitions
-        return told or int(self.spark.conf.get("spark.sql.shuffle.partitions") or "2")
-
     def _delete(self, part: SparkDeletion) -> dict[str, int]:
         """Ranked deletion on the driver; it starts again whenever it learns more.
 
-        If it may be, it is given up when computing everything anew would have taken less time, and
+        If it may be, it is aborted when computing everything anew would have taken less time, and
         at once if it begins from more than the driver should hold.
         """
 
@@ -327,10 +164,10 @@ class SparkEngine(Storage):
                 rows = [r for side in sides for piece in self.relations[side].locals for r in piece]
                 self.look_around(name, rows)
 
-        if not part.is_impatient:
+        if not part.may_abort:
             return self.asked(deletion, look_around)
         if any(self.relations[name].has_frames() for name in part.plan.suspects):
-            raise GivenUpError
+            raise AbortedError
         facts = sum(map(self.size, part.plan.predicates))
         return self.asked(deletion, look_around, JOBS_MIN + facts // FACTS_PER_JOB)
 
@@ -352,7 +189,7 @@ class SparkEngine(Storage):
         raise AssertionError("a round does not come to an end")
 
     def _fired(self, part: RulesPart, numbers: list[int], result: Round) -> list[int]:
-        """Fire rules on what the driver knows; answers those that need more."""
+        """Fire rules on what the driver knows; returns those that need more."""
         unfinished = []
         for number in numbers:
             plan = part.plans[number]
@@ -382,7 +219,7 @@ class SparkEngine(Storage):
             active.append(plan.aggregation.bindings)
         if part.is_large and active and self._unread(plan, read) > self.settings.literal_keys_max:
             return True
-        return any(self._scans(pipeline, read) for pipeline in active)
+        return any(self.scans(pipeline, read) for pipeline in active)
 
     def _unread(self, plan: RulePlan, read: list[int]) -> int:
         """How many rows are new for a rule; if nothing may grow, how many its first step reads."""
@@ -390,34 +227,12 @@ class SparkEngine(Storage):
             ends = (self.relations[name].end for name in plan.occurrences)
             return sum(end - start for start, end in zip(read, ends, strict=True))
         step = plan.initial.steps[0] if plan.initial and plan.initial.steps else None
-        return self._size(step.relation) if isinstance(step, Match) else 0
-
-    def _scans(self, pipeline: Pipeline, read: list[int]) -> bool:
-        return any(
-            isinstance(step, Match | Absent) and not step.key and self._has_frames(step, read)
-            for step in pipeline.steps
-        )
-
-    def _has_frames(self, step: Match | Absent, read: list[int]) -> bool:
-        window = step.window if isinstance(step, Match) else Window.ALL
-        names = [step.relation] if isinstance(step.relation, str) else []
-        if isinstance(step.relation, Overlay):
-            if window is not Window.NEW and self.relations[step.relation.stored].has_frames():
-                return True
-            names = [] if step.relation.plus is None else [step.relation.plus]
-        for name in names:
-            relation = self.relations[name]
-            occurrence = step.occurrence if isinstance(step, Match) else 0
-            start = read[occurrence] if window is Window.NEW else 0
-            end = read[occurrence] if window is Window.OLD else relation.end
-            if relation.has_frames(start, end):
-                return True
-        return False
+        return self.state_size(step.relation) if isinstance(step, Match) else 0
 
     def _cluster_round(
         self, part: RulesPart, numbers: list[int], read: list[list[int]], has_fired: list[bool]
     ) -> dict[str, DataFrame]:
-        """What these rules derive, per head; nothing is computed before the round adds."""
+        """Return frames of what these rules derive, per head; computed when the round adds."""
         frames = Frames(self.spark, self.relations)
         found: dict[str, list[DataFrame]] = {}
         for number in numbers:
@@ -454,11 +269,3 @@ class SparkEngine(Storage):
             new = without(new, contents(self.spark, store), len(store.types))
         new, count = self.cut(new.withColumn(RANK, F.lit(next(self.clock))), "round")
         self.place(store, new, count)
-
-
-def _parts(reference: Reference) -> tuple[str, ...]:
-    """The relations that a state is made of."""
-    if not isinstance(reference, Overlay):
-        return (reference,)
-    plus = () if reference.plus is None else (reference.plus,)
-    return (reference.stored, reference.minus, *plus)

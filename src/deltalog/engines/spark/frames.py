@@ -116,7 +116,7 @@ class Frames:
         self.relations = relations
 
     def derived(self, plan: RulePlan, read: Read, has_fired: bool) -> DataFrame | None:
-        """What a rule derives from what it has not read yet; None if there is nothing to read."""
+        """Return what a rule derives from what it has not read yet; None if nothing is unread."""
         active = [] if plan.initial is None or has_fired else [plan.initial]
         active += [
             variant
@@ -140,12 +140,12 @@ class Frames:
         self,
         pipeline: Pipeline,
         read: Read,
-        given: DataFrame | None = None,
+        inputs: DataFrame | None = None,
         types: Mapping[int, str] | None = None,
     ) -> tuple[DataFrame, dict[int, str]]:
         """All ways through the steps: a frame of slots, and their types."""
         slots: dict[int, str] = dict(types or {})
-        data = given
+        data = inputs
         for number, step in enumerate(pipeline.steps):
             if isinstance(step, Match):
                 data = self._match(step, number, data, slots, read)
@@ -244,8 +244,8 @@ class Frames:
             data, slots = self.run(everything, read)
         else:
             groups, types = self._groups(active, read)
-            data, slots = self.run(bindings, read, groups if bindings.given else None, types)
-            if not bindings.given:
+            data, slots = self.run(bindings, read, groups if bindings.inputs else None, types)
+            if not bindings.inputs:
                 data = data.crossJoin(groups.limit(1).select(F.lit(0).alias("group")))
         return totals(data, slots, aggregation, self.relations[plan.head].types)
 

@@ -67,7 +67,7 @@ def version(home: Path) -> int:
 
 
 def install() -> bool:
-    """Install Java if this is a Debian machine and we are root; answers whether it is there."""
+    """Install Java if this is a Debian machine and we are root; returns whether it is there."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0 or shutil.which("apt-get") is None:
         return False
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}

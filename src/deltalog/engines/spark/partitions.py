@@ -30,8 +30,8 @@ from pyspark.sql import types as T
 
 from deltalog.engines.base import Engine
 from deltalog.engines.extensions import NULL_WORD, RawInt64Engine, takes_raw_int64
-from deltalog.engines.spark.alone import MakeEngine, fixpoint
 from deltalog.engines.spark.columns import ARROW_TYPES, RANK, SPARK_TYPES, name_of, rows_in, vectors
+from deltalog.engines.spark.local_fixpoint import MakeEngine, fixpoint
 from deltalog.language.ast import Row
 from deltalog.plan.nodes import RulePlan
 

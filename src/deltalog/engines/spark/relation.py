@@ -46,7 +46,7 @@ class Clock:
         return self.now
 
     def skip(self, ranks: int) -> int:
-        """Reserve ranks above all given so far; answers the last one given before."""
+        """Reserve ranks above all given so far; returns the last one given before."""
         before = self.now
         self.now += ranks
         return before
@@ -54,7 +54,7 @@ class Clock:
 
 @dataclass
 class Needs:
-    """What was asked of frames and is not known on the driver: keys per relation and columns."""
+    """Keys that were looked up in frames and not found on the driver, by relation and columns."""
 
     keys: dict[tuple[str, Columns], dict[Row, None]] = field(default_factory=dict)
     misses: int = 0
@@ -67,7 +67,7 @@ class Needs:
         return sum(map(len, self.keys.values()))
 
     def take(self, other: Needs, relations: Container[str]) -> None:
-        """What another one holds of these relations is needed, too; it holds nothing then."""
+        """Move what another one holds of these relations to this one."""
         for (name, columns), keys in other.keys.items():
             if name in relations:
                 self.keys.setdefault((name, columns), {}).update(keys)
@@ -131,7 +131,7 @@ class Frame:
     def remember(
         self, columns: Columns, keys: Iterable[Row], rows: Iterable[tuple[Row, int]]
     ) -> None:
-        """What a probe with these keys found: all rows that have them, and perhaps others."""
+        """Take what a probe with these keys found: all rows that have them, and perhaps others."""
         asked: dict[Row, list[Row]] = {key: [] for key in keys}
         for row, rank in rows:
             key = tuple(row[c] for c in columns)

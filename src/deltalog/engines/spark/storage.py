@@ -17,10 +17,10 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from deltalog.engines.base import Copied, GivenUpError
+from deltalog.engines.base import AbortedError, LazyRows
 from deltalog.engines.spark.columns import RANK, names_of, rows_in
-from deltalog.engines.spark.follows import Follow
 from deltalog.engines.spark.frames import contents, without
+from deltalog.engines.spark.lookahead import Lookup
 from deltalog.engines.spark.probes import (
     FETCHED_MAX,
     NEIGHBOURS_MAX,
@@ -39,7 +39,7 @@ PROBES_MAX = 10_000
 """Jobs that one question may take before something must be wrong."""
 
 
-class CopiedFrame(Copied):
+class LazyFrame(LazyRows):
     """Rows that stay on the cluster until they are read; `data` are the same as a DataFrame."""
 
     __slots__ = ("data",)
@@ -57,7 +57,7 @@ class Storage:
         self.settings = settings
         self.needs = Needs()
         self.ahead = Needs()
-        self.follows: dict[str, set[Follow]] = {}
+        self.lookups: dict[str, set[Lookup]] = {}
         self.clock = Clock()
         self.relations: dict[str, SparkRelation] = {}
         self.jobs: Counter[str] = Counter()
@@ -110,7 +110,7 @@ class Storage:
             found.sort(key=lambda entry: entry[0])
         return found
 
-    def copied(self, relation: str) -> Copied | frozenset[Row]:
+    def copied(self, relation: str) -> LazyRows | frozenset[Row]:
         store = self.relations[relation]
         if not store.has_frames():
             return frozenset(row for piece in store.locals for row in piece)
@@ -120,7 +120,7 @@ class Storage:
             self.jobs["collect"] += 1
             return [row for _, row in collected(data, store.types)]
 
-        return CopiedFrame(len(store), read, data.drop(RANK))
+        return LazyFrame(len(store), read, data.drop(RANK))
 
     def copy_from(self, relation: str, twin: Storage) -> None:
         self.insert(relation, twin.copied(relation))
@@ -159,15 +159,15 @@ class Storage:
     # --- writing
 
     def insert(self, relation: str, rows: Iterable[Row]) -> int:
-        if isinstance(rows, CopiedFrame):
+        if isinstance(rows, LazyFrame):
             return self.load_frame(relation, rows.data)
-        store, listed = self._opened(relation, rows)
-        self.look_ahead(relation, listed)
-        return sum(store.add(row) for row in listed)
+        store, new = self._opened(relation, rows)
+        self.look_ahead(relation, new)
+        return sum(store.add(row) for row in new)
 
     def delete(self, relation: str, rows: Iterable[Row]) -> int:
-        store, listed = self._opened(relation, rows)
-        count = sum(store.remove(row) for row in listed)
+        store, new = self._opened(relation, rows)
+        count = sum(store.remove(row) for row in new)
         for piece in store.locals if len(store.pieces) == 1 else ():
             piece.compact()
         return count
@@ -175,11 +175,11 @@ class Storage:
     def _opened(self, relation: str, rows: Iterable[Row]) -> tuple[SparkRelation, list[Row]]:
         """A relation that will change, and the rows; what is there of them is known."""
         store = self.relations[relation]
-        listed = list(rows)
+        found = list(rows)
         if store.has_frames():
-            self.asked(lambda: [row in store for row in listed])
+            self.asked(lambda: [row in store for row in found])
         self.grown.add(relation)
-        return store, listed
+        return store, found
 
     def move(self, changes: tuple[tuple[str, str, str], ...]) -> None:
         """Rows keep the ranks they were derived with: all later than what is stored."""
@@ -205,7 +205,7 @@ class Storage:
         self.grown.add(store.name)
 
     def load_frame(self, relation: str, data: DataFrame) -> int:
-        """Add the rows of a DataFrame, column by column in this order; answers how many are new.
+        """Add the rows of a DataFrame, column by column in this order; returns how many are new.
 
         They stay on the cluster. Values must be canonical (`columns.py`).
         """
@@ -265,7 +265,7 @@ class Storage:
 
     def look_ahead(self, relation: str, rows: Collection[Row]) -> None:
         """New rows of a relation: expect what rules will look up for them, where that is little."""
-        for columns, target, target_columns in self.follows.get(relation, ()):
+        for columns, target, target_columns in self.lookups.get(relation, ()):
             store = self.relations.get(target)
             keys = dict.fromkeys(tuple(row[c] for c in columns) for row in rows)
             if (
@@ -281,18 +281,18 @@ class Storage:
         look_around: Callable[[], None] | None = None,
         jobs_max: int = PROBES_MAX,
     ) -> Answer:
-        """The answer once everything it needs is on the driver.
+        """Return the result of a question once everything it needs is on the driver.
 
-        If somebody looks around before each job, neighbours are welcome. Given up after `jobs_max`.
+        If somebody looks around before each job, neighbours are welcome. Aborted after `jobs_max`.
         """
         for number in range(PROBES_MAX):
             self.needs.clear()
-            answer = question()
+            result = question()
             if not self.needs:
-                return answer
+                return result
             if number == jobs_max:
                 self.needs.clear()
-                raise GivenUpError
+                raise AbortedError
             if look_around is not None:
                 look_around()
             self.fetch(is_widened=look_around is not None)
@@ -329,7 +329,7 @@ class Storage:
                 data.unpersist()
 
     def _tidy(self) -> None:
-        """What has grown goes to the cluster, many pieces become one.
+        """Send what has grown to the cluster, and merge pieces.
 
         Positions in the relation change, so this is done only where nothing is being read: when
         relations are cleared, between transactions, and when a new run is prepared.

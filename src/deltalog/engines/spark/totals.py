@@ -59,8 +59,8 @@ def totals(
         for i, value in enumerate(aggregation.bindings.output)
         if needed is None or i in needed or _has_overlay(aggregation.bindings)
     ]
-    given = [F.col(slot_name(index)) for index in range(aggregation.bindings.given)]
-    bindings = data.select(*given, *values, F.lit(0).alias("binding"))
+    inputs = [F.col(slot_name(index)) for index in range(aggregation.bindings.inputs)]
+    bindings = data.select(*inputs, *values, F.lit(0).alias("binding"))
     if _has_overlay(aggregation.bindings):
         bindings = bindings.distinct()
     if is_native:
@@ -69,9 +69,9 @@ def totals(
 
 
 def open_bindings(pipeline: Pipeline) -> Pipeline | None:
-    """The pipeline with nothing given: it binds what was to be given, where it can.
+    """The pipeline without inputs: it binds what was to be an input, where it can.
 
-    given $0: match a where #0=$0 -> $1=#1     →     match a -> $0=#0 $1=#1
+    inputs $0: match a where #0=$0 -> $1=#1     →     match a -> $0=#0 $1=#1
     """
     bound: set[int] = set()
     steps: list[Step] = []
@@ -84,7 +84,7 @@ def open_bindings(pipeline: Pipeline) -> Pipeline | None:
         else:
             steps.append(step)
             bound |= {step.slot.index} if isinstance(step, Assign) else set()
-    if not set(range(pipeline.given)) <= bound:
+    if not set(range(pipeline.inputs)) <= bound:
         return None
     return Pipeline(tuple(steps), pipeline.output, pipeline.slots)
 
@@ -169,8 +169,8 @@ def _native_totals(
         for i, part in enumerate(aggregation.head)
         if isinstance(part, Total)
     ]
-    given = [F.col(slot_name(index)) for index in range(aggregation.bindings.given)]
-    grouped = bindings.groupBy(*given).agg(*made, F.count(F.lit(1)).alias("bindings"))
+    inputs = [F.col(slot_name(index)) for index in range(aggregation.bindings.inputs)]
+    grouped = bindings.groupBy(*inputs).agg(*made, F.count(F.lit(1)).alias("bindings"))
     grouped = grouped.where(F.col("bindings") > 0)
     columns = []
     for i, part in enumerate(aggregation.head):
@@ -203,40 +203,40 @@ def _exact_totals(
     bindings: DataFrame, aggregation: Aggregation, slots: Types, types: Sequence[str]
 ) -> DataFrame:
     """Group by group, with exact sums."""
-    output, given, head = (
+    output, inputs, head = (
         aggregation.bindings.output,
-        aggregation.bindings.given,
+        aggregation.bindings.inputs,
         aggregation.head,
     )
     input_types = [
-        *(slots[index] for index in range(given)),
+        *(slots[index] for index in range(inputs)),
         *(slots[v.index] if isinstance(v, Slot) else v.type for v in output),
     ]
 
     def of_group(table: pyarrow.Table) -> pyarrow.Table:
         rows = rows_in(table.columns[: len(input_types)], input_types, table.num_rows)
-        made = list(_head_row(head, rows, given))
+        made = list(_head_row(head, rows, inputs))
         arrays = [
             pyarrow.array([encoded(row[i], type_) for row in made], ARROW_TYPES[type_])
             for i, type_ in enumerate(types)
         ]
         return pyarrow.Table.from_arrays(arrays, names=names_of(types))
 
-    keys = [slot_name(index) for index in range(given)]
+    keys = [slot_name(index) for index in range(inputs)]
     if not keys:  # one group of everything
         bindings, keys = bindings.withColumn("group", F.lit(0)), ["group"]
     return bindings.groupBy(*keys).applyInArrow(of_group, schema(types, is_ranked=False))
 
 
 def _head_row(
-    head: Sequence[Slot | Fixed | Total], rows: Sequence[tuple[Any, ...]], given: int
+    head: Sequence[Slot | Fixed | Total], rows: Sequence[tuple[Any, ...]], inputs: int
 ) -> Iterator[tuple[Any, ...]]:
     """The head row of one group, if it has a value."""
     made: list[Any] = []
     for part in head:
         if isinstance(part, Total):
             column = part.column
-            values = [None if column is None else row[given + column] for row in rows]
+            values = [None if column is None else row[inputs + column] for row in rows]
             total = aggregate(part.function, part.type, values)
             if total is None and any(value is not None for value in values):
                 return

@@ -1,4 +1,4 @@
-"""What rules will look up for a new row: it can be fetched before they ask.
+"""Lookups that rules will make for a new row: they can be fetched before rules ask.
 
     match paid__plus -> $0=#0  |  match invoice where #0=$0 -> …        paid__plus: #0 → invoice[0]
 
@@ -17,12 +17,12 @@ from collections.abc import Collection, Iterable, Iterator
 from deltalog.engines.spark.relation import Columns
 from deltalog.plan.nodes import Absent, Match, Overlay, Pipeline, RankedDeletion, RulePlan, Slot
 
-Follow = tuple[Columns, str, Columns]
+Lookup = tuple[Columns, str, Columns]
 """Columns of a new row, a relation, and its columns that will be looked up with their values."""
 
 
-def follows(plans: Iterable[RulePlan]) -> Iterator[tuple[str, Follow]]:
-    """Per relation that a rule starts from, what is looked up next."""
+def lookups(plans: Iterable[RulePlan]) -> Iterator[tuple[str, Lookup]]:
+    """Yield, per relation that a rule starts from, what is looked up next."""
     for plan in plans:
         for pipeline in plan.pipelines:
             first = pipeline.steps[0] if pipeline.steps else None
@@ -32,17 +32,17 @@ def follows(plans: Iterable[RulePlan]) -> Iterator[tuple[str, Follow]]:
                     yield first.relation, found
 
 
-def follows_deletion(plan: RankedDeletion) -> Iterator[tuple[str, Follow]]:
-    """For a fact of each predicate, what its deletion and its support look up."""
+def deletion_lookups(plan: RankedDeletion) -> Iterator[tuple[str, Lookup]]:
+    """Yield, for a fact of each predicate, what its deletion and its support look up."""
     for name, lost, support in zip(plan.predicates, plan.lost, plan.support, strict=True):
         pipelines: Collection[Pipeline] = (*(pipeline for _, pipeline in lost), *support)
         for pipeline in pipelines:
-            bound = {column: column for column in range(pipeline.given)}
+            bound = {column: column for column in range(pipeline.inputs)}
             for found in _looked_up(pipeline.steps, bound):
                 yield name, found
 
 
-def _looked_up(steps: Iterable[object], bound: dict[int, int]) -> Iterator[Follow]:
+def _looked_up(steps: Iterable[object], bound: dict[int, int]) -> Iterator[Lookup]:
     """Lookups all of whose values are known from the row."""
     for step in steps:
         if isinstance(step, Match | Absent):

@@ -1,12 +1,13 @@
 """Pipelines that are run often become machine code, in the background.
 
 The interpreter counts the steps of every pipeline and asks for machine code once there have been
-many (`note_steps` in `pipeline.py`). A thread reads the shape of the pipeline from its code, has
-the function made (`assembler.py`), and writes its address into the code; from then on it is called.
-Nobody waits, and nothing else changes: what is derived, in which order, and what is counted is the
-same. Functions are kept as long as the process lives, one for each shape. A function made late is
-right for rows that died, returned or moved before or after: a shape has no address of rows, hash or
-index and no count of them; all of these are read from the relation's line on every call.
+many (`note_steps` in `kernels/pipeline.py`). A thread reads the shape of the pipeline from its
+code, has the function made (`llvm_codegen.py`), and writes its address into the code; from then on
+it is called. Nobody waits, and nothing else changes: what is derived, in which order, and what is
+counted is the same. Functions are kept as long as the process lives, one for each shape. A function
+made late is right for rows that died, returned or moved before or after: a shape has no address of
+rows, hash or index and no count of them; all of these are read from the relation's line on every
+call.
 """
 
 from __future__ import annotations
@@ -30,12 +31,14 @@ import llvmlite.binding as llvm
 from numba import types
 from numba.core.compiler_lock import global_compiler_lock
 
-from deltalog.engines.embedded import assembler, kernel, pipeline
-from deltalog.engines.embedded.assembler import Check, Comparison, Lookup, Shape, function
+from deltalog.engines.embedded import llvm_codegen, llvm_writer
 from deltalog.engines.embedded.compile import compiled_sources, kept_at
+from deltalog.engines.embedded.kernels import layout, pipeline
+from deltalog.engines.embedded.llvm_codegen import function
+from deltalog.engines.embedded.llvm_shapes import Check, Comparison, Lookup, Shape
 
 STEPS = 20_000
-"""After so many steps a pipeline is worth machine code: it takes about as long to make."""
+"""Steps after which a pipeline is worth machine code: it takes about as long to make."""
 SHAPES_MAX, LONGEST = 4096, 32
 """How many functions there may be, and of how many steps: longer ones take long to make."""
 VARIABLE = "DELTALOG_MACHINE_CODE"
@@ -60,76 +63,91 @@ WHEN = _when()
 
 def shape_of(code: Sequence[int], start: int, mode: int, arity_of: ArityOf) -> Shape:
     """The shape of the pipeline that begins at a word of its part's code."""
-    steps, deciding, outputs = code[start : start + 3]
-    first = start + pipeline.PIPELINE_HEADER
+    steps, outputs = code[start + layout.STEPS_OF], code[start + layout.OUTPUTS]
+    first = start + layout.PIPELINE_HEADER
     places = code[first : first + steps]
-    parts = code[first + steps : first + steps + 2 * outputs]
+    values = range(first + steps, first + steps + layout.VALUE_WORDS * outputs, layout.VALUE_WORDS)
     return Shape(
         tuple(_step(code, at, arity_of) for at in places),
-        deciding,
-        tuple(_slot(parts[2 * i], parts[2 * i + 1]) for i in range(outputs)),
+        code[start + layout.DECIDING],
+        tuple(_slot(code, value) for value in values),
         mode,
-        code[start + pipeline.IS_ONCE] != 0,
+        code[start + layout.IS_ONCE] != 0,
     )
 
 
-def _slot(kind: int, value: int) -> int | None:
-    """The slot that is read, or None for a constant."""
-    return value if kind == 0 else None
+def _slot(code: Sequence[int], value: int) -> int | None:
+    """The slot that a value is read from, or None for a constant."""
+    is_slot = code[value + layout.VALUE_KIND] == layout.FROM_SLOT
+    return code[value + layout.VALUE_WORD] if is_slot else None
 
 
 def _step(code: Sequence[int], at: int, arity_of: ArityOf) -> Lookup | Check | Comparison:
-    operation = code[at]
-    if operation == pipeline.TEST:
+    operation = code[at + layout.OPERATION]
+    if operation == layout.TEST:
         return _test(code, at)
-    if operation == pipeline.ASSIGN:
-        slot, expression = code[at + 1], code[at + 2]
+    if operation == layout.ASSIGN:
+        slot, expression = code[at + layout.ASSIGN_SLOT], code[at + layout.ASSIGN_VALUE]
         return Check(operation, _read(code, expression), slot)
-    if operation == pipeline.SOME:
+    if operation == layout.SOME:
         return Check(operation, ())
-    head = code[at : at + pipeline.HEADER]
-    at += pipeline.HEADER
-    keys = [code[at + 3 * i : at + 3 * i + 3] for i in range(head[pipeline.KEYS])]
-    at += 3 * len(keys)
-    pairs = head[pipeline.BINDS] + head[pipeline.SAMES]
-    bound = [(code[at + 2 * i], code[at + 2 * i + 1]) for i in range(pairs)]
+    head = code[at : at + layout.HEADER]
+    at += layout.HEADER
+    bound_at = at + layout.KEY_WORDS * head[layout.KEYS]
+    keys = range(at, bound_at, layout.KEY_WORDS)
+    pairs = head[layout.BINDS] + head[layout.SAMES]
+    bound = [
+        (code[pair + layout.BIND_COLUMN], code[pair + layout.BIND_SLOT])
+        for pair in range(bound_at, bound_at + layout.BIND_WORDS * pairs, layout.BIND_WORDS)
+    ]
     return Lookup(
         operation=operation,
-        mode=head[pipeline.MODE],
-        arity=arity_of(head[pipeline.STORED]),
-        is_overlay=head[pipeline.IS_OVERLAY] == 1,
-        has_minus=head[pipeline.MINUS] != 0,
-        has_plus=head[pipeline.PLUS] != 0,
-        window=head[pipeline.WINDOW],
-        occurrence=head[pipeline.OCCURRENCE],
-        is_ranked=head[pipeline.IS_RANKED] == 1,
-        keys=tuple((column, _slot(kind, value)) for column, kind, value in keys),
-        binds=tuple(bound[: head[pipeline.BINDS]]),
-        sames=tuple(bound[head[pipeline.BINDS] :]),
+        mode=head[layout.MODE],
+        arity=arity_of(head[layout.STORED]),
+        is_overlay=head[layout.IS_OVERLAY] == 1,
+        has_minus=head[layout.MINUS] != 0,
+        has_plus=head[layout.PLUS] != 0,
+        window=head[layout.WINDOW],
+        occurrence=head[layout.OCCURRENCE],
+        is_ranked=head[layout.IS_RANKED] == 1,
+        keys=tuple(
+            (code[key + layout.KEY_COLUMN], _slot(code, key + layout.KEY_VALUE)) for key in keys
+        ),
+        binds=tuple(bound[: head[layout.BINDS]]),
+        sames=tuple(bound[head[layout.BINDS] :]),
     )
 
 
 def _test(code: Sequence[int], at: int) -> Check | Comparison:
-    operation, operator, kind, left, right = code[at : at + 5]
-    if kind in (kernel.INT, kernel.WORD) and _is_simple(code, left) and _is_simple(code, right):
-        sides = [_slot(code[side] - kernel.PUSH_SLOT, code[side + 1]) for side in (left, right)]
-        return Comparison(operator, *sides)
+    left, right = code[at + layout.TEST_LEFT], code[at + layout.TEST_RIGHT]
+    kind = code[at + layout.TEST_KIND]
+    if kind in (layout.INT, layout.WORD) and _is_simple(code, left) and _is_simple(code, right):
+        return Comparison(
+            code[at + layout.TEST_OPERATOR], _pushed_slot(code, left), _pushed_slot(code, right)
+        )
     reads = _read(code, left) + _read(code, right)
-    return Check(operation, tuple(dict.fromkeys(reads)))
+    return Check(layout.TEST, tuple(dict.fromkeys(reads)))
+
+
+def _pushed_slot(code: Sequence[int], expression: int) -> int | None:
+    """The slot of a simple expression, or None for a constant."""
+    is_slot = code[expression] == layout.PUSH_SLOT
+    return code[expression + layout.PUSHED] if is_slot else None
 
 
 def _is_simple(code: Sequence[int], expression: int) -> bool:
     """Whether an expression is a slot or a constant."""
-    return code[expression] != kernel.STOP and code[expression + 2] == kernel.STOP
+    is_push = code[expression] in (layout.PUSH_SLOT, layout.PUSH_WORD)
+    return is_push and code[expression + layout.PUSH_WORDS] == layout.STOP
 
 
 def _read(code: Sequence[int], at: int) -> tuple[int, ...]:
     """The slots that a postfix expression reads."""
     slots = []
-    while code[at] != kernel.STOP:
-        if code[at] == kernel.PUSH_SLOT:
-            slots.append(code[at + 1])
-        at += 4 if code[at] == kernel.APPLY else 2
+    while code[at] != layout.STOP:
+        if code[at] == layout.PUSH_SLOT:
+            slots.append(code[at + layout.PUSHED])
+        at += layout.APPLY_WORDS if code[at] == layout.APPLY else layout.PUSH_WORDS
     return tuple(dict.fromkeys(slots))
 
 
@@ -152,7 +170,7 @@ class Specialist:
 
     def ask(self, code: array[int], start: int, mode: int, arity_of: ArityOf) -> None:
         """Have machine code made for a pipeline, some time soon."""
-        if code[start + pipeline.STEPS_OF] > LONGEST:
+        if code[start + layout.STEPS_OF] > LONGEST:
             return
         shape = shape_of(code, start, mode, arity_of)
         if shape in self.addresses:
@@ -167,7 +185,7 @@ class Specialist:
 
     def make(self, code: array[int], start: int, mode: int, arity_of: ArityOf) -> None:
         """Have it made now, unless it adds up totals or is long."""
-        if mode != pipeline.TOTALS and code[start + pipeline.STEPS_OF] <= LONGEST:
+        if mode != layout.TOTALS and code[start + layout.STEPS_OF] <= LONGEST:
             self._publish(code, start, shape_of(code, start, mode, arity_of))
 
     def _publish(self, code: array[int], start: int, shape: Shape) -> None:
@@ -178,10 +196,10 @@ class Specialist:
                 if address is None:
                     address = self.addresses[shape] = self._loaded(shape)
         if address is not None:
-            code[start + pipeline.NATIVE] = address
+            code[start + layout.NATIVE] = address
 
     def _loaded(self, shape: Shape) -> int:
-        """Where the function for a shape is in memory."""
+        """Return the address of the function for a shape."""
         if self._engine is None:
             self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())
         name = f"pipeline_{hashlib.sha256(repr(shape).encode()).hexdigest()}"
@@ -261,10 +279,11 @@ def _made(name: str, shape: Shape) -> bytes:
 
 @cache
 def _folder() -> Path:
-    """Where machine code is kept: beside the kernels, apart for what it was made with."""
+    """Return the folder of machine code: beside the kernels, one for what it was made with."""
+    generators = Path(str(llvm_codegen.__file__)).parent
     made_with = (
         compiled_sources(),
-        Path(str(assembler.__file__)).read_text(encoding="utf-8"),
+        *(path.read_text(encoding="utf-8") for path in sorted(generators.glob("llvm_*.py"))),
         llvmlite.__version__,
         llvm.get_host_cpu_name(),
         llvm.get_host_cpu_features().flatten(),
@@ -275,8 +294,8 @@ def _folder() -> Path:
 
 @cache
 def kernel_addresses() -> tuple[int, ...]:
-    """Where the kernels are that machine code calls; they take words, and answer one."""
-    return tuple(_address(getattr(pipeline, name)) for name in assembler.CALLED)
+    """Return the addresses of the kernels that machine code calls; these return a word."""
+    return tuple(_address(getattr(pipeline, name)) for name in llvm_writer.CALLED)
 
 
 def _address(function: Any) -> int:

@@ -1,6 +1,6 @@
-"""Rules run to their end by an engine of one process: in a task, or on the driver.
+"""The fixpoint of rules by an engine of one process: in a task, or on the driver.
 
-Which engine that is, the Spark engine is told (`MakeEngine`); only the protocol is known of it.
+The Spark engine gets it as an argument (`MakeEngine`); only the protocol is known of it.
 States that are not stored become relations of their own there.
 
     match edge - edge__minus     →     match edge__without__edge__minus__with__None
@@ -21,16 +21,16 @@ FOREVER = 2**62
 
 
 def fixpoint(engine: Engine, plans: tuple[RulePlan, ...], facts_max: int = FOREVER) -> bool:
-    """Run the rules until nothing is new; answers whether that took no more facts than allowed."""
+    """Run the rules until nothing is new; returns whether that took no more facts than allowed."""
     part = engine.prepare(plans)
-    whole = engine.sequence((part,), is_soft=False, is_impatient=False)
+    whole = engine.sequence((part,), is_soft=False, may_abort=False)
     rounds = facts = 0
     while rounds < ROUNDS_MAX:
-        ended = whole.run(rounds, ROUNDS_MAX, facts, facts_max, FOREVER)
-        rounds, facts = ended.fruitful, facts + ended.facts
-        if ended.is_stopped or facts > facts_max:
+        result = whole.run(rounds, ROUNDS_MAX, facts, facts_max, FOREVER)
+        rounds, facts = result.productive, facts + result.facts
+        if result.is_stopped or facts > facts_max:
             return False
-        if ended.is_done:
+        if result.is_done:
             return True
     raise AssertionError("a recursion does not come to an end")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import deltalog
-from deltalog.engines.embedded import native
+from deltalog.engines.embedded import jit
 from deltalog.engines.embedded.engine import EmbeddedEngine
 from deltalog.runtime.database import Database
 from waiting import HANG_SECONDS, wait_until
@@ -28,13 +28,13 @@ PATHS = {(i, j) for i in range(61) for j in range(i + 1, 61)}
 
 
 @pytest.fixture
-def specialist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[native.Specialist]:
+def specialist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[jit.Specialist]:
     """A new one, which keeps what it makes in a folder of its own."""
-    made = native.Specialist()
-    monkeypatch.setattr(native, "SPECIALIST", made)
-    monkeypatch.setattr(native, "_folder", lambda: tmp_path / "pipelines")
-    monkeypatch.setattr(native, "WHEN", "often")
-    monkeypatch.setattr(native, "STEPS", 50)
+    made = jit.Specialist()
+    monkeypatch.setattr(jit, "SPECIALIST", made)
+    monkeypatch.setattr(jit, "_folder", lambda: tmp_path / "pipelines")
+    monkeypatch.setattr(jit, "WHEN", "often")
+    monkeypatch.setattr(jit, "STEPS", 50)
     yield made
     made.end()
 
@@ -54,7 +54,7 @@ def made(database: Database) -> int:
     """How many pipelines of a database have machine code."""
     engine = database.engine
     assert isinstance(engine, EmbeddedEngine)
-    addresses = set(native.SPECIALIST.addresses.values())
+    addresses = set(jit.SPECIALIST.addresses.values())
     return sum(word in addresses for code in engine.codes.values() for word in code)
 
 
@@ -72,7 +72,7 @@ def wait_until_made(database: Database, count: int) -> None:
     wait_until(is_made, "machine code")
 
 
-def test_what_is_run_often_becomes_machine_code(specialist: native.Specialist) -> None:
+def test_what_is_run_often_becomes_machine_code(specialist: jit.Specialist) -> None:
     database = closure()
     wait_until_made(database, 3)
     go_there_and_back(database)
@@ -80,28 +80,26 @@ def test_what_is_run_often_becomes_machine_code(specialist: native.Specialist) -
 
 
 def test_what_is_run_seldom_does_not(
-    specialist: native.Specialist, monkeypatch: pytest.MonkeyPatch
+    specialist: jit.Specialist, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(native, "STEPS", 10**9)
+    monkeypatch.setattr(jit, "STEPS", 10**9)
     used()
     specialist.end()
     assert not specialist.addresses
 
 
 def test_it_can_be_switched_off(
-    specialist: native.Specialist, monkeypatch: pytest.MonkeyPatch
+    specialist: jit.Specialist, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(native, "WHEN", "never")
+    monkeypatch.setattr(jit, "WHEN", "never")
     database = used()
     specialist.end()
     assert not specialist.addresses
     assert database.facts("path") == PATHS
 
 
-def test_a_shape_is_made_once(
-    specialist: native.Specialist, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(native, "WHEN", "eager")
+def test_a_shape_is_made_once(specialist: jit.Specialist, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jit, "WHEN", "eager")
     first = used()
     shapes = len(specialist.addresses)
     second = used()
@@ -110,70 +108,70 @@ def test_a_shape_is_made_once(
 
 
 def test_it_is_kept_for_the_next_process(
-    specialist: native.Specialist, monkeypatch: pytest.MonkeyPatch
+    specialist: jit.Specialist, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(native, "WHEN", "eager")
+    monkeypatch.setattr(jit, "WHEN", "eager")
     count = made(used())
 
     def refuse(name: str, shape: object) -> bytes:
         raise AssertionError("it has been made before")
 
-    monkeypatch.setattr(native, "_made", refuse)
-    monkeypatch.setattr(native, "SPECIALIST", native.Specialist())
+    monkeypatch.setattr(jit, "_made", refuse)
+    monkeypatch.setattr(jit, "SPECIALIST", jit.Specialist())
     database = used()
     assert made(database) == count > 0
     assert database.facts("path") == PATHS
 
 
 def test_what_is_damaged_is_made_anew(
-    specialist: native.Specialist, monkeypatch: pytest.MonkeyPatch
+    specialist: jit.Specialist, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(native, "WHEN", "eager")
+    monkeypatch.setattr(jit, "WHEN", "eager")
     used()
-    files = list(native._folder().iterdir())
+    files = list(jit._folder().iterdir())
     assert files
     for number, file in enumerate(files):
         kept = bytearray(file.read_bytes())
         kept[40 + number] ^= 0xFF
         file.write_bytes(bytes(kept[: len(kept) // 2] if number % 2 else kept))
-    monkeypatch.setattr(native, "SPECIALIST", native.Specialist())
+    monkeypatch.setattr(jit, "SPECIALIST", jit.Specialist())
     database = used()
     assert database.facts("path") == PATHS
 
 
 def test_a_folder_that_cannot_be_written_is_no_hindrance(
-    specialist: native.Specialist, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    specialist: jit.Specialist, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setattr(native, "_folder", lambda: tmp_path / "file" / "pipelines")
-    monkeypatch.setattr(native, "WHEN", "eager")
+    monkeypatch.setattr(jit, "_folder", lambda: tmp_path / "file" / "pipelines")
+    monkeypatch.setattr(jit, "WHEN", "eager")
     assert used().facts("path") == PATHS
 
 
 def test_what_cannot_be_made_is_interpreted(
-    specialist: native.Specialist,
+    specialist: jit.Specialist,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def fail(name: str, shape: object) -> bytes:
         raise RuntimeError("no memory that may be executed")
 
-    monkeypatch.setattr(native, "_made", fail)
+    monkeypatch.setattr(jit, "_made", fail)
     database = used()
     assert database.facts("path") == PATHS
     wait_until(lambda: "no machine code" in caplog.text, "a failure is logged")
     assert "no memory that may be executed" in caplog.text
 
 
-def test_there_is_a_limit(specialist: native.Specialist, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "WHEN", "eager")
-    monkeypatch.setattr(native, "SHAPES_MAX", 2)
+def test_there_is_a_limit(specialist: jit.Specialist, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jit, "WHEN", "eager")
+    monkeypatch.setattr(jit, "SHAPES_MAX", 2)
     database = used()
     assert len(specialist.addresses) == 2
     assert database.facts("path") == PATHS
 
 
-def test_a_database_that_is_gone_is_not_held(specialist: native.Specialist) -> None:
+def test_a_database_that_is_gone_is_not_held(specialist: jit.Specialist) -> None:
     """Machine code may come when nobody wants it any more."""
     database = closure()
     go_there_and_back(database)
@@ -191,27 +189,27 @@ def test_a_database_that_is_gone_is_not_held(specialist: native.Specialist) -> N
 
 
 def test_long_bodies_are_interpreted(
-    specialist: native.Specialist, monkeypatch: pytest.MonkeyPatch
+    specialist: jit.Specialist, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would take long to make them, and a process waits for what is being made."""
-    monkeypatch.setattr(native, "WHEN", "eager")
-    monkeypatch.setattr(native, "LONGEST", 1)
+    monkeypatch.setattr(jit, "WHEN", "eager")
+    monkeypatch.setattr(jit, "LONGEST", 1)
     assert used().facts("path") == PATHS
     assert all(len(shape.steps) <= 1 for shape in specialist.addresses)
 
 
 def test_a_misspelt_choice_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(native.VARIABLE, "nevr")
+    monkeypatch.setenv(jit.VARIABLE, "nevr")
     with pytest.warns(UserWarning, match="often, never or eager"):
-        assert native._when() == "often"
+        assert jit._when() == "often"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_forked_process_goes_on() -> None:
     text = f"""
 import os, deltalog
-from deltalog.engines.embedded import native
-native.STEPS = 50
+from deltalog.engines.embedded import jit
+jit.STEPS = 50
 database = deltalog.connect(program={CLOSURE!r}, facts={{"edge": {CHAIN!r}}})
 child = os.fork()
 for edge in {CHAIN!r}:
@@ -227,13 +225,13 @@ if child:
 def test_a_process_can_end_while_something_is_being_made() -> None:
     text = f"""
 import deltalog
-from deltalog.engines.embedded import native
-native.STEPS = 50
-native._kept = native._made
+from deltalog.engines.embedded import jit
+jit.STEPS = 50
+jit._kept = jit._made
 database = deltalog.connect(program={CLOSURE!r}, facts={{"edge": {CHAIN!r}}})
 for edge in {CHAIN!r}[:5]:
     database.apply(delete={{"edge": [edge]}})
-assert native.SPECIALIST._wanted or native.SPECIALIST.addresses
+assert jit.SPECIALIST._wanted or jit.SPECIALIST.addresses
 """
     ended = subprocess.run([sys.executable, "-c", text], timeout=HANG_SECONDS, capture_output=True)
     assert (ended.returncode, ended.stderr) == (0, b"")
