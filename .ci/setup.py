@@ -78,8 +78,9 @@ class Environment:
 
     def install_tools(self) -> str:
         """Install the rest; the package itself is in use meanwhile, and is not touched."""
-        extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-        return self.install("Spark, and what tests need", *extras["optional-dependencies"]["dev"])
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        extras = project["optional-dependencies"]
+        return self.install("Spark and the development tools", *extras["spark"], *extras["dev"])
 
     def install(self, title: str, *wanted: str) -> str:
         if self.uv is not None:

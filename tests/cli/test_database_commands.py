@@ -22,7 +22,7 @@ LESS = GRAPH.replace("path(Z, Y).", "path(Z, Y), X != Y.")
 def _database(_workplace: None, invoke: Call) -> None:
     """`graph.db`, with two edges at version 0 and a third one at version 1."""
     made = invoke("create", "graph.db", "graph.dl", "--facts", "edge=edges.csv", *QUICK)
-    assert (made.exit_code, made.stderr) == (0, "note: graph.db holds 5 facts\n")
+    assert (made.exit_code, made.stderr) == (0, "note: graph.db contains 5 facts\n")
     done = invoke("apply", "graph.db", write("one.jsonl", ONE), "--format", "json", *QUICK)
     assert done.exit_code == 0
     assert json.loads(done.stdout)["inserted"]["edge"] == [[3, 1]]
@@ -128,7 +128,7 @@ def test_backup_and_restore(invoke: Call) -> None:
     invoke("apply", "graph.db", write("more.jsonl", '{"insert": {"edge": [[5, 6]]}}\n'), *QUICK)
     assert invoke("restore", "copy.db", "graph.db", *QUICK).exit_code == 4
     done = invoke("restore", "copy.db", "graph.db", "--replace", *QUICK)
-    assert "what graph.db was is now graph.db.replaced1\n" in done.stderr
+    assert "the previous graph.db is now graph.db.replaced1\n" in done.stderr
     for name, version in (("graph.db", 1), ("graph.db.replaced1", 2)):
         with deltalog.connect(name, engine="reference") as database:
             assert database.version == version
@@ -187,9 +187,9 @@ def test_verify(invoke: Call) -> None:
     result = invoke("verify", "graph.db", *QUICK)
     assert (result.exit_code, result.stdout) == (
         0,
-        "every page has its checksum, and SQLite finds no fault\n"
+        "all pages have valid checksums, and the SQLite integrity check passes\n"
         "1 view agrees with recomputation\n"
-        "the log leads back over 1 commit\n",
+        "the log is consistent over 1 commit\n",
     )
     with deltalog.connect("graph.db", engine="reference") as database:
         database._connection.execute("DELETE FROM path WHERE x = 1")
@@ -254,7 +254,7 @@ def test_migrating_to_the_same_program_says_so(invoke: Call) -> None:
     for options in ((), ("--what-if",)):
         result = invoke("migrate", "g.db", "graph.dl", *options)
         assert result.exit_code == 0
-        assert result.stderr == "note: g.db has this program already: nothing changes\n"
+        assert result.stderr == "note: g.db already has this program: nothing changes\n"
     with deltalog.connect("g.db", engine="reference", read_only=True) as kept:
         assert (kept.version, len(kept.programs())) == (0, 1)
 

@@ -89,7 +89,7 @@ def test_an_empty_program_can_be_explained(invoke: Call) -> None:
     ("arguments", "code", "words"),
     [
         (["--after", "magicsets"], 2, "did you mean `magic_sets`?"),
-        (["--without", "desugar"], 2, "no optional pass `desugar`"),
+        (["--without", "desugar"], 2, "unknown optional pass `desugar`"),
         (["--show", "everything"], 2, "--show"),
         (["--format", "png"], 2, "--format"),
         (["--format", "svg"], 2, "--format"),

@@ -41,7 +41,7 @@ def test_the_network_as_text(invoke: Call) -> None:
     result = invoke("explain", "graph.dl", "--propagation", "--strategy", "magic")
     assert result.exit_code == 0
     assert result.stdout.startswith(
-        "node 1: path, recursive\n  strategy   magic: as asked\n  influents  edge\n  part 1\n"
+        "node 1: path, recursive\n  strategy   magic: requested\n  influents  edge\n  part 1\n"
     )
     arcs = result.stdout[result.stdout.index("\narcs\n") :]
     assert arcs.splitlines() == [
@@ -158,9 +158,9 @@ def test_what_auto_took_instead(invoke: Call) -> None:
     write("back.dl", "base edge(src: int, dst: int).\nback(Y, X) :- edge(X, Y).\n")
     node = explained(invoke, "back.dl", "--changes", "c.jsonl")["nodes"][0]
     assert node["strategy"] == "rederive"
-    assert node["ran"] == {"strategy": "recompute", "reason": "much has changed"}
+    assert node["ran"] == {"strategy": "recompute", "reason": "a large part has changed"}
     text = invoke("explain", "back.dl", "--propagation", "--changes", "c.jsonl").stdout
-    assert "  last run   recompute: much has changed\n" in text
+    assert "  last run   recompute: a large part has changed\n" in text
 
 
 @pytest.mark.parametrize(
@@ -178,10 +178,14 @@ def test_what_auto_took_instead(invoke: Call) -> None:
             1,
             "its delta rules are not stratifiable",
         ),
-        (["--after", "magic_sets"], 1, "no rule goes through `magic_sets` here: there is no query"),
+        (
+            ["--after", "magic_sets"],
+            1,
+            "the pass `magic_sets` does not run here: there is no query",
+        ),
         (["--after", "unfold"], 1, "it runs for `--strategy differencing --network flat`"),
         (["--after", "rederive_on_demand"], 1, "it runs for `--strategy demand --virtual`"),
-        (["--after", "magic_updates", "--query", "path(1, Y)"], 2, "is about changes"),
+        (["--after", "magic_updates", "--query", "path(1, Y)"], 2, "applies to changes"),
         (["--after", "maintenance_rule"], 2, "did you mean `maintenance_rules`?"),
         (["--propagation", "--changes", "none.jsonl"], 4, "cannot read `none.jsonl`"),
         (["--propagation", "--changes", "bad.jsonl"], 1, "bad.jsonl, line 1: this is not JSON"),

@@ -73,7 +73,7 @@ def test_a_bad_statement_changes_nothing_and_the_rest_goes_on(invoke: Call) -> N
         ("+.", "expected"),
         ("-edge(1, 2", "this statement never ends"),
         ("? pth(1).", "did you mean `path`?"),
-        (":frob", "command `:frob` is not known"),
+        (":frob", "unknown command `:frob`"),
         (":fact x", "there is no relation `x`"),
         (":facts pth", "did you mean `path`?"),
         (":schema pth", "did you mean `path`?"),
@@ -116,8 +116,8 @@ def test_commands(invoke: Call) -> None:
         "base edge(src: int, dst: int).  % 2 facts\nview path(x: int, y: int).  % 3 facts\n"
     )
     assert said(":schema path").endswith("path(X, Y) :- edge(X, Z), path(Z, Y).\n")
-    assert said(":load edge new.csv") == "% edge: 1 new\n% path: 3 new\n"
-    assert said(":load edge 'edges.csv'") == "% nothing new\n"
+    assert said(":load edge new.csv") == "% edge: 1 inserted\n% path: 3 inserted\n"
+    assert said(":load edge 'edges.csv'") == "% nothing changes\n"
     assert said(":strata") == "strata\n  0  edge\n  1  path\n"
     assert "answer__(Y) :- path(1, Y)." in said(":explain path(1, Y)")
     assert "path <- edge, path" in said(":explain")
@@ -217,7 +217,7 @@ def test_a_rule_can_be_removed(invoke: Call) -> None:
     )
     result = invoke("repl", "more.dl", given=script)
     assert result.exit_code == 1
-    assert "rule `path(X, Y) :- edge(Y, X).` is not known" in result.stderr
+    assert "unknown rule `path(X, Y) :- edge(Y, X).`" in result.stderr
     assert "did you mean `path(X, Y) :- edge(X, Y).`?" in result.stderr
     assert "`-edge(1, 2).` deletes a fact" in result.stderr
     assert "usage: :remove RULE" in result.stderr
@@ -263,7 +263,7 @@ def test_strategies_are_chosen_and_shown(invoke: Call) -> None:
     arguments = ("repl", "more.dl", "--strategy", "differencing", "--strategy", "path=magic")
     result = invoke(*arguments, given=":strategies\n+edge(1, 2).\n:audit\n")
     assert result.stdout == (
-        "path  magic: as asked\nback  differencing: as asked\n"
+        "path  magic: requested\nback  differencing: requested\n"
         "+back(2, 1).\n+edge(1, 2).\n+path(1, 2).\n"
         "all 2 views agree with recomputation\n"
     )

@@ -128,7 +128,7 @@ def test_a_directory_without_facts(invoke: Call) -> None:
     Path("data").mkdir()
     result = invoke("run", "graph.dl", "--facts-dir", "data")
     assert result.exit_code == 0
-    assert result.stderr == "note: no file in data is named after a base relation\n"
+    assert result.stderr == "note: no file in data has the name of a base relation\n"
 
 
 def test_a_directory_with_two_files_for_a_relation(invoke: Call) -> None:
@@ -137,7 +137,7 @@ def test_a_directory_with_two_files_for_a_relation(invoke: Call) -> None:
     write("data/edge.jsonl", "[1, 2]\n")
     result = invoke("run", "graph.dl", "--facts-dir", "data")
     assert result.exit_code == 4
-    assert "it holds edge.csv and edge.jsonl" in result.stderr
+    assert "it contains edge.csv and edge.jsonl" in result.stderr
 
 
 def test_problems_of_all_files_are_reported_together(invoke: Call) -> None:
@@ -164,7 +164,7 @@ def test_a_key_that_is_taken_names_the_file(invoke: Call) -> None:
     write("pay.csv", "ann,1\nann,2\n")
     result = invoke("run", "keyed.dl", "--facts", "pay=pay.csv")
     assert result.exit_code == 1
-    assert 'pay.csv: the key "ann" of `pay` already has the fact' in result.stderr
+    assert "pay.csv: `pay` already contains the fact" in result.stderr
 
 
 def test_a_key_that_the_program_has_taken(invoke: Call) -> None:
@@ -173,7 +173,9 @@ def test_a_key_that_the_program_has_taken(invoke: Call) -> None:
     assert (result.exit_code, "(2 rows)" in result.stdout) == (0, True)
     result = invoke("run", "keyed.dl", "--facts", "pay=" + write("pay.csv", "ann,2\n"))
     assert result.exit_code == 1
-    assert 'pay.csv: the key "ann" of `pay` already has the fact pay("ann", 1)' in result.stderr
+    assert (
+        'pay.csv: `pay` already contains the fact pay("ann", 1) with the key "ann"' in result.stderr
+    )
 
 
 def test_a_strategy(invoke: Call) -> None:
@@ -188,8 +190,8 @@ def test_a_strategy(invoke: Call) -> None:
     ("arguments", "code", "words"),
     [
         (["--facts", "edge=none.csv"], 4, "cannot read `none.csv`: no such file or directory"),
-        (["--facts", "edge=."], 4, "`.` is not a file format known here"),
-        (["--facts", "edge=edges.xls"], 4, "the suffixes known are .csv"),
+        (["--facts", "edge=."], 4, "`.` has an unknown file format"),
+        (["--facts", "edge=edges.xls"], 4, "the known suffixes are .csv"),
         (["--facts", "edge=noise.csv"], 1, "noise.csv, line 1: this is not UTF-8 text"),
         (["--facts", "edge=noise.jsonl"], 1, "noise.jsonl, line 1"),
         (["--facts", "edge=noise.parquet"], 4, "it is broken or not a Parquet file"),
@@ -201,7 +203,7 @@ def test_a_strategy(invoke: Call) -> None:
         (["--show", "pth"], 1, "did you mean `path`?"),
         (["--output", "pth=x.csv"], 1, "there is no relation `pth`"),
         (["--output", "path=none/x.csv"], 4, "there is no directory `none`"),
-        (["--output", "path=x.xls"], 4, "`x.xls` is not a file format known here"),
+        (["--output", "path=x.xls"], 4, "`x.xls` has an unknown file format"),
         (["--format", "xml"], 2, "--format"),
         (["--limit", "-1"], 2, "--limit"),
         (["--rounds-max", "0"], 2, "--rounds-max"),

@@ -138,7 +138,7 @@ def test_files_with_ops_and_bad_rows(spark: SparkSession, tmp_path: Path) -> Non
     assert len(reasons) == 5
     for words in ("`euros`, which is decimal", "is no op", "null does not fit", "cannot be read"):
         assert any(words in reason for reason in reasons), (words, reasons)
-    assert any("the key of this row has the fact price(1, 1.5)" in reason for reason in reasons)
+    assert any("price(1, 1.5) already has this key" in reason for reason in reasons)
     quarantine = spark.read.format("delta").load(str(tmp_path / "state/quarantine"))
     assert {row["reason"] for row in quarantine.collect()} == set(reasons)
 
@@ -192,8 +192,8 @@ def test_a_large_file_with_bad_rows(spark: SparkSession, tmp_path: Path) -> None
     assert step.delta.counts == {"price": (3, 1)}
     bad = sorted((reason, row) for _, reason, row in step.refused)
     assert len(bad) == 6
-    assert ("the key of this row has the fact price(2, 2.5)", "(2, 9)") in bad
-    twice = "another row of this batch has its key, and other values"
+    assert ("price(2, 2.5) already has this key", "(2, 9)") in bad
+    twice = "another row of this batch has the same key and different values"
     assert [row for reason, row in bad if reason == twice] == ["(5, 5)", "(5, 6)"]
     for words in ("`euros`, which is decimal", "`?` is no op", "cannot be read"):
         assert any(words in reason for reason, _ in bad), (words, bad)

@@ -226,7 +226,7 @@ def test_csv_faulty_headers(tmp_path: Path) -> None:
     assert "unknown column `target`; missing column `dst`" in problem(path, EDGE, "src,target\n")
     assert "repeated column `src`" in problem(path, EDGE, "src,dst,src\n")
     assert "unknown columns `Src`, `Dst`" in problem(path, EDGE, "Src,Dst\n1,2\n")
-    assert "a header would name the columns: src, dst" in problem(path, EDGE, "from,to\n1,2\n")
+    assert "add a header with the column names: src, dst" in problem(path, EDGE, "from,to\n1,2\n")
     assert "unknown column `x`" in problem(path, WORDS, "word,x\n")
 
 

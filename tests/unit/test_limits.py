@@ -40,24 +40,24 @@ def stopped(action: Any, *arguments: Any, **options: Any) -> LimitError:
     [
         (
             Limits(rounds_max=10),
-            "error[E0801]: stopped after 10 rounds without reaching an end\n"
+            "error[E0801]: stopped after 10 rounds without reaching a fixpoint\n"
             "  = note: the limit is `rounds_max`; nothing has changed\n"
-            "  = hint: still growing: `n`; does a rule compute ever new values? "
-            "if not, `Limits(rounds_max=…)` or `--rounds-max` raises it",
+            "  = hint: still growing: `n`; if no rule computes new values without end, "
+            "`Limits(rounds_max=…)` or `--rounds-max` raises the limit",
         ),
         (
             Limits(facts_max=10),
             "error[E0802]: stopped after generating more than 10 facts\n"
             "  = note: the limit is `facts_max`; nothing has changed\n"
-            "  = hint: still growing: `n`; does a rule compute ever new values? "
-            "if not, `Limits(facts_max=…)` or `--facts-max` raises it",
+            "  = hint: still growing: `n`; if no rule computes new values without end, "
+            "`Limits(facts_max=…)` or `--facts-max` raises the limit",
         ),
         (
             Limits(seconds_max=0.0),
             "error[E0803]: stopped after 0.0 seconds\n"
             "  = note: the limit is `seconds_max`; nothing has changed\n"
-            "  = hint: still growing: `n`; does a rule compute ever new values? "
-            "if not, `Limits(seconds_max=…)` or `--seconds-max` raises it",
+            "  = hint: still growing: `n`; if no rule computes new values without end, "
+            "`Limits(seconds_max=…)` or `--seconds-max` raises the limit",
         ),
     ],
     ids=["rounds", "facts", "seconds"],

@@ -171,7 +171,7 @@ def test_compacting_to_no_versions_keeps_the_last_commit(tmp_path: Path) -> None
     [
         ('program = "p.dl"\nstate = "s"\nsources = 3\n', "`sources` is not a table"),
         ('program = "p.dl"\nstate = "s"\nspark = "x"\n', "`spark` is not a table"),
-        ('program = 3\nstate = "s"\n', 'it is written `program = "…"`'),
+        ('program = 3\nstate = "s"\n', 'write `program = "…"`'),
         ('program = "p.dl"\nstate = "s"\nzzz = 1\n', "its keys are program, state, bad_rows"),
         ('program = "p.dl"\nstate = s\n', "2 | state = s\n  |         ^\n"),
         ('program = "p.dl\n', "this is not TOML"),

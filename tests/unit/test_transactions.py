@@ -338,11 +338,11 @@ def test_an_unknown_relation_gets_the_nearest_name(db: Database) -> None:
 def test_the_texts_about_rows(db: Database) -> None:
     tx = db.transaction()
     assert message(tx.insert, "edge", [(1,)]) == (
-        "error[E0703]: a fact of `edge` has 2 values, (1) has 1"
+        "error[E0703]: a fact of `edge` has 2 values, but (1) has 1"
     )
     assert message(tx.insert, "edge", [7]) == (
         "error[E0703]: a fact of `edge` has 2 values, 7 is not a tuple\n"
-        "  = hint: a fact is a tuple; one with a single value is written `(value,)`"
+        "  = hint: a fact is a tuple; write `(value,)` for a single value"
     )
     assert message(tx.insert, "edge", [(1, None)]) == (
         "error[E0704]: null does not fit column `dst` of `edge`, which is int"
@@ -355,13 +355,13 @@ def test_the_texts_about_rows(db: Database) -> None:
 
 def test_the_texts_about_keys(db: Database) -> None:
     assert message(db.transaction().insert, "salary", [("ann", 6)]) == (
-        'error[E0705]: the key "ann" of `salary` already has the fact salary("ann", 5)\n'
-        "  = note: a key has at most one fact\n"
+        'error[E0705]: `salary` already contains the fact salary("ann", 5) with the key "ann"\n'
+        "  = note: a key identifies at most one fact\n"
         "  = hint: `set` replaces it"
     )
     assert message(db.transaction().insert, "cell", [(0, 0, None)]) == (
-        "error[E0705]: the key 0, 0 of `cell` already has the fact cell(0, 0, 1.5)\n"
-        "  = note: a key has at most one fact\n"
+        "error[E0705]: `cell` already contains the fact cell(0, 0, 1.5) with the key 0, 0\n"
+        "  = note: a key identifies at most one fact\n"
         "  = hint: `set` replaces it"
     )
     assert message(db.transaction().set, "edge", (1, 2)) == (
@@ -431,7 +431,7 @@ def test_undoing_a_delta_restores_everything(db: Database) -> None:
 
 def test_an_unknown_engine_is_named() -> None:
     told = message(deltalog.connect, program=PROGRAM, engine="refrence").splitlines()
-    assert told[0] == "error[E0710]: engine `refrence` is not known"
+    assert told[0] == "error[E0710]: unknown engine `refrence`"
     assert told[1].startswith("  = hint: the engines are ")
     assert "reference" in told[1]
 

@@ -65,7 +65,7 @@ def _assigned(target: Expression, value: Expression, bound: Set[str]) -> set[str
 
 
 def uneven(sets: list[set[str]]) -> set[str]:
-    """What is in some of the sets but not in all."""
+    """Elements of some of the sets but not of all."""
     return sets[0].union(*sets) - sets[0].intersection(*sets)
 
 

@@ -393,8 +393,8 @@ def nullable_variables(body: tuple[Literal, ...], found: Relations) -> set[str]:
     """Variables that may be null in some way through the disjunctions of a body."""
     if not _has_nulls(body, found):
         return set()
-    ways = itertools.islice(distributed(body), BRANCHES_MAX)
-    return set().union(*(_nullable_in(way, found) for way in ways))
+    branches = itertools.islice(distributed(body), BRANCHES_MAX)
+    return set().union(*(_nullable_in(branch, found) for branch in branches))
 
 
 def _has_nulls(body: tuple[Literal, ...], found: Relations) -> bool:

@@ -58,7 +58,7 @@ def _misplaced(node: object) -> Iterator[Diagnostic]:
             yield catalogue.AGGREGATE_PLACE.at(
                 operation.span,
                 name=operation.function,
-                hint="give the aggregate a view of its own and use that",
+                hint="define a separate view for the aggregate and use that",
             )
 
 

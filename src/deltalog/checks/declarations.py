@@ -26,7 +26,7 @@ def check_declarations(program: Program, relations: Relations) -> Iterator[Diagn
             yield catalogue.VIEW_WITHOUT_RULES.at(
                 declaration.span,
                 name=declaration.predicate,
-                hint=f"for a relation that holds facts, declare `base {declaration.predicate}(…)`",
+                hint=f"for a relation of facts, declare `base {declaration.predicate}(…)`",
             )
     for rule in program.rules:
         yield from _head(rule.head, bool(rule.body), relations)

@@ -33,7 +33,7 @@ def check_keys(program: Program, relations: Relations) -> Iterator[Diagnostic]:
 
 
 def _fits(term: Term, column: Column) -> bool:
-    """What does not fit its column is reported by the check of types."""
+    """Values that do not fit their column are reported by the check of types."""
     if not isinstance(term, Constant) or column.type is None:
         return False
     return term.type == "null" or constant_fits(term, column.type)

@@ -39,7 +39,7 @@ def check_query_safety(query: Query) -> Iterator[Diagnostic]:
 
 def _size(body: tuple[Literal, ...], span: Span | None) -> Iterator[Diagnostic]:
     if _combinations(body) > BRANCHES_MAX:
-        hint = "give some of them names of their own"
+        hint = "move some of them to separate views"
         yield catalogue.TOO_MANY_BRANCHES.at(span, branches_max=BRANCHES_MAX, hint=hint)
     if sum(1 for _ in literals(body)) > LITERALS_MAX:
         yield catalogue.TOO_MANY_LITERALS.at(span, literals_max=LITERALS_MAX)
@@ -113,7 +113,7 @@ def _negated(atom: Atom, bound: set[str]) -> Iterator[Diagnostic]:
         if isinstance(term, Variable):
             if not term.is_wildcard and term.name not in bound:
                 yield catalogue.UNBOUND_NEGATION.at(
-                    term.span, name=term.name, hint="write `_` for “no matter what”"
+                    term.span, name=term.name, hint="write `_` for any value"
                 )
         else:
             yield from _valued(term, bound, catalogue.UNBOUND_NEGATION)

@@ -68,7 +68,7 @@ def check_types(program: Program, relations: Relations) -> Iterator[Diagnostic]:
 
 
 def check_body_types(body: tuple[Literal, ...], relations: Relations) -> Iterator[Diagnostic]:
-    """What a body joins, computes and compares fits together."""
+    """Check that the types of everything a body joins, computes and compares fit together."""
     return _body(body, relations, variable_types(body, relations))
 
 
@@ -104,7 +104,7 @@ def _plain(atom: Atom) -> Iterator[Variable]:
 
 
 def _assignment(comparison: Comparison, types: Types, bound: set[str]) -> Iterator[Diagnostic]:
-    """What `=` gives a value to has the type of that value: only a test may convert."""
+    """A variable assigned by `=` has the type of the assigned value: only a test may convert."""
     if comparison.operator != "=":
         return
     left = expression_type(comparison.left, types)

@@ -53,7 +53,7 @@ def apply(
         typer.Argument(
             metavar="CHANGES",
             help="Transactions: JSON Lines, or a .csv, .tsv or .parquet file with a column `op`; "
-            "`-` reads JSON Lines from standard input and answers line by line.",
+            "`-` reads JSON Lines from standard input and writes each result at once.",
         ),
     ],
     facts: Facts = None,
@@ -62,12 +62,13 @@ def apply(
     what_if: Annotated[
         bool,
         typer.Option(
-            "--what-if", help="Commit nothing: every transaction is tried on the state at hand."
+            "--what-if",
+            help="Commit nothing: evaluate every transaction against the current state.",
         ),
     ] = False,
     keep_going: Annotated[
         bool,
-        typer.Option("--keep-going", help="Go on after a transaction that cannot be made."),
+        typer.Option("--keep-going", help="Continue after a transaction that fails."),
     ] = False,
     strategy: Strategies = None,
     engine: Engine = DEFAULT_ENGINE,
@@ -79,8 +80,8 @@ def apply(
         typer.Option(
             "--format",
             metavar="table|json|csv",
-            help="How changes are shown: a table to read, one JSON line for each transaction, or "
-            "CSV with a line for each fact.",
+            help="Output format of changes: a table, one JSON line per transaction, or CSV with "
+            "one line per fact.",
         ),
     ] = Format.TABLE,
     output: Annotated[
@@ -95,7 +96,10 @@ def apply(
     limit: Annotated[
         int,
         typer.Option(
-            "--limit", metavar="ROWS", min=0, help="Show so many rows in each table, 0 for all."
+            "--limit",
+            metavar="ROWS",
+            min=0,
+            help="Show at most this many rows in each table, 0 for all.",
         ),
     ] = ROWS_SHOWN,
     durability: Durability = DurabilityName.FULL,
@@ -106,7 +110,7 @@ def apply(
 ) -> None:
     """Apply transactions and show the exact change of every relation and view.
 
-    To a program they are applied in memory. In a database file they stay.
+    Applied to a program they stay in memory; applied to a database file they are committed.
     """
     check_changes(changes, file)
     _check_output(output)
@@ -136,5 +140,5 @@ def _with_statistics(answer: Applied) -> Applied:
 
 def _check_output(output: Path | None) -> None:
     if output is not None and output.suffix.lower() not in FILE_SUFFIXES:
-        hint = f"the suffixes known are {', '.join(FILE_SUFFIXES)}"
+        hint = f"the known suffixes are {', '.join(FILE_SUFFIXES)}"
         raise DataError([catalogue.UNKNOWN_FORMAT.at(None, name=output, hint=hint)])

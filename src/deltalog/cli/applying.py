@@ -1,7 +1,7 @@
-"""Transactions applied one after the other, each answered before the next one is looked at.
+"""Transactions applied one after the other; each result is written before the next one is read.
 
-A problem is reported with its place. Whatever came before it has been applied and answered; what
-comes after it is applied too if that is asked for.
+An error is reported with its place. Transactions before it have been applied; those after it are
+applied only with `--keep-going`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Applying:
     code: ExitCode = ExitCode.FINE
 
     def run(self, changes: Changes) -> Iterator[Applied]:
-        """Every transaction that could be made."""
+        """Yield every transaction that succeeded."""
         for number, change in enumerate(changes, start=1):
             try:
                 applied = self._applied(number, change)
@@ -71,7 +71,7 @@ class Applying:
 def each_applied(
     database: Database, path: Path, relation: str | None, progress: Progress
 ) -> Iterator[Applied]:
-    """Every transaction in a file; the command ends at the first that cannot be made."""
+    """Yield every transaction in a file; the command exits at the first that fails."""
     applying = Applying(database, progress)
     yield from applying.run(read_changes(path, database.relations, relation))
     if applying.code:
@@ -79,7 +79,7 @@ def each_applied(
 
 
 def apply_change(database: Database, change: Change, is_tried: bool = False) -> ChangeSet:
-    """Make the transaction, or find out what it would do; its problems name its place."""
+    """Commit the transaction, or evaluate it only; its errors name its place."""
     transaction = database.transaction()
     try:
         _fill(transaction, change)

@@ -74,23 +74,23 @@ def audit(
             "--limit",
             metavar="FACTS",
             min=0,
-            help="Show so many missing and so many excess facts of each view, 0 for all.",
+            help="Show at most this many missing and excess facts of each view, 0 for all.",
         ),
     ] = FACTS_SHOWN,
     rounds_max: RoundsMax = ROUNDS_MAX,
     facts_max: FactsMax = FACTS_MAX,
     seconds_max: SecondsMax = SECONDS_MAX,
 ) -> None:
-    """Recompute every view, after changes if any, and report what differs.
+    """Recompute every view, after applying changes if any, and report the differences.
 
-    The exit code is 1 if a view is not what it should be.
+    The exit code is 1 if a view differs.
     """
     limits = Limits(rounds_max, facts_max, seconds_max)
     settings = Settings(limits, strategy_of(strategy), engine, not virtual, network)
     progress = Progress()
     if changes is not None:
         if is_database(file):
-            hint = "`deltalog apply` changes a database file"
+            hint = "use `deltalog apply` to change a database file"
             raise typer.BadParameter(hint, param_hint="--changes")
         check_changes(changes, file)
     database = open_given(file, facts, facts_dir, settings, progress)

@@ -1,4 +1,4 @@
-"""`deltalog backup`: one state of a database file, copied while others go on writing."""
+"""`deltalog backup`: a consistent copy of a database file, also while it is being written."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ EXAMPLE = "deltalog backup graph.db graph-monday.db"
 
 def backup(
     database: DatabaseFile,
-    target: Annotated[Path, typer.Argument(metavar="TARGET", help="The file to be made.")],
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="The file to create.")],
 ) -> None:
-    """Copy a database file, with its log, as it is at this moment.
+    """Copy the current state of a database file, with its log.
 
-    The copy is there as a whole or not at all, and is a database file itself.
+    The copy is created atomically and is a database file itself.
     """
     storage = open_to_read(database)
     try:

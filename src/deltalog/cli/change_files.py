@@ -91,7 +91,7 @@ def check_changes(path: Path, file: Path) -> None:
     except OSError as error:
         raise _unreadable(path, error) from None
     if path.suffix and path.suffix.lower() not in SUFFIXES:
-        hint = f"the suffixes known are {', '.join(SUFFIXES)}"
+        hint = f"the known suffixes are {', '.join(SUFFIXES)}"
         raise DataError([catalogue.UNKNOWN_FORMAT.at(None, name=path, hint=hint)])
 
 
@@ -139,7 +139,7 @@ def _operations(place: str, line: bytes, relations: Relations) -> tuple[Operatio
     operations: list[Operation] = []
     for kind in record.keys() - set(KINDS):
         hint = did_you_mean(kind, KINDS) or "a transaction has `insert`, `delete` and `set`"
-        problems += _wrong(place, f"`{kind}` is no operation", hint).diagnostics
+        problems += _wrong(place, f"`{kind}` is not an operation", hint).diagnostics
     for kind in KINDS:
         try:
             operations += _of_kind(kind, record.get(kind, {}), relations)
@@ -159,7 +159,7 @@ def _decoded(place: str, line: bytes) -> dict[str, Any]:
     try:
         record = _DECODER.decode(text)
     except _RepeatedName as error:
-        raise _wrong(place, f"the name `{error}` comes twice") from None
+        raise _wrong(place, f"the name `{error}` occurs twice") from None
     except (*VALUE_ERRORS, RecursionError):
         raise _wrong(place, "this is not JSON", hint) from None
     if not isinstance(record, dict):
@@ -200,7 +200,9 @@ def _of_kind(kind: Kind, relations_and_rows: Any, relations: Relations) -> Itera
         try:
             relation = base_relation(relations, name)
             if not isinstance(rows, list):
-                raise _wrong(f"`{kind}` of `{name}`", f"{_shown(rows)} is no array of rows", hint)
+                raise _wrong(
+                    f"`{kind}` of `{name}`", f"{_shown(rows)} is not an array of rows", hint
+                )
         except DataError as error:
             problems += error.diagnostics
             continue
@@ -218,7 +220,7 @@ def _cells(relation: Relation, row: Any) -> list[Any]:
     if isinstance(row, dict):
         row = _by_name(relation, row)
     elif not isinstance(row, list):
-        hint = "a row is an array of values, also where it has only one"
+        hint = "a row is an array of values, even with a single value"
         raise _wrong(f"`{relation.name}`", f"{_shown(row)} is not a row", hint)
     columns = relation.columns if len(row) == relation.arity else ()
     return [_value(*each) for each in zip(row, columns, strict=True)] if columns else list(row)
@@ -268,7 +270,9 @@ def _from_table(path: Path, relation: Relation) -> Changes:
             place = f"{path}, transaction {print_value(value)}"
             numbered = list(group)
             if value in seen:
-                yield _wrong(place, "it comes again after others", "its rows must stand together")
+                yield _wrong(
+                    place, "its rows are not consecutive", "put the rows of a transaction together"
+                )
             else:
                 yield _checked(path, place, relation, numbered)
             seen.add(value)
@@ -285,7 +289,7 @@ def _checked(
         word = row[relation.arity]
         kind = SIGNS.get(str(word).strip().lower())
         if kind is None:
-            reason, hint = f"{print_value(word)} is no operation", f"there is {' '.join(SIGNS)}"
+            reason, hint = f"{print_value(word)} is not an operation", f"use {' '.join(SIGNS)}"
             problems += _wrong(f"{path}, {number}, column `{_OP}`", reason, hint).diagnostics
         else:
             operations.append(Operation(kind, relation.name, row[: relation.arity]))
@@ -297,10 +301,10 @@ def _extra_columns(path: Path, relation: Relation) -> tuple[Column, ...]:
     own = {column.name for column in relation.columns}
     if _OP in own:
         reason = f"`{relation.name}` has a column `{_OP}` itself"
-        raise _wrong(str(path), reason, "its changes can be given as JSON Lines")
+        raise _wrong(str(path), reason, "write its changes as JSON Lines")
     header = _header(path)
     if header and _OP not in header:
-        hint = f"in its column `{_OP}` a file of changes has {' '.join(SIGNS)}"
+        hint = f"the column `{_OP}` of a file of changes contains {' '.join(SIGNS)}"
         raise _wrong(str(path), f"it has no column `{_OP}`", hint)
     groups = [Column(_TRANSACTION, header[_TRANSACTION], True)] if _TRANSACTION in header else []
     return (Column(_OP, "str"), *(groups if _TRANSACTION not in own else ()))

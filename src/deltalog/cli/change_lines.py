@@ -16,7 +16,7 @@ from deltalog.runtime.changes import ChangeSet
 
 
 def change_lines(change: ChangeSet) -> Iterator[Text]:
-    """A line for each fact, green where it comes, red where it goes."""
+    """A line per fact, green for insertions, red for deletions."""
     for op, name, row in change:
         yield Text(f"{op}{fact_text(name, row)}", "green" if op == "+" else "red")
 

@@ -1,4 +1,4 @@
-"""Changes on standard output or in a file: what is really new and what is really gone.
+"""Changes on standard output or in a file: the inserted and the deleted facts.
 
     changes.jsonl, line 1: version 1            {"version": 1, "inserted": {"edge": [[1, 2]], …
     op  relation  row

@@ -1,4 +1,4 @@
-"""`deltalog check`: all problems of a program at once, or one line that says it is fine."""
+"""`deltalog check`: all problems of a program at once, or a one-line summary."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE", help="Programs, each checked alone; `-` reads standard input."
+            metavar="FILE", help="Programs, each checked separately; `-` reads standard input."
         ),
     ],
     as_json: Annotated[

@@ -39,7 +39,7 @@ class SessionEnd(Exception):  # noqa: N818 - no error
 
 
 class CommandUsageError(Exception):
-    """A command was not called as it should be."""
+    """Wrong usage of a command."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Command:
 
 
 def run_command(session: Session, line: str) -> Iterator[Line]:
-    """The lines that `:name arguments` gives."""
+    """Run `:name arguments` and yield its output lines."""
     name, _, arguments = line.strip().partition(" ")
     return _found(WORDS.get(name, name)).run(session, arguments.strip())
 
@@ -72,9 +72,12 @@ def _found(name: str) -> Command:
 
 
 STATEMENTS = (
-    ("? path(1, Y).", "ask a query"),
-    ("path(X, Y) :- edge(X, Y).", "add a rule, a declaration or a fact; what changes is shown"),
-    ("+edge(1, 2). -edge(2, 3).", "insert and delete facts; what stands together is one change"),
+    ("? path(1, Y).", "run a query"),
+    ("path(X, Y) :- edge(X, Y).", "add a rule, a declaration or a fact, and show the change"),
+    (
+        "+edge(1, 2). -edge(2, 3).",
+        "insert and delete facts; consecutive changes are one transaction",
+    ),
     ('include "more.dl".', "add a whole file"),
 )
 
@@ -128,10 +131,10 @@ def _load(session: Session, arguments: str) -> Iterator[Line]:
         raise CommandUsageError(":load RELATION FILE")
     change = session.load([Assignment(relation, Path(path).expanduser())])
     for name in change.relations:
-        new, gone = len(change.inserted[name]), len(change.deleted[name])
-        yield f"% {name}: {new:,} new" + (f", {gone:,} gone" if gone else "")
+        inserted, deleted = len(change.inserted[name]), len(change.deleted[name])
+        yield f"% {name}: {inserted:,} inserted" + (f", {deleted:,} deleted" if deleted else "")
     if not change:
-        yield "% nothing new"
+        yield "% nothing changes"
 
 
 def _explain(session: Session, arguments: str) -> Iterator[Line]:
@@ -191,25 +194,34 @@ def _quit(session: Session, arguments: str) -> Iterator[Line]:
 
 
 COMMANDS = (
-    Command(":help", ":help", "show this", _help),
+    Command(":help", ":help", "show this help", _help),
     Command(":list", ":list", "show the program", _list),
     Command(":schema", ":schema [NAME]", "show the columns of all relations, or of one", _schema),
     Command(":facts", ":facts NAME", "show all facts of a relation or view", _facts),
-    Command(":what-if", ":what-if CHANGES", "show what changes, or a new rule, would do", _what_if),
+    Command(
+        ":what-if",
+        ":what-if CHANGES",
+        "show the effect of changes, or of a new rule, without applying it",
+        _what_if,
+    ),
     Command(
         ":param",
         ":param [NAME VALUE]",
         "set a parameter, `$NAME` in queries, or show all",
         _parameter,
     ),
-    Command(":remove", ":remove RULE", "take a rule out of the program", _remove),
+    Command(":remove", ":remove RULE", "remove a rule from the program", _remove),
     Command(":load", ":load RELATION FILE", "load a .csv, .tsv, .jsonl or .parquet file", _load),
-    Command(":explain", ":explain [QUERY]", "show what becomes of a query", _explain),
+    Command(
+        ":explain", ":explain [QUERY]", "show how the program, or a query, is evaluated", _explain
+    ),
     Command(":strata", ":strata", "show the strata of the program", _strata),
-    Command(":strategies", ":strategies", "show how each view is kept, and why", _strategies),
+    Command(
+        ":strategies", ":strategies", "show the strategy of each view, with its reason", _strategies
+    ),
     Command(":audit", ":audit", "recompute every view and compare", _audit),
-    Command(":quit", ":quit", "end, as does the end of the input", _quit),
+    Command(":quit", ":quit", "quit; so does end of input", _quit),
 )
 NAMES = tuple(command.name for command in COMMANDS)
 WORDS = {"help": ":help", "quit": ":quit", "exit": ":quit", ":exit": ":quit"}
-"""What a person types who does not know the colon; each must be alone on its line."""
+"""Commands accepted without a colon; each must be alone on its line."""

@@ -1,4 +1,4 @@
-"""`deltalog compact`: less history in a database file."""
+"""`deltalog compact`: drop old commits from the log of a database file."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def compact(
             "--versions",
             metavar="NUMBER",
             min=0,
-            help="Keep the last so many commits. The last one always stays, so 0 keeps what 1 "
-            "keeps: the state of today and the one before it.",
+            help="Keep this many of the latest commits. The latest one is always kept, so 0 means "
+            "1: the current state and the one before it.",
         ),
     ] = None,
     days: Annotated[
         float | None,
-        typer.Option("--days", metavar="NUMBER", min=0, help="Keep the commits of so many days."),
+        typer.Option("--days", metavar="NUMBER", min=0, help="Keep the commits of this many days."),
     ] = None,
     bytes_max: Annotated[
         int | None,
@@ -39,21 +39,21 @@ def compact(
             "--bytes-max",
             metavar="BYTES",
             min=0,
-            help="Drop the oldest commits of a larger log, also before a reader has read them.",
+            help="Drop the oldest commits if the log is larger, even if a reader needs them.",
         ),
     ] = None,
     engine: Engine = DEFAULT_ENGINE,
     wait: Wait = 0.0,
 ) -> None:
-    """Drop commits from the log that are neither to be kept nor waited for by a reader.
+    """Drop commits from the log that neither an option nor a registered reader keeps.
 
-    With both --versions and --days, what either of them keeps is kept.
+    With both --versions and --days, a commit that either of them keeps is kept.
     """
     if versions is None and days is None and bytes_max is None:
-        raise typer.BadParameter("say what to keep: --versions, --days or --bytes-max")
+        raise typer.BadParameter("set --versions, --days or --bytes-max")
     retention = Retention(versions, None if days is None else days * 86_400, bytes_max)
     settings = Settings(Limits(), engine=engine, wait_seconds=wait)
     with open_database(database, settings, Progress(), read_only=False) as kept:
         dropped = kept.compact(retention)
         first, last = kept.first_version, kept.version
-    note(f"{counted(dropped.versions, 'version')} dropped, {first} to {last} are left")
+    note(f"{counted(dropped.versions, 'version')} dropped, {first} to {last} remain")

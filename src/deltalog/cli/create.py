@@ -46,7 +46,7 @@ EXAMPLE = "deltalog create graph.db graph.dl --facts edge=edges.csv"
 
 
 def create(
-    database: Annotated[Path, typer.Argument(metavar="DATABASE", help="The file to be made.")],
+    database: Annotated[Path, typer.Argument(metavar="DATABASE", help="The file to create.")],
     file: ProgramFile,
     facts: Facts = None,
     facts_dir: FactsDirectory = None,
@@ -58,9 +58,9 @@ def create(
     facts_max: FactsMax = FACTS_MAX,
     seconds_max: SecondsMax = SECONDS_MAX,
 ) -> None:
-    """Make a database file from a program and facts.
+    """Create a database file from a program and facts.
 
-    Afterwards run, query, apply, audit and repl take it in the place of a program.
+    The commands run, query, apply, audit and repl accept it in place of a program.
     """
     if database.exists() and not is_blank(database):
         raise DataError([catalogue.FILE_EXISTS.at(None, name=database)])
@@ -79,4 +79,4 @@ def create(
     given = program if file == STANDARD_INPUT else file  # the text of a file is kept as it is
     with create_database(database, given, settings, progress, rows) as made:
         held = sum(map(made.engine.size, made.model.stored & made.relations.keys()))
-        note(f"{database} holds {counted(held, 'fact')}")
+        note(f"{database} contains {counted(held, 'fact')}")

@@ -1,4 +1,4 @@
-"""`deltalog dump`: a database as text, or as a folder, that makes it again."""
+"""`deltalog dump`: a database as text, or as a folder, from which it can be recreated."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def dump(
         typer.Option(
             "--directory",
             metavar="DIRECTORY",
-            help="Write program.dl and a .csv file for each base relation there instead, "
-            "which is quicker to load for many facts.",
+            help="Write program.dl and a .csv file per base relation to this directory instead; "
+            "faster to load for many facts.",
         ),
     ] = None,
     engine: Engine = DEFAULT_ENGINE,
 ) -> None:
-    """Write the program and all base facts as a program that makes the same database.
+    """Write the program and all base facts as a program that recreates the database.
 
-    Views follow from the rules, so they are not written; neither are earlier versions.
+    Views are derived, so they are not written; neither are earlier versions.
     """
     progress = Progress()
     settings = Settings(Limits(), engine=engine)

@@ -1,7 +1,7 @@
-"""How a command ends: which code for which kind of problem, and never a Python traceback for it.
+"""Exit codes: one per kind of error, and never a Python traceback.
 
 `exit_codes()` stands around every command. A `DeltalogError` is reported on standard error and
-becomes its code; a reader that has gone away (`deltalog run … | head`) is no problem at all.
+becomes its code; a reader that closes the pipe (`deltalog run … | head`) is not an error.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class ExitCode(IntEnum):
 
 
 MEANINGS = {
-    ExitCode.FINE: "all went well, also when the reader of a pipe went away early",
-    ExitCode.WRONG: "the program, a query or the data is wrong, and the problems are on standard "
-    "error; or an audit found a difference",
-    ExitCode.USAGE: "the command was not called as it should be",
+    ExitCode.FINE: "success, also if the reader of a pipe closed it early",
+    ExitCode.WRONG: "an error in the program, a query or the data, reported on standard error; or "
+    "an audit found a difference",
+    ExitCode.USAGE: "wrong usage of the command",
     ExitCode.LIMIT: "a limit was reached (rounds, facts, seconds, or memory)",
     ExitCode.FILE: "a file cannot be read or written, or is damaged",
     ExitCode.INTERRUPTED: "interrupted from the keyboard",
@@ -85,7 +85,7 @@ def _reported() -> Iterator[None]:
     except KeyboardInterrupt:
         _end("interrupted", ExitCode.INTERRUPTED)
     except MemoryError:
-        _end("out of memory; `--facts-max` sets an earlier end", ExitCode.LIMIT)
+        _end("out of memory; `--facts-max` sets a limit", ExitCode.LIMIT)
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`deltalog explain`: how a program is understood, and what becomes of it or of a query."""
+"""`deltalog explain`: dependencies, strata, rewritten rules and plans of a program or query."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def explain(
     file: GivenFile,
     query: Annotated[
         str | None,
-        typer.Option("--query", metavar="QUERY", help="Explain what becomes of this query."),
+        typer.Option("--query", metavar="QUERY", help="Explain how this query is evaluated."),
     ] = None,
     parameters: Parameters = None,
     after: Annotated[
@@ -104,7 +104,7 @@ def explain(
             "--after",
             metavar="PASS",
             callback=_known_pass,
-            help=f"Show the rules as they are after this pass: {', '.join(EVERY_PASS)}.",
+            help=f"Show the rules after this pass: {', '.join(EVERY_PASS)}.",
         ),
     ] = None,
     without: Annotated[
@@ -113,7 +113,7 @@ def explain(
             "--without",
             metavar="PASS",
             callback=_optional_passes,
-            help="Leave out an optional pass; may be repeated.",
+            help="Skip an optional pass; may be repeated.",
         ),
     ] = None,
     show: Annotated[
@@ -121,8 +121,8 @@ def explain(
         typer.Option(
             "--show",
             metavar="|".join(Section),
-            help="Show only this, in text and JSON; may be repeated. A graph always shows the "
-            "dependencies.",
+            help="Show only this section, in text and JSON; may be repeated. A graph always shows "
+            "the dependencies.",
         ),
     ] = None,
     form: Annotated[
@@ -130,8 +130,8 @@ def explain(
         typer.Option(
             "--format",
             metavar="|".join(Form),
-            help="Text or JSON; or a graph: as Mermaid or DOT, which other tools draw, or as one "
-            "HTML file to open in a browser, which needs no network.",
+            help="Text or JSON; or a graph: Mermaid or DOT for tools that draw it, or one "
+            "interactive HTML file that works offline.",
         ),
     ] = Form.TEXT,
     output: Annotated[
@@ -142,8 +142,8 @@ def explain(
         bool,
         typer.Option(
             "--propagation",
-            help="Show the propagation network instead: per view the strategy and why, the rules "
-            "it runs, and on every arc its differentials.",
+            help="Show the propagation network instead: the strategy of each view with its reason, "
+            "the rules it runs, and the differentials of every arc.",
         ),
     ] = False,
     changes: ChangesOption = None,
@@ -157,11 +157,12 @@ def explain(
     facts_max: FactsMax = FACTS_MAX,
     seconds_max: SecondsMax = SECONDS_MAX,
 ) -> None:
-    """Show dependencies, strata, rules after each rewriting, and plans.
+    """Show dependencies, strata, rewritten rules, and plans.
 
-    With --propagation, show how changes go from relation to view. --changes and the options after
-    it belong to that; with --changes every arc also shows how many facts flowed over it. --after a
-    pass of update propagation shows the rules of the views that run it under the --strategy chosen.
+    With --propagation, show how changes propagate from relations to views. --changes and the
+    options after it require --propagation; with --changes every arc also shows its flow. With
+    --after and a pass of update propagation, show the rules of the views that run it under the
+    chosen --strategy.
     """
     progress = Progress()
     limits = Limits(rounds_max, facts_max, seconds_max)
@@ -181,7 +182,7 @@ def explain(
             check_changes(changes, file)
         if changes is not None and is_database(file):
             raise typer.BadParameter(
-                "a database file is only read here; `deltalog apply` changes it",
+                "a database file is read-only here; use `deltalog apply` to change it",
                 param_hint="--changes",
             )
         database = open_given(file, facts, facts_dir, settings, progress)
@@ -193,7 +194,7 @@ def explain(
     chosen: Settings | None = None
     if after in UPDATE_PASSES:
         if query is not None:
-            raise typer.BadParameter(f"`{after}` is about changes, not about a query")
+            raise typer.BadParameter(f"`{after}` applies to changes, not to queries")
         chosen = Settings(limits, strategy_of(strategy), DEFAULT_ENGINE, not virtual, network_form)
     else:
         choosing = {"--strategy": strategy, "--virtual": virtual}
@@ -241,7 +242,7 @@ def _refuse(where: str, options: Mapping[str, object]) -> None:
 def _flows(
     database: Database, changes: Path | None, relation: str | None, progress: Progress
 ) -> Flows | None:
-    """What flowed over each arc in all transactions together, or None if there are none."""
+    """Total flow over each arc in all transactions, or None without changes."""
     if changes is None:
         return None
     total: dict[tuple[str, str], tuple[int, int]] = {}

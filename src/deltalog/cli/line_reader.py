@@ -130,7 +130,7 @@ class TerminalReader:
 
 
 def completions(before: str, text: str, predicates: Iterable[str]) -> list[str]:
-    """What `text` may become when it stands behind `before` on its line.
+    """Completions of `text`, which follows `before` on its line.
 
     >>> completions("", ":q", []), completions(":facts ", "pa", ["path", "edge"])
     ([':quit'], ['path'])

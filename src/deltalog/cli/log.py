@@ -28,7 +28,10 @@ def log(
     after: Annotated[
         int | None,
         typer.Option(
-            "--after", metavar="VERSION", min=0, help="Begin behind this version, not at the first."
+            "--after",
+            metavar="VERSION",
+            min=0,
+            help="Start after this version instead of at the first.",
         ),
     ] = None,
     until: Annotated[
@@ -36,7 +39,7 @@ def log(
         typer.Option("--until", metavar="VERSION", min=0, help="End with this version."),
     ] = None,
     net: Annotated[
-        bool, typer.Option("--net", help="Show all changes as one, without what cancels out.")
+        bool, typer.Option("--net", help="Show the net change of all commits together.")
     ] = False,
     show: Annotated[
         list[str] | None,
@@ -45,16 +48,20 @@ def log(
         ),
     ] = None,
     programs: Annotated[
-        bool, typer.Option("--programs", help="Show the programs that there were instead.")
+        bool, typer.Option("--programs", help="Show the history of the program instead.")
     ] = False,
     readers: Annotated[
-        bool, typer.Option("--readers", help="Show who reads the log, and how far, instead.")
+        bool,
+        typer.Option("--readers", help="Show the registered readers and their versions instead."),
     ] = False,
     format_: FormatOption = Format.TABLE,
     limit: Annotated[
         int,
         typer.Option(
-            "--limit", metavar="ROWS", min=0, help="Show so many rows in each table, 0 for all."
+            "--limit",
+            metavar="ROWS",
+            min=0,
+            help="Show at most this many rows in each table, 0 for all.",
         ),
     ] = ROWS_SHOWN,
     engine: Engine = DEFAULT_ENGINE,

@@ -68,11 +68,11 @@ def deltalog(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version and end."
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
         ),
     ] = False,
 ) -> None:
-    """Deltalog: derived data that stays true while base data changes."""
+    """Deltalog: incremental view maintenance for Datalog."""
 
 
 for _module, _command in (

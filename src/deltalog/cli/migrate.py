@@ -30,19 +30,21 @@ def migrate(
     what_if: Annotated[
         bool, typer.Option("--what-if", help="Only show what would change.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask on a terminal.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     format_: FormatOption = Format.TABLE,
     limit: Annotated[
         int,
-        typer.Option("--limit", metavar="ROWS", min=0, help="Show so many rows, 0 for all."),
+        typer.Option(
+            "--limit", metavar="ROWS", min=0, help="Show at most this many rows, 0 for all."
+        ),
     ] = ROWS_SHOWN,
     engine: Engine = DEFAULT_ENGINE,
     wait: Wait = 0.0,
 ) -> None:
-    """Show the exact change of every relation and view, then go over to another program.
+    """Show the exact change of every relation and view, then switch to another program.
 
-    The change is one commit. On a terminal you are asked in between. The program that the file has
-    already, whatever its comments and layout, changes nothing.
+    The switch is one commit. On a terminal it asks for confirmation. A program that differs from
+    the current one only in comments and layout changes nothing.
     """
     progress = Progress()
     program: Path | Program = file
@@ -51,7 +53,7 @@ def migrate(
     settings = Settings(Limits(), engine=engine, wait_seconds=wait)
     with open_database(database, settings, progress, read_only=what_if) as kept:
         if program_and_text(program)[0] == kept.model.checked.program:
-            note(f"{database} has this program already: nothing changes")
+            note(f"{database} already has this program: nothing changes")
             return
         with progress.phase("evaluating"):
             change = kept.change_program(program, is_committed=False)
@@ -61,7 +63,7 @@ def migrate(
         if what_if:
             return
         if not yes and is_terminal(sys.stdin) and is_terminal(sys.stdout):
-            typer.confirm("go over to it?", abort=True)
+            typer.confirm("switch to this program?", abort=True)
         with progress.phase("evaluating"):
             kept.change_program(program)
         note(f"{database} has the new program from version {kept.version} on")

@@ -180,7 +180,7 @@ def refuse_facts(facts: Iterable[str] | None, facts_dir: Path | None) -> None:
     """A database file has its own."""
     if facts or facts_dir:
         raise typer.BadParameter(
-            "a database file has its own facts; `deltalog apply` changes them",
+            "a database file has its own facts; use `deltalog apply` to change them",
             param_hint="--facts" if facts else "--facts-dir",
         )
 
@@ -220,7 +220,7 @@ def open_files(
 def read_facts(
     program: Program, relations: Relations, files: Iterable[Assignment], progress: Progress
 ) -> FactRows:
-    """What all the files hold; keys are checked with the facts of the program."""
+    """Rows of all the files; keys are checked with the facts of the program."""
     found: dict[str, list[Row]] = {}
     keys = _key_check(program, relations)
     with progress.phase("reading facts"), _collected() as attempt:
@@ -305,7 +305,7 @@ def files_in(directory: Path | None, relations: Relations) -> tuple[Assignment, 
         elif hint := did_you_mean(path.stem, base):
             note(f"{path} is not loaded: no base relation has this name; {hint}")
     if not found:
-        note(f"no file in {directory} is named after a base relation")
+        note(f"no file in {directory} has the name of a base relation")
     return tuple(Assignment(name, _only(name, paths)) for name, paths in found.items())
 
 
@@ -313,7 +313,7 @@ def _only(name: str, paths: list[Path]) -> Path:
     if len(paths) == 1:
         return paths[0]
     names = " and ".join(path.name for path in paths)
-    reason = f"it holds {names}; name one of them with `--facts {name}=FILE`"
+    reason = f"it contains {names}; choose one with `--facts {name}=FILE`"
     raise DataError([catalogue.CANNOT_READ.at(None, name=paths[0].parent, reason=reason)])
 
 

@@ -16,7 +16,7 @@ from deltalog.runtime.limits import Limits
 
 
 class Format(StrEnum):
-    """How answers are written."""
+    """Output format of results."""
 
     TABLE = "table"
     JSON = "json"
@@ -31,19 +31,19 @@ class NetworkForm(StrEnum):
 
 
 class DurabilityName(StrEnum):
-    """Whether a commit waits for the disk."""
+    """Durability of commits."""
 
     FULL = "full"
     NORMAL = "normal"
 
 
 def one_of(name: str, known: Iterable[str], what: str) -> str:
-    """The name if it is known; otherwise the command was not called as it should be."""
+    """Return the name if it is known, else raise a usage error."""
     known = tuple(known)
     if name in known:
         return name
-    listed = f"there is {', '.join(known)}"
-    raise typer.BadParameter(f"no {what} `{name}`; {did_you_mean(name, known) or listed}")
+    listed = f"use one of {', '.join(known)}"
+    raise typer.BadParameter(f"unknown {what} `{name}`; {did_you_mean(name, known) or listed}")
 
 
 def _known_strategies(texts: list[str] | None) -> list[str]:
@@ -53,7 +53,7 @@ def _known_strategies(texts: list[str] | None) -> list[str]:
 
 
 def strategy_of(texts: Iterable[str] | None) -> str | Mapping[str, str]:
-    """What `connect` expects, from `rederive` and `path=magic`.
+    """Convert `rederive` and `path=magic` to the argument of `connect`.
 
     >>> strategy_of(["rederive", "path=magic"]), strategy_of(None)
     ({'*': 'rederive', 'path': 'magic'}, 'auto')
@@ -91,7 +91,7 @@ Wait: TypeAlias = Annotated[
         "--wait",
         metavar="SECONDS",
         min=0,
-        help="How long to wait for another process that writes to the database.",
+        help="How long to wait while another process is writing to the database.",
     ),
 ]
 Durability: TypeAlias = Annotated[
@@ -99,7 +99,7 @@ Durability: TypeAlias = Annotated[
     typer.Option(
         "--durability",
         metavar="full|normal",
-        help="Of a database file: whether commits survive a power failure, or only a crash.",
+        help="For a database file: commits survive a power failure, or only a process crash.",
     ),
 ]
 Facts: TypeAlias = Annotated[
@@ -115,7 +115,7 @@ FactsDirectory: TypeAlias = Annotated[
     typer.Option(
         "--facts-dir",
         metavar="DIRECTORY",
-        help="Load each base relation that has a file of its name in this directory.",
+        help="Load every base relation from the file of the same name in this directory.",
     ),
 ]
 FormatOption: TypeAlias = Annotated[
@@ -123,7 +123,7 @@ FormatOption: TypeAlias = Annotated[
     typer.Option(
         "--format",
         metavar="table|json|csv",
-        help="How answers are written: a table to read, JSON lines, or CSV.",
+        help="Output format: a table, JSON lines, or CSV.",
     ),
 ]
 Strategies: TypeAlias = Annotated[
@@ -132,7 +132,7 @@ Strategies: TypeAlias = Annotated[
         "--strategy",
         metavar="[VIEW=]NAME",
         callback=_known_strategies,
-        help="How changes of views are computed, for all views or for one; may be repeated: "
+        help="Strategy that computes the changes of all views, or of one; may be repeated: "
         f"{', '.join(STRATEGIES)}.",
     ),
 ]
@@ -142,7 +142,8 @@ Engine: TypeAlias = Annotated[
         "--engine",
         metavar="|".join(ENGINES),
         callback=lambda name: one_of(name, ENGINES, "engine"),
-        help="What holds the facts and runs the rules: compiled and fast, or plain and obvious.",
+        help="The engine that stores the facts and runs the rules: compiled, or the plain Python "
+        "reference.",
     ),
 ]
 RecomputeWith: TypeAlias = Annotated[
@@ -151,19 +152,19 @@ RecomputeWith: TypeAlias = Annotated[
         "--recompute-with",
         metavar="|".join(ENGINES),
         callback=lambda name: name if name is None else one_of(name, ENGINES, "engine"),
-        help="What recomputes the views, if not a second engine of the same kind.",
+        help="The engine that recomputes the views. Default: a second one of the same kind.",
     ),
 ]
 Virtual: TypeAlias = Annotated[
     bool,
-    typer.Option("--virtual", help="Store no view that is not declared `materialized`."),
+    typer.Option("--virtual", help="Store only views declared `materialized`."),
 ]
 Network: TypeAlias = Annotated[
     NetworkForm,
     typer.Option(
         "--network",
         metavar="|".join(NetworkForm),
-        help="Under `differencing`: views are nodes of their own, or expanded where they are used.",
+        help="For `differencing`: each view is a node, or is expanded into the views that use it.",
     ),
 ]
 Parameters: TypeAlias = Annotated[
@@ -171,8 +172,8 @@ Parameters: TypeAlias = Annotated[
     typer.Option(
         "--param",
         metavar="NAME=VALUE",
-        help="The value of a parameter, `$NAME` in a query, written without quotes and read as the "
-        "type of the column it is compared with; may be repeated.",
+        help="Value of the parameter `$NAME` of a query, without quotes, parsed as the type of the "
+        "column it is compared with; may be repeated.",
     ),
 ]
 ChangesOption: TypeAlias = Annotated[
@@ -188,12 +189,12 @@ Relation: TypeAlias = Annotated[
     typer.Option(
         "--relation",
         metavar="NAME",
-        help="What a .csv, .tsv or .parquet file changes; without it the name of the file says so.",
+        help="The relation that a .csv, .tsv or .parquet file changes. Default: the file's name.",
     ),
 ]
 Stats: TypeAlias = Annotated[
     bool,
-    typer.Option("--stats", help="Show on standard error what was derived on the way."),
+    typer.Option("--stats", help="Show rounds and derived facts on standard error."),
 ]
 RoundsMax: TypeAlias = Annotated[
     int,
@@ -202,7 +203,7 @@ RoundsMax: TypeAlias = Annotated[
         metavar="NUMBER",
         min=1,
         rich_help_panel=_EVALUATION,
-        help="Stop an evaluation after so many rounds.",
+        help="Stop an evaluation after this many rounds.",
     ),
 ]
 FactsMax: TypeAlias = Annotated[
@@ -212,8 +213,8 @@ FactsMax: TypeAlias = Annotated[
         metavar="NUMBER",
         min=1,
         rich_help_panel=_EVALUATION,
-        help="Stop an evaluation that generates more facts. Without it, what half of the memory "
-        "holds.",
+        help="Stop an evaluation that generates more facts than this. Default: as many as fit into "
+        "half of the memory.",
     ),
 ]
 SecondsMax: TypeAlias = Annotated[
@@ -223,7 +224,7 @@ SecondsMax: TypeAlias = Annotated[
         metavar="SECONDS",
         min=0,
         rich_help_panel=_EVALUATION,
-        help="Stop an evaluation that takes longer.",
+        help="Stop an evaluation that takes longer than this.",
     ),
 ]
 

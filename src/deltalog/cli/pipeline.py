@@ -30,7 +30,7 @@ REASONS_SHOWN = 5
 CHANGES_LISTED_MAX = 100_000
 """A larger change stays on the cluster, and is counted."""
 SECONDS_BETWEEN = 2.0
-app = typer.Typer(no_args_is_help=True, help="Keep views of a data lake true, on Apache Spark.")
+app = typer.Typer(no_args_is_help=True, help="Maintain views of a data lake, on Apache Spark.")
 
 ProjectFile = Annotated[Path, typer.Argument(metavar="PROJECT", help="The project file, in TOML.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Write one JSON line for each commit.")]
@@ -41,23 +41,29 @@ def run(
     project: ProjectFile,
     continuous: Annotated[
         bool,
-        typer.Option("--continuous", help="Go on with what is new until you are interrupted."),
+        typer.Option("--continuous", help="Keep polling for new data until interrupted."),
     ] = False,
     as_json: AsJson = False,
     limit: Annotated[
         int,
         typer.Option(
-            "--limit", metavar="ROWS", min=0, help="Show so many rows of each commit, 0 for all."
+            "--limit",
+            metavar="ROWS",
+            min=0,
+            help="Show at most this many rows of each commit, 0 for all.",
         ),
     ] = ROWS_SHOWN,
     seconds: Annotated[
         float,
         typer.Option(
-            "--seconds", metavar="SECONDS", min=0.1, help="With --continuous: how often to look."
+            "--seconds",
+            metavar="SECONDS",
+            min=0.1,
+            help="With --continuous: seconds between polls.",
         ),
     ] = SECONDS_BETWEEN,
 ) -> None:
-    """Take everything that is new at the sources, and show the exact change of every view."""
+    """Process all new data of the sources, and show the exact change of every view."""
     read = read_project(project)
     progress = Progress()
     with _opened(read, progress) as pipeline:
@@ -71,14 +77,14 @@ def run(
                 break
             sleep(seconds)
     if not number:
-        note(f"nothing is new; the state is at version {pipeline.database.version}")
+        note(f"no new data; the state is at version {pipeline.database.version}")
 
 
 def _watched(pipeline: Pipeline, progress: Progress) -> Iterator[Step]:
     """The steps of a run, each with a line of progress while it is made."""
     steps = iter(pipeline.steps())
     while True:
-        with progress.phase("looking for what is new"):
+        with progress.phase("polling the sources"):
             step = next(steps, None)
         if step is None:
             return
@@ -90,10 +96,10 @@ def _opened(project: Project, progress: Progress) -> Pipeline:
     try:
         from deltalog.pipeline.run import Pipeline
     except ImportError as error:
-        hint = "`pip install 'deltalog[spark]'` brings it"
+        hint = "install it with `pip install 'deltalog[spark]'`"
         needed = {"name": "spark", "needed": "pyspark", "hint": hint}
         raise DataError([catalogue.ENGINE_NEEDS.at(None, **needed)]) from error
-    with progress.phase("starting Spark, and opening the state"):
+    with progress.phase("starting Spark and opening the state"):
         return Pipeline(project, watch=progress.watch)
 
 
@@ -113,8 +119,9 @@ def _show(step: Step, as_json: bool, limit: int | None, is_later: bool) -> None:
         for line in change_rows(step.delta.changes, limit):
             write_result(line)
     elif step.delta.counts:
-        cells = [(n, f"{new:,}", f"{gone:,}") for n, (new, gone) in step.delta.counts.items()]
-        for line in table_lines(("relation", "new", "gone"), cells, (False, True, True)):
+        counts = step.delta.counts.items()
+        cells = [(name, f"{inserted:,}", f"{deleted:,}") for name, (inserted, deleted) in counts]
+        for line in table_lines(("relation", "inserted", "deleted"), cells, (False, True, True)):
             write_result(line)
     else:
         write_result(Text("(nothing changes)", style="dim"))
@@ -133,16 +140,16 @@ def _record(step: Step) -> dict[str, Any]:
 
 @app.command(epilog="Example: deltalog pipeline status project.toml")
 def status(project: ProjectFile, as_json: AsJson = False) -> None:
-    """Show what a state holds: its version, its tables and what has been taken."""
+    """Show the version and the tables of a state, and the batches it has processed."""
     read = read_project(project)
     progress = Progress()
     try:
         from deltalog.pipeline.status import state_status
     except ImportError as error:
-        hint = "`pip install 'deltalog[spark]'` brings it"
+        hint = "install it with `pip install 'deltalog[spark]'`"
         needed = {"name": "spark", "needed": "pyspark", "hint": hint}
         raise DataError([catalogue.ENGINE_NEEDS.at(None, **needed)]) from error
-    with progress.phase("starting Spark, and reading the state"):
+    with progress.phase("starting Spark and reading the state"):
         found = state_status(read)
     if as_json:
         write_result(json.dumps(found.record(), ensure_ascii=False, default=str))

@@ -34,7 +34,7 @@ class Progress:
 
     @contextmanager
     def phase(self, text: str) -> Iterator[None]:
-        """Say what is being done if the block takes longer than a second."""
+        """Show the text if the block takes longer than a second."""
         if self._status is not None or not is_terminal(sys.stderr):
             yield
             return

@@ -1,4 +1,4 @@
-"""`deltalog query`: answer queries given on the command line, deriving only what they need.
+"""`deltalog query`: run queries given on the command line, deriving only what they need.
 
 Views stay virtual unless they are declared `materialized`, so a query such as `path(1, Y)` is
 rewritten by Magic Sets and touches nothing but the paths that start at 1. `--stats` shows it.
@@ -57,8 +57,8 @@ def query(
         list[str],
         typer.Argument(
             metavar="QUERY",
-            help="What is asked, as in 'path(1, Y), not edge(1, Y)'; "
-            "the `?` and the final stop may be left out, and `$NAME` takes its value from --param.",
+            help="A query such as 'path(1, Y), not edge(1, Y)'; "
+            "the `?` and the full stop are optional, and --param sets the value of `$NAME`.",
         ),
     ],
     parameters: Parameters = None,
@@ -69,7 +69,7 @@ def query(
             "--as-of",
             metavar="VERSION",
             min=0,
-            help="Of a database file: ask the program and the facts that it had at this version.",
+            help="For a database file: query the program and the facts as of this version.",
         ),
     ] = None,
     facts: Facts = None,
@@ -79,7 +79,10 @@ def query(
     limit: Annotated[
         int | None,
         typer.Option(
-            "--limit", metavar="ROWS", min=0, help="Show so many rows of each answer, 0 for all."
+            "--limit",
+            metavar="ROWS",
+            min=0,
+            help="Show at most this many rows of each result, 0 for all.",
         ),
     ] = None,
     engine: Engine = DEFAULT_ENGINE,
@@ -87,7 +90,7 @@ def query(
     facts_max: FactsMax = FACTS_MAX,
     seconds_max: SecondsMax = SECONDS_MAX,
 ) -> None:
-    """Answer queries, deriving only what they need."""
+    """Run queries, deriving only the facts they need."""
     progress = Progress()
     loaded = assignments(facts, "--facts")
     values = parameter_texts(parameters)
@@ -123,7 +126,7 @@ def _answers(
     version: int | None,
 ) -> Iterator[Result]:
     for each in asked:
-        with progress.phase("answering"):
+        with progress.phase("querying"):
             rows = database.query(each, version=version)
         if stats:
             show_statistics(print_query(each), rows.statistics)

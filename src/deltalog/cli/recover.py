@@ -1,4 +1,4 @@
-"""`deltalog recover`: going on with a file that has lost its last commits."""
+"""`deltalog recover`: repair a file whose last commits cannot be read."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ EXAMPLE = "deltalog recover graph.db"
 
 
 def recover(database: DatabaseFile, engine: Engine = DEFAULT_ENGINE) -> None:
-    """Go on without commits that cannot be read any more.
+    """Discard commits that can no longer be read.
 
-    For a file whose write-ahead log is damaged (E0903), when there is no backup: the state before
-    the first of these commits becomes the database. Make a copy of the files first.
+    For a file whose write-ahead log is damaged (E0903) and that has no backup: the state before
+    the first unreadable commit becomes the database. Make a copy of the files first.
     """
     with recovered(database, engine) as kept:
         note(f"{database} is at version {kept.version}")

@@ -1,4 +1,4 @@
-"""The reference of the command line, made from the commands themselves: `docs/cli.md`.
+"""The command-line reference, generated from the commands themselves: `docs/cli.md`.
 
     python -m deltalog.cli.reference > docs/cli.md
 
@@ -20,27 +20,27 @@ from deltalog.cli.exit_codes import MEANINGS
 INTRODUCTION = """\
 # The `deltalog` command
 
-*Made from the commands' own help by `python -m deltalog.cli.reference`; do not edit.*
+*Generated from the commands' help by `python -m deltalog.cli.reference`; do not edit.*
 
-Results go to standard output, everything else (problems, notes, progress, statistics) to standard
-error. Progress is shown only on a terminal, and only when something takes longer than a second.
-Colour is used on terminals; `NO_COLOR=1` turns it off. Every command has `--help`, and
-`deltalog --install-completion` teaches your shell to complete.
+Results go to standard output; errors, notes, progress and statistics go to standard error.
+Progress is shown only on a terminal, and only when something takes longer than a second. Terminals
+get colour unless `NO_COLOR=1` is set. Every command has `--help`;
+`deltalog --install-completion` installs shell completion.
 
-Files of facts are CSV or TSV (with a header that names the columns, or without), JSON Lines or
-Parquet; the suffix says which. Several files are loaded together: all of them or none.
+Files of facts are CSV or TSV (with or without a header that names the columns), JSON Lines or
+Parquet, recognised by suffix. Several files are loaded together: all of them or none.
 
-Answers are tables to read, or with `--format json` one line for each row, always of the shape
+Results are tables; with `--format json`, one line per row, always of the form
 `{"query": "? path(1, Y).", "row": {"Y": 2}}` (`"relation"` instead of `"query"` for whole
-relations), or with `--format csv` a header and rows, several answers separated by a blank line. A
-query without variables is `true` or `false`; in JSON it has one empty row or none, in CSV a column
+relations); with `--format csv`, a header and rows, with a blank line between results. A query
+without variables is `true` or `false`; in JSON it has one empty row or none, in CSV a column
 `holds`. In JSON, dates, timestamps and decimals are strings."""
 
 CHANGES = """\
-A file of changes is read as transactions, one after the other. In JSON Lines (`.jsonl`, no suffix,
-or standard input) every line is a transaction; what is deleted goes first, then what is inserted,
-then what is set (which replaces the fact that has the same key). All three may be left out, and a
-row is an array or an object by column names:
+A file of changes contains a sequence of transactions. In JSON Lines (`.jsonl`, no suffix, or
+standard input) every line is a transaction: deletions are applied first, then insertions, then
+sets, each of which replaces the fact with the same key. All three are optional, and a row is an
+array, or an object by column names:
 
 ```json
 {"delete": {"edge": [[3, 4]]}, "insert": {"edge": [[1, 2]]}, "set": {"salary": [["ann", 5]]}}
@@ -48,35 +48,36 @@ row is an array or an object by column names:
 
 A `.csv`, `.tsv` or `.parquet` file changes one relation, in the order of its rows. Its columns are
 those of the relation and `op`, which is `+`, `-`, `insert`, `delete` or `set`. All rows are one
-transaction, unless a column `transaction` groups those that stand together. Values are read as in
-files of facts.
+transaction, unless a column `transaction` groups consecutive rows. Values are parsed as in files
+of facts.
 
-The answer to a transaction is the exact change of every relation and view: a table, or with
-`--format json` exactly one line, with relations and rows sorted and what does not change left out:
+The result of a transaction is the exact change of every relation and view: a table, or with
+`--format json` exactly one line, with relations and rows sorted and unchanged relations omitted:
 
 ```json
 {"version": 1, "inserted": {"edge": [[1, 2]], "path": [[1, 2]]}, "deleted": {}}
 ```
 
-The version counts transactions that changed something. CSV, TSV and Parquet have one row for each
-fact, with the columns `transaction` (its number), `version`, `op` (`+` or `-`), `relation` and
-`row`, which is the fact as a JSON array.
+The version counts transactions that changed something. CSV, TSV and Parquet have one row per fact,
+with the columns `transaction` (its number), `version`, `op` (`+` or `-`), `relation` and `row`,
+which is the fact as a JSON array.
 
-With `--what-if` nothing is kept: every transaction is tried on the same state. A transaction that
-cannot be made is reported with its place; those before it have been applied and answered, and with
-`--keep-going` those after it are, too (a table still ends at a row that cannot be read)."""
+With `--what-if` nothing is committed: every transaction is evaluated against the same state. A
+transaction that fails is reported with its file and line; those before it have been applied, and
+with `--keep-going` those after it are applied too (a table still ends at the first unreadable
+row)."""
 
 PROPAGATION = """\
-With `--propagation`, an arc `edge -> path` carries the rules that a change of `edge` drives:
-`Δ+path/Δ-edge` is what `path` gains because of what `edge` loses, and `±` means that a group is
-looked at again. After `--changes`, `+3 −1` says how many facts came and went over the arc in all
-transactions together. `--after` with a pass of update propagation shows the whole program after
-this rewrite alone; what it does not apply to stays as it is."""
+With `--propagation`, an arc `edge -> path` carries the rules that a change of `edge` triggers:
+`Δ+path/Δ-edge` are insertions into `path` caused by deletions from `edge`, and `±` means that a
+group is recomputed. After `--changes`, `+3 −1` is the number of facts inserted and deleted over the
+arc in all transactions together. `--after` with a pass of update propagation shows the whole
+program after that rewrite alone; rules it does not apply to are unchanged."""
 
 PROMPT = """\
-Queries in FILE are not answered; they are typed. A statement that is refused changes nothing. A
-script goes on with its next line and ends with the exit code of its first problem. Changes, also
-those that a new rule makes, are printed as they would be typed."""
+Queries in FILE are ignored. A statement with an error changes nothing. A script continues with its
+next line and exits with the code of its first error. Changes, including those caused by a new rule,
+are printed in the syntax of the prompt."""
 
 
 MORE = {"apply": CHANGES, "explain": PROPAGATION, "repl": PROMPT}

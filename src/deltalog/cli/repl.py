@@ -72,7 +72,7 @@ LINES_SHOWN = 50
 def repl(
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="The program to begin with, or a database file."),
+        typer.Argument(metavar="FILE", help="The initial program, or a database file."),
     ] = None,
     facts: Facts = None,
     facts_dir: FactsDirectory = None,
@@ -82,8 +82,8 @@ def repl(
             "--limit",
             metavar="ROWS",
             min=0,
-            help=f"Show so many rows of an answer or change, 0 for all. Without it, "
-            f"{LINES_SHOWN} at a terminal and all in a script.",
+            help=f"Show at most this many rows of a result or change, 0 for all. Default: "
+            f"{LINES_SHOWN} on a terminal, all in a script.",
         ),
     ] = None,
     strategy: Strategies = None,
@@ -92,9 +92,9 @@ def repl(
     facts_max: FactsMax = FACTS_MAX,
     seconds_max: SecondsMax = SECONDS_MAX,
 ) -> None:
-    """Ask, change and extend a program at a prompt or by a script.
+    """Query, change and extend a program at a prompt or from a script.
 
-    What is done to a database file stays.
+    Changes to a database file are committed.
     """
     progress = Progress()
     settings = Settings(Limits(rounds_max, facts_max, seconds_max), strategy_of(strategy), engine)
@@ -137,7 +137,7 @@ class Conversation:
 
     def run(self) -> None:
         if self.reader.is_interactive:
-            write_message("Deltalog. A statement ends with a full stop; `:help` shows more.")
+            write_message("Deltalog. End statements with a full stop; type `:help` for help.")
         while True:
             try:
                 line = self.reader.read(bool(self._pending))

@@ -26,17 +26,17 @@ EXAMPLE = "deltalog restore graph-monday.db graph.db --replace"
 def restore(
     backup: Annotated[Path, typer.Argument(metavar="BACKUP", help="A copy made by backup.")],
     database: Annotated[
-        Path, typer.Argument(metavar="DATABASE", help="The file that it shall be.")
+        Path, typer.Argument(metavar="DATABASE", help="The database file to restore.")
     ],
     replace: Annotated[
         bool,
-        typer.Option("--replace", help="If the database exists, move it aside and keep it there."),
+        typer.Option("--replace", help="Move an existing database aside instead of failing."),
     ] = False,
     engine: Engine = DEFAULT_ENGINE,
 ) -> None:
-    """Bring a backup back, after it was verified.
+    """Verify a backup and restore it.
 
-    Nobody may have the database open.
+    The database must not be open in any process.
     """
     database = real_path(database)
     if database.exists() and not replace:
@@ -49,11 +49,11 @@ def restore(
             found = verify(kept)
         version = kept.version
     if not found.is_clean:
-        reason = "it is not consistent; `deltalog verify` tells more"
+        reason = "it is not consistent; `deltalog verify` shows details"
         raise DataError([catalogue.FILE_DAMAGED.at(None, name=backup, reason=reason)])
     aside = _put_back(backup, database)
     if aside is not None:
-        note(f"what {database} was is now {aside}")
+        note(f"the previous {database} is now {aside}")
     note(f"{database} is at version {version}")
 
 

@@ -1,4 +1,4 @@
-"""Answers on standard output: a table to read, JSON lines or CSV to go on with.
+"""Results on standard output: a table, JSON lines or CSV.
 
     ? path(1, Y).          {"query": "? path(1, Y).", "row": {"Y": 2}}          Y
     Y                      {"query": "? path(1, Y).", "row": {"Y": 3}}          2

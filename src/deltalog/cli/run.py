@@ -1,4 +1,4 @@
-"""`deltalog run`: load facts, evaluate, answer the queries in the program, write relations."""
+"""`deltalog run`: load facts, evaluate, run the queries in the program, write relations."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def run(
             "--limit",
             metavar="ROWS",
             min=0,
-            help=f"Show so many rows of each answer, 0 for all. Without it, tables of whole "
-            f"relations have {VIEW_ROWS_SHOWN} rows, and everything else has all.",
+            help=f"Show at most this many rows of each result, 0 for all. Default: "
+            f"{VIEW_ROWS_SHOWN} for tables of whole relations, all for everything else.",
         ),
     ] = None,
     as_of: Annotated[
@@ -97,7 +97,7 @@ def run(
             "--as-of",
             metavar="VERSION",
             min=0,
-            help="Of a database file: show relations and views as they were at this version.",
+            help="For a database file: show relations and views as of this version.",
         ),
     ] = None,
     strategy: Strategies = None,
@@ -106,7 +106,7 @@ def run(
     facts_max: FactsMax = FACTS_MAX,
     seconds_max: SecondsMax = SECONDS_MAX,
 ) -> None:
-    """Evaluate a program, or load a database file, and answer the queries in it.
+    """Evaluate a program, or load a database file, and run the queries in it.
 
     Without queries every view is shown, unless relations are written with --output.
     """
@@ -203,7 +203,7 @@ def _results(
             yield result
         return
     for query in database.model.checked.program.queries:
-        with progress.phase("answering"):
+        with progress.phase("querying"):
             rows = database.query(query)
         yield query_result(query, rows)
 

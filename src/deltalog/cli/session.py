@@ -1,4 +1,4 @@
-"""What stands behind the prompt: a program that grows, its database, and nothing about terminals.
+"""The state behind the prompt: a program that grows and its database; nothing about terminals.
 
 Facts of known base relations are inserted; everything else that is typed makes a longer program, to
 which the database goes over, with the exact change of every view. A statement that is refused, for
@@ -89,7 +89,7 @@ class Session:
                 yield from self.extend(_parsed(source, members))
 
     def try_out(self, source: Source) -> ChangeSet:
-        """What changes, or an addition to the program, would do."""
+        """Return the effect of changes, or of an addition to the program, without applying it."""
         for kind, members in groups(source.text):
             with self.progress.phase("evaluating"):
                 if kind == "change":
@@ -103,7 +103,7 @@ class Session:
 
     def ask(self, query: Query) -> Answer:
         bound = self.bound(query)
-        with self.progress.phase("answering"):
+        with self.progress.phase("querying"):
             return Answer(bound, self.database.query(bound))
 
     def bound(self, query: Query) -> Query:
@@ -143,14 +143,14 @@ class Session:
     def remove(self, source: Source) -> ChangeSet:
         """Take rules, or facts of views, out of the program."""
         given = parse(source)
-        gone = [*given.rules, *map(Rule, given.facts)]
+        removed = [*given.rules, *map(Rule, given.facts)]
         views = [fact for fact in self.program.facts if fact.predicate not in self._base]
         known = [*self.program.rules, *map(Rule, views)]
-        for rule in gone:
+        for rule in removed:
             if rule not in known:
                 raise _no_rule(rule, known, self._base)
-        rules = tuple(rule for rule in self.program.rules if rule not in gone)
-        facts = tuple(fact for fact in self.program.facts if Rule(fact) not in gone)
+        rules = tuple(rule for rule in self.program.rules if rule not in removed)
+        facts = tuple(fact for fact in self.program.facts if Rule(fact) not in removed)
         return self._go_over(replace(self.program, rules=rules, facts=facts))
 
     def _extended(self, addition: Program) -> ChangeSet:
@@ -230,7 +230,7 @@ def _no_rule(rule: Rule, known: Iterable[Rule], base: Relations) -> DataError:
 
 
 def _views(addition: Program) -> set[str]:
-    """What an addition makes a view."""
+    """Predicates that an addition makes views."""
     declared = {each.predicate for each in addition.declarations if each.kind == "view"}
     return declared | {rule.head.predicate for rule in addition.rules}
 

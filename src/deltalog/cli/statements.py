@@ -1,4 +1,4 @@
-"""What is typed at the prompt, cut into statements at full stops.
+"""Input of the prompt, split into statements at full stops.
 
     +edge(1, 2). -edge(2, 3). ? path(1, Y).       two changes, then a query
 

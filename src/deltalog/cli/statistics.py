@@ -1,4 +1,4 @@
-"""What an evaluation did, on standard error: rounds, and facts generated per predicate."""
+"""Statistics of an evaluation on standard error: rounds, and generated facts per predicate."""
 
 from __future__ import annotations
 

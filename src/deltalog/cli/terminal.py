@@ -23,7 +23,7 @@ def write_result(text: str | Text = "") -> None:
 
 
 def write_message(text: str | Text = "") -> None:
-    """One line, or several, about what happens; a reader that has gone away misses it."""
+    """One line, or several, of messages; a closed pipe is ignored."""
     try:
         _write(sys.stderr, text)
     except BrokenPipeError:  # as in `deltalog check … 2>&1 | head`

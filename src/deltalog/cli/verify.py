@@ -24,7 +24,7 @@ def verify(
 ) -> None:
     """Check every page of a database file, its views by recomputation, and its change log.
 
-    The exit code is 1 if something is not what it should be, 4 if the file cannot be read.
+    The exit code is 1 if a check fails, 4 if the file cannot be read.
     """
     progress = Progress()
     settings = Settings(Limits(), engine=engine)
@@ -35,11 +35,11 @@ def verify(
         for line in found.pages:
             write_result(line)
         if not found.pages:
-            write_result("every page has its checksum, and SQLite finds no fault")
+            write_result("all pages have valid checksums, and the SQLite integrity check passes")
         for shown in audit_lines(kept, found.differences):
             write_result(shown)
         for line in found.log:
             write_result(line)
         if not found.log:
-            write_result(f"the log leads back over {counted(commits, 'commit')}")
+            write_result(f"the log is consistent over {counted(commits, 'commit')}")
     raise typer.Exit(ExitCode.FINE if found.is_clean else ExitCode.WRONG)

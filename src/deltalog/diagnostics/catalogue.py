@@ -49,12 +49,12 @@ BAD_LITERAL = Entry("E0106", "`{text}` is not a {type}")
 RESERVED_NAME = Entry(
     "E0107",
     "the name `{name}` is reserved",
-    "names with `__`, and variables like `_1`, are made by rewrites",
+    "names with `__`, and variables like `_1`, are reserved for rewrites",
 )
 NOT_A_LITERAL = Entry(
     "E0108",
     "this is not a literal",
-    "a body holds atoms, `not` atoms, comparisons, and disjunctions in parentheses",
+    "a body consists of atoms, negated atoms, comparisons, and disjunctions in parentheses",
 )
 UNKNOWN_TYPE = Entry("E0109", "unknown type `{name}`")
 UNKNOWN_STATEMENT = Entry(
@@ -72,7 +72,7 @@ TOO_DEEP = Entry("E0113", "nested more than {depth_max} deep")
 NOT_A_HEAD = Entry(
     "E0114", "a rule or fact begins with an atom", "as in `path(X, Y) :- edge(X, Y).`"
 )
-NOT_AN_EXPRESSION = Entry("E0115", "{what} cannot stand inside an expression")
+NOT_AN_EXPRESSION = Entry("E0115", "{what} is not allowed in an expression")
 BAD_COLUMN = Entry("E0116", "`{word}` cannot follow a column's type", "only `key` can")
 TOO_MANY_BRANCHES = Entry(
     "E0117", "the disjunctions of this rule combine to more than {branches_max} bodies"
@@ -80,25 +80,25 @@ TOO_MANY_BRANCHES = Entry(
 TOO_MANY_LITERALS = Entry("E0118", "a body has at most {literals_max} literals")
 PARAMETER_PLACE = Entry(
     "E0119",
-    "the parameter `{name}` stands outside a query that is asked",
-    "parameters belong to queries, whose values are supplied when they are asked",
+    "the parameter `{name}` is not allowed here",
+    "only queries have parameters; their values are passed with the query",
 )
 
 # Declarations
 DECLARED_TWICE = Entry("E0201", "`{name}` is declared twice")
 COLUMN_TWICE = Entry("E0202", "column `{name}` appears twice in `{predicate}`")
 UNKNOWN_PREDICATE = Entry("E0203", "unknown predicate `{name}`")
-WRONG_ARITY = Entry("E0204", "`{name}` takes {wanted}, here it has {given}")
+WRONG_ARITY = Entry("E0204", "`{name}` takes {wanted}, got {given}")
 RULE_FOR_BASE = Entry(
     "E0205",
     "a rule defines the base relation `{name}`",
-    "base relations hold facts only; views have rules",
+    "base relations contain facts only; views have rules",
 )
 BAD_KEY = Entry("E0206", "column `{name}` cannot be a key", "{reason}")
 TYPE_MISSING = Entry("E0207", "column `{name}` of base relation `{predicate}` needs a type")
 VIEW_WITHOUT_RULES = Entry("E0208", "view `{name}` has no rules")
 KEY_CONFLICT = Entry(
-    "E0209", "two facts of `{name}` have the key {key}", "a key has at most one fact"
+    "E0209", "two facts of `{name}` have the key {key}", "a key identifies at most one fact"
 )
 FUNCTION_AS_PREDICATE = Entry("E0210", "`{name}` is the name of a function, not of a predicate")
 
@@ -118,7 +118,7 @@ UNBOUND_EXPRESSION = Entry(
     "variable `{name}` has no value here",
     "every variable must occur in a positive atom, or be set by `=` from ones that do",
 )
-WILDCARD_VALUE = Entry("E0304", "`_` has no value to use here")
+WILDCARD_VALUE = Entry("E0304", "`_` has no value that could be used here")
 FACT_WITH_VARIABLE = Entry("E0305", "a fact cannot contain the variable `{name}`")
 BRANCH_UNBOUND = Entry(
     "E0306",
@@ -127,7 +127,7 @@ BRANCH_UNBOUND = Entry(
 )
 
 # Types
-TYPE_CONFLICT = Entry("E0401", "`{name}` is {first} here and {second} there")
+TYPE_CONFLICT = Entry("E0401", "`{name}` is {first} here, but {second} there")
 CONSTANT_MISFIT = Entry(
     "E0402", "{value} does not fit column {column} of `{name}`, which is {type}"
 )
@@ -139,7 +139,7 @@ NULL_MISFIT = Entry(
     "a column that may be null is declared with `?`, as in `{type}?`",
 )
 UNKNOWN_FUNCTION = Entry("E0406", "unknown function `{name}`")
-FUNCTION_ARITY = Entry("E0407", "`{name}` takes {wanted}, here it has {given}")
+FUNCTION_ARITY = Entry("E0407", "`{name}` takes {wanted}, got {given}")
 NOT_COMPARABLE = Entry("E0408", "`{operator}` cannot compare {left} with {right}")
 VARIABLE_TYPE_UNKNOWN = Entry("E0409", "the type of `{name}` cannot be inferred")
 
@@ -147,19 +147,19 @@ VARIABLE_TYPE_UNKNOWN = Entry("E0409", "the type of `{name}` cannot be inferred"
 NEGATION_CYCLE = Entry(
     "E0501",
     "`{name}` depends on its own negation",
-    "negation must be stratified: what is negated is complete before it is asked",
+    "negation must be stratified: a predicate is complete before it is negated",
 )
 AGGREGATE_CYCLE = Entry(
     "E0502",
     "`{name}` depends on an aggregate of itself",
-    "aggregation must be stratified: what is aggregated is complete before it is counted",
+    "aggregation must be stratified: a predicate is complete before it is aggregated",
 )
 
 # Aggregates
 AGGREGATE_PLACE = Entry(
-    "E0601", "the aggregate `{name}` can only stand as an argument of a rule's head"
+    "E0601", "the aggregate `{name}` is only allowed as an argument of a rule's head"
 )
-AGGREGATE_ARITY = Entry("E0602", "`{name}` takes {wanted}, here it has {given}")
+AGGREGATE_ARITY = Entry("E0602", "`{name}` takes {wanted}, got {given}")
 AGGREGATE_BRANCHES = Entry(
     "E0603",
     "variable `{name}` is missing in a branch of this disjunction",
@@ -174,30 +174,32 @@ NO_SUCH_RELATION = Entry("E0701", "there is no relation `{name}`")
 NOT_BASE = Entry(
     "E0702", "`{name}` is a view and cannot be changed directly", "only base relations are changed"
 )
-ROW_ARITY = Entry("E0703", "a fact of `{name}` has {wanted}, {row} {has}")
+ROW_ARITY = Entry("E0703", "a fact of `{name}` has {wanted}, but {row} {has}")
 VALUE_MISFIT = Entry("E0704", "{value} does not fit column `{column}` of `{name}`, which is {type}")
 KEY_TAKEN = Entry(
-    "E0705", "the key {key} of `{name}` already has the fact {row}", "a key has at most one fact"
+    "E0705",
+    "`{name}` already contains the fact {row} with the key {key}",
+    "a key identifies at most one fact",
 )
 NO_KEY = Entry("E0706", "`{name}` has no key, so `set` cannot replace anything")
 CANNOT_READ = Entry("E0707", "cannot read `{name}`: {reason}")
 BAD_RECORD = Entry("E0708", "{place}: {reason}")
-UNKNOWN_FORMAT = Entry("E0709", "`{name}` is not a file format known here")
-UNKNOWN_OPTION = Entry("E0710", "{what} `{name}` is not known")
+UNKNOWN_FORMAT = Entry("E0709", "`{name}` has an unknown file format")
+UNKNOWN_OPTION = Entry("E0710", "unknown {what} `{name}`")
 CANNOT_WRITE = Entry("E0711", "cannot write `{name}`: {reason}")
 TRANSACTION_OVER = Entry("E0712", "this transaction has already ended")
 PROGRAM_NOT_FOUND = Entry("E0713", "cannot read the program `{name}`: {reason}")
 STRATEGY_CONFLICT = Entry(
     "E0714",
     "{names} depend on each other and cannot have different strategies",
-    "views that are defined together change together",
+    "mutually recursive views share one strategy",
 )
 STRATEGY_MISFIT = Entry("E0715", "the strategy `{strategy}` does not fit `{name}`: {reason}")
-ENGINE_NEEDS = Entry("E0716", "the engine `{name}` needs {needed}, which is not here")
+ENGINE_NEEDS = Entry("E0716", "the engine `{name}` needs {needed}, which is not installed")
 COLUMNS_DIFFER = Entry(
     "E0717",
-    "the columns of {what} are not those of `{name}`: {reason}",
-    "columns that have names are matched by name, all others by position",
+    "the columns of {what} do not match `{name}`: {reason}",
+    "named columns are matched by name, all others by position",
 )
 PACKAGE_NEEDED = Entry("E0718", "`{name}` needs the package {needed}, which is not installed")
 PARAMETER_MISSING = Entry("E0719", "the parameter `${name}` has no value")
@@ -205,15 +207,15 @@ UNKNOWN_PARAMETER = Entry("E0720", "the query has no parameter `${name}`")
 PARAMETER_MISFIT = Entry("E0721", "{value} does not fit the parameter `${name}`, which is {type}")
 NO_HISTORY = Entry(
     "E0722",
-    "there is no version {version}: a database in memory keeps only its last state",
-    "earlier versions are kept in files",
+    "there is no version {version}: a database in memory has only its current state",
+    "earlier versions are kept in database files",
 )
-PASS_NOT_RUN = Entry("E0723", "no rule goes through `{name}` here: {reason}")
+PASS_NOT_RUN = Entry("E0723", "the pass `{name}` does not run here: {reason}")
 
 # Limits
 ROUNDS_LIMIT = Entry(
     "E0801",
-    "stopped after {limit} rounds without reaching an end",
+    "stopped after {limit} rounds without reaching a fixpoint",
     "the limit is `rounds_max`; nothing has changed",
 )
 FACTS_LIMIT = Entry(
@@ -229,49 +231,51 @@ SECONDS_LIMIT = Entry(
 CANNOT_OPEN = Entry("E0901", "cannot open the database `{name}`: {reason}")
 NOT_A_DATABASE = Entry("E0902", "`{name}` is not a Deltalog database")
 FILE_DAMAGED = Entry(
-    "E0903", "`{name}` is damaged: {reason}", "what a damaged file says is not taken for true"
+    "E0903", "`{name}` is damaged: {reason}", "facts are not read from a damaged file"
 )
 FORMAT_TOO_NEW = Entry(
     "E0904",
-    "`{name}` has format {found}, and this version of Deltalog knows formats up to {known}",
-    "a newer version of Deltalog has written it",
+    "`{name}` has format {found}, but this version of Deltalog supports formats up to {known}",
+    "it was written by a newer version of Deltalog",
 )
 FILE_IN_USE = Entry("E0905", "{owner} is writing to `{name}`", "a file has one writer")
 COMMIT_FAILED = Entry("E0906", "cannot write to `{name}`: {reason}", "nothing has changed")
-OPENED_READ_ONLY = Entry("E0907", "`{name}` was opened to be read only")
+OPENED_READ_ONLY = Entry("E0907", "`{name}` is open read-only")
 PROGRAM_DIFFERS = Entry(
-    "E0908", "the program in `{name}` is another one", "a database file has its own program"
+    "E0908",
+    "the program in `{name}` is a different one",
+    "a database file contains its own program",
 )
 NO_SUCH_VERSION = Entry(
-    "E0909", "there is no version {version} in `{name}`, whose log goes from {first} to {last}"
+    "E0909", "there is no version {version} in `{name}`; its log covers versions {first} to {last}"
 )
 NO_SUCH_READER = Entry("E0910", "no reader `{name}` is registered")
 DATABASE_CLOSED = Entry("E0911", "{name} has been closed")
-FILE_EXISTS = Entry("E0912", "`{name}` exists already")
+FILE_EXISTS = Entry("E0912", "`{name}` already exists")
 GROUP_OPEN = Entry("E0913", "not possible inside a group of transactions")
 FILE_MOVED = Entry(
     "E0914",
     "`{name}` has been removed, renamed or replaced while it was open",
-    "what was committed went to the file that was opened",
+    "commits went to the file that was originally opened",
 )
 
 # Pipelines
 STATE_IN_USE = Entry("E1001", "{owner} is working on the state `{name}`", "a state has one writer")
 STATE_OF_OTHER_PROGRAM = Entry(
     "E1002",
-    "the state `{name}` was made by another program",
-    "its views are what the old rules say",
+    "the state `{name}` was created by a different program",
+    "its views were derived by the old rules",
 )
 BAD_PROJECT = Entry("E1003", "{reason}")
 SOURCE_COLUMNS = Entry(
     "E1004",
-    "the columns of source `{name}` are not those of `{relation}`: {reason}",
+    "the columns of source `{name}` do not match `{relation}`: {reason}",
     "a source has the columns of its relation{op}",
 )
 BAD_ROWS = Entry(
     "E1005",
-    "{count} of batch `{batch}` of source `{name}` cannot be taken: {reason}",
-    "nothing of this batch has been taken",
+    "{count} of batch `{batch}` of source `{name}` rejected: {reason}",
+    "the whole batch was rejected",
 )
 STATE_CLOSED = Entry("E1006", "the state `{name}` is closed")
 CHECK_REFUSED = Entry("E1007", "the change was refused: {reason}", "nothing has changed")

@@ -1,4 +1,4 @@
-"""What is told to a person: diagnostics, and the exceptions that carry them.
+"""Diagnostics, and the exceptions that carry them.
 
 A check collects diagnostics; nothing is raised before a phase has found all it can find.
 `raise_if_any` sorts them by place and raises once. Everything a user can cause is a
@@ -15,7 +15,7 @@ from deltalog.source import Span
 
 @dataclass(frozen=True)
 class Label:
-    """A place in a source and what is to be said about it."""
+    """A place in a source and a text about it."""
 
     span: Span
     text: str = ""
@@ -39,7 +39,7 @@ class Diagnostic:
 
 
 class DeltalogError(Exception):
-    """A problem caused from outside, with everything needed to mend it."""
+    """A problem caused by user input, with everything needed to fix it."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         unique = dict.fromkeys(diagnostics)

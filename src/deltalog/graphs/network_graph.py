@@ -89,6 +89,6 @@ def _arc(arc: NetworkArc) -> Arc:
         arc.affected,
         arc.kind,
         ": ".join(text for text in (differentials, flow) if text),
-        (("facts that flowed", flow),) if flow else (),
+        (("flow", flow),) if flow else (),
         tuple(listing(name, rules) for name, rules in driven.items()),
     )

@@ -73,7 +73,7 @@ GENERATED: dict[str, tuple[Signature, ...]] = {
     "float": (Signature(("exact",), "float"),),
     "decimal": (Signature(("exact",), "decimal"),),
 }
-"""What only generated rules use: the halves and the exact numbers in which sums are kept.
+"""Functions for generated rules only: the halves and the exact numbers in which sums are kept.
 
 Of a group's sum of ints the halves H and L are kept, of other sums one exact number.
 """

@@ -525,7 +525,7 @@ class _Build(Transformer[Any, Any]):
             raise _problem(
                 catalogue.NOT_A_LITERAL,
                 word.span.to(_span_of(node)),
-                hint="`not` stands before one atom; give a longer condition a name of its own",
+                hint="`not` takes one atom; define a view for a longer condition",
             )
         return Negation(atom, word.span.to(_span_of(node)))
 

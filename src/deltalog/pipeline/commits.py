@@ -136,5 +136,5 @@ def _locked(folder: Path, name: str) -> IO[str]:
 
 
 def in_use(state: str, owner: str) -> DataError:
-    hint = "let it end, or give this run a state of its own"
+    hint = "wait until it ends, or use a separate state"
     return DataError([catalogue.STATE_IN_USE.at(None, name=state, owner=owner, hint=hint)])

@@ -85,8 +85,8 @@ class Project:
 
 _STRINGS = {"options": dict, "columns": dict, "ignore": list, "key": list, "spark": dict}
 _FORMS = {
-    dict: ("table", 'it is written `{key} = {{ name = "text" }}`'),
-    list: ("list", 'it is written `{key} = ["text", "text"]`'),
+    dict: ("table", 'write `{key} = {{ name = "text" }}`'),
+    list: ("list", 'write `{key} = ["text", "text"]`'),
 }
 _KNOWN = {
     "project": ("program", "state", "bad_rows", "strategy", "spark", "sources", "sinks"),
@@ -159,7 +159,11 @@ class _Reader:
         if made.kind == "feed" and made.format not in ("delta", "table"):
             self._wrong(place, "format", "only a Delta table has a feed of changes")
         if made.kind == "stream" and not made.schema and made.format != "delta":
-            self._wrong(place, None, f"source `{name}` needs `schema`: a stream cannot look ahead")
+            self._wrong(
+                place,
+                None,
+                f"source `{name}` needs `schema`: the schema of a stream is not inferred",
+            )
         return made
 
     def _sink(self, name: str, found: dict[str, Any]) -> Sink:
@@ -188,7 +192,7 @@ class _Reader:
 
     def _tables(self, found: dict[str, Any], key: str) -> Iterator[tuple[str, dict[str, Any]]]:
         given = found.get(key, {})
-        hint = f"it is written `[{key}.NAME]`, with a key and its value on each line below"
+        hint = f"write `[{key}.NAME]`, followed by one `key = value` per line"
         if not isinstance(given, dict):
             self._wrong((), key, f"`{key}` is not a table", hint)
             return
@@ -203,7 +207,7 @@ class _Reader:
     ) -> str:
         value: object = found.get(key, "")
         if not isinstance(value, str):
-            self._wrong(place, key, f"`{key}` is not text", f'it is written `{key} = "…"`')
+            self._wrong(place, key, f"`{key}` is not text", f'write `{key} = "…"`')
             return ""
         if is_needed and not value:
             self._wrong(place, None, f"`{key}` is missing")
@@ -219,11 +223,11 @@ class _Reader:
     ) -> str:
         value: str | None = self._text(place, found, key) or default
         if value is None:
-            self._wrong(place, None, f"`{key}` is missing", f"it is one of {', '.join(known)}")
+            self._wrong(place, None, f"`{key}` is missing", f"use one of {', '.join(known)}")
             return ""
         if value not in known:
-            hint = did_you_mean(value, known) or f"it is one of {', '.join(known)}"
-            self._wrong(place, key, f"`{value}` is no {key.replace('_', ' ')}", hint)
+            hint = did_you_mean(value, known) or f"use one of {', '.join(known)}"
+            self._wrong(place, key, f"`{value}` is not a {key.replace('_', ' ')}", hint)
         return value
 
     def _strings(self, place: tuple[str, ...], found: dict[str, Any], key: str) -> dict[str, str]:
@@ -244,7 +248,7 @@ class _Reader:
             if key not in _KNOWN[what]:
                 known = f"its keys are {', '.join(_KNOWN[what])}"
                 hint = did_you_mean(key, _KNOWN[what]) or known
-                self._wrong(place, key, f"`{key}` is no key of a {what}", hint)
+                self._wrong(place, key, f"`{key}` is not a key of a {what}", hint)
 
     def _not_toml(self, error: str) -> Diagnostic:
         """Where the parser stopped, which it reports in words only."""

@@ -2,7 +2,7 @@
 
     c0  c1  op__  reason__           insert  edge  (1, 2)
     1   2   +     null        →      delete  edge  (3, 4)
-    3   4   -     null               bad     edge  "`?` is no op …"
+    3   4   -     null               bad     edge  "`?` is not an operation …"
     5   6   ?     null
 
 A row is bad if it does not fit its relation (`checking.py`), has no op that is known, or is
@@ -113,7 +113,7 @@ def rows_of(relation: Relation, table: Any) -> list[Row]:
 
 
 def _key_of(relation: Relation, holder: Row) -> str:
-    return f"the key of this row has the fact {relation.name}{_shown(holder)}"
+    return f"{relation.name}{_shown(holder)} already has this key"
 
 
 def _shown(row: Row) -> str:
@@ -121,7 +121,7 @@ def _shown(row: Row) -> str:
 
 
 def _no_op(op: str) -> str:
-    return f"`{op}` is no op; it is one of {' '.join(_WRITTEN)}"
+    return f"`{op}` is not an operation; use one of {' '.join(_WRITTEN)}"
 
 
 def _no_key(relation: Relation) -> str:
@@ -171,7 +171,7 @@ def _once(found: Sorted[DataFrame], relation: Relation, data: DataFrame) -> Data
     keys = [name_of(i) for i in relation.key]
     twice = data.groupBy(*keys).count().where("count > 1").localCheckpoint()
     for row in _rows(relation, within(data, twice, relation.key)):
-        reason = "another row of this batch has its key, and other values"
+        reason = "another row of this batch has the same key and different values"
         found.bad.append((relation.name, reason, _shown(row)))
     return apart(data, twice, relation.key)
 

@@ -104,7 +104,7 @@ class TableDatabase:
 
     def _check_program(self) -> None:
         if not self._keeper.is_new and self._commits.last.program != self._keeper.program:
-            hint = "give it a state of its own, or go back to the old program"
+            hint = "use a separate state, or the old program"
             raise DataError([catalogue.STATE_OF_OTHER_PROGRAM.at(None, name=self.state, hint=hint)])
 
     # --- reading
@@ -291,7 +291,7 @@ class TableDatabase:
     def _changing(self, batches: tuple[Batch, ...], refused: Refused) -> Iterator[None]:
         """What goes wrong after writing has begun closes the database."""
         if not self._is_open:
-            hint = "`deltalog.connect` opens it again"
+            hint = "open it again with `deltalog.connect`"
             raise DataError([catalogue.STATE_CLOSED.at(None, name=self.state, hint=hint)])
         self._keeper.batches, self._keeper.refused = batches, refused
         try:

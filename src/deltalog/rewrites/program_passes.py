@@ -96,9 +96,9 @@ def keep_group_state(form: ProgramForm) -> ProgramForm:
     asked = {name: choice.strategy for name, choice in before.items()}
     asked |= dict.fromkeys(defined_by(made), "magic")
     choices = tuple(
-        replace(choice, reason="it is read off its group state", is_auto=False)
+        replace(choice, reason="derived from its group state", is_auto=False)
         if choice.predicates[0] in replaced
-        else before.get(choice.predicates[0], replace(choice, reason="from group state"))
+        else before.get(choice.predicates[0], replace(choice, reason="derived from group state"))
         for choice in choose(changed.rules, changed.stored, form.strategy, asked)
     )
     return replace(changed, choices=choices)

@@ -25,7 +25,7 @@ STRATEGIES: Mapping[str, str] = {
     "delta": "delta rules over rules in algebra format (Manthey 1994)",
     "differencing": "partial differentials on a propagation network (Risch & Sköld 1999)",
     "rederive": "maintenance rules: estimate, rederive, insert (Staudt & Jarke 1996)",
-    "magic": "propagation rules asked on demand (Behrend & Manthey 2004)",
+    "magic": "propagation rules evaluated on demand (Behrend & Manthey 2004)",
     "demand": "maintenance rules with rederivation on demand (Staudt & Jarke 1996)",
 }
 
@@ -110,7 +110,7 @@ def _choose(
         reason = "it is stored" if is_stored else "it is virtual"
         reason = f"{reason}, and {obstacle}" if obstacle else reason
     else:
-        chosen, reason = wanted, "as asked"
+        chosen, reason = wanted, "requested"
     is_auto = wanted == "auto"
     return Choice(predicates, rules, chosen, reason, is_recursive, is_aggregate, is_auto)
 
@@ -151,7 +151,7 @@ def _obstacle(
     if strategy == "delta" and is_recursive:
         return f"its delta rules are not stratifiable: {_cycle(rules)}"
     if strategy == "differencing" and is_recursive:
-        return "a propagation network has no loops, and it is recursive"
+        return "it is recursive, and a propagation network has no cycles"
     return None
 
 

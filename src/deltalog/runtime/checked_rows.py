@@ -38,7 +38,7 @@ def checked_row(relation: Relation, row: Any, number: int | None = None) -> Row:
     if isinstance(row, Mapping):
         row = _by_name(relation, row, number)
     elif isinstance(row, str | bytes | bytearray | memoryview) or not isinstance(row, Sequence):
-        hint = "a fact is a tuple; one with a single value is written `(value,)`"
+        hint = "a fact is a tuple; write `(value,)` for a single value"
         raise DataError([wrong_arity(relation, repr(row)[:80], "is not a tuple", hint)])
     if len(row) != relation.arity:
         shown = f"({', '.join(shown_value(value) for value in row)})"[:120]
@@ -111,13 +111,13 @@ def misfit(relation: Relation, column: Column, value: Any, number: int | None) -
 
 
 PYTHON_HINTS = {
-    "int": "give an int from -(2^63 - 1) to 2^63 - 1",
-    "float": "give a finite float",
-    "str": "give a str",
-    "bool": "give True or False",
-    "date": "give a datetime.date",
-    "timestamp": "give a datetime.datetime",
-    "decimal": "give a decimal.Decimal; it has at most 20 digits before the point and 18 after it",
+    "int": "use an int from -(2^63 - 1) to 2^63 - 1",
+    "float": "use a finite float",
+    "str": "use a str",
+    "bool": "use True or False",
+    "date": "use a datetime.date",
+    "timestamp": "use a datetime.datetime",
+    "decimal": "use a decimal.Decimal with at most 20 digits before the point and 18 after it",
 }
 
 

@@ -85,7 +85,7 @@ def spark_engine(session: Any = None) -> Engine:
     try:
         from deltalog.engines.spark.engine import SparkEngine
     except ImportError as error:
-        hint = "`pip install 'deltalog[spark]'` brings it"
+        hint = "install it with `pip install 'deltalog[spark]'`"
         needed = {"name": "spark", "needed": "pyspark", "hint": hint}
         raise DataError([catalogue.ENGINE_NEEDS.at(None, **needed)]) from error
     return SparkEngine(_embedded, session)
@@ -268,7 +268,7 @@ class Database:
     def _check_version_known(self, version: int | None) -> None:
         """A database in memory has no history."""
         if version is not None:
-            hint = "`deltalog.connect(path, program=…)` makes a file, which keeps them"
+            hint = "`deltalog.connect(path, program=…)` creates a file that keeps them"
             raise DataError([catalogue.NO_HISTORY.at(None, version=version, hint=hint)])
 
     def explain(

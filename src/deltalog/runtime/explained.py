@@ -21,7 +21,7 @@ def explained(
     """The sections in `show`, or all of them; or the propagation network."""
     if propagation:
         if query is not None or show is not None:
-            hint = "the network is that of the whole program, and has no sections"
+            hint = "the network covers the whole program and has no sections"
             what = "query" if query is not None else "section"
             raise DataError(
                 [catalogue.UNKNOWN_OPTION.at(None, what=what, name="propagation", hint=hint)]
@@ -30,7 +30,7 @@ def explained(
     sections = SECTIONS if show is None else tuple([show] if isinstance(show, str) else show)
     for name in sections:
         if name not in SECTIONS:
-            hint = did_you_mean(str(name), SECTIONS) or f"there is {', '.join(SECTIONS)}"
+            hint = did_you_mean(str(name), SECTIONS) or f"the sections are {', '.join(SECTIONS)}"
             raise DataError(
                 [catalogue.UNKNOWN_OPTION.at(None, what="section", name=name, hint=hint)]
             )

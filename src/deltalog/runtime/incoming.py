@@ -190,7 +190,7 @@ def _matched(relation: Relation, source: _Source) -> list[Vector]:
         raise DataError(
             [
                 catalogue.COLUMNS_DIFFER.at(
-                    None, what=source.what, name=relation.name, reason=f"`{twice}` is there twice"
+                    None, what=source.what, name=relation.name, reason=f"`{twice}` occurs twice"
                 )
             ]
         )

@@ -97,9 +97,9 @@ class Meter:
 
 def _reached(entry: Entry, name: str, limit: float, growing: Iterable[str]) -> LimitError:
     option = f"--{name.replace('_', '-')}"
-    hint = f"`Limits({name}=…)` or `{option}` raises it"
+    hint = f"`Limits({name}=…)` or `{option}` raises the limit"
     written = {name.split("__")[0] for name in growing}
     if written:
         names = ", ".join(f"`{name}`" for name in sorted(written))
-        hint = f"still growing: {names}; does a rule compute ever new values? if not, {hint}"
+        hint = f"still growing: {names}; if no rule computes new values without end, {hint}"
     return LimitError([entry.at(None, limit=limit, hint=hint)])

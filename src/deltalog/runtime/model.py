@@ -49,7 +49,7 @@ class Options:
                 [catalogue.UNKNOWN_OPTION.at(None, what="network", name=network, hint=hint)]
             )
         if nervous and default != "differencing":
-            reason = "only `differencing` has a nervous form"
+            reason = "only `differencing` can be nervous"
             raise DataError(
                 [catalogue.STRATEGY_MISFIT.at(None, strategy=default, name="*", reason=reason)]
             )

@@ -62,7 +62,7 @@ def _arc(arc: NetworkArc) -> str:
         print_rule(each.rule).replace("\n", f"\n{' ' * width}  ") for each in arc.differentials
     ]
     lines = [f"{name:<{width}}  {rule}" for name, rule in zip(names, rules, strict=True)]
-    return section(title, lines or ["no rule is driven by it: the new state is computed anew"])
+    return section(title, lines or ["no differential: the new state is recomputed"])
 
 
 def flow_text(inserted: int, deleted: int) -> str:

@@ -37,7 +37,7 @@ def _package(method: str, package: str, installed: str) -> Any:
     try:
         return import_module(package)
     except ImportError as error:
-        hint = f"`pip install '{installed}'` brings it"
+        hint = f"install it with `pip install '{installed}'`"
         wrong = catalogue.PACKAGE_NEEDED.at(None, name=method, needed=package, hint=hint)
         raise DataError([wrong]) from error
 

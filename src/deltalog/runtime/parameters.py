@@ -159,7 +159,7 @@ def _constant(
     wanted = _type([type_ for type_, _ in places]) or own
     if wanted is None:
         return _misfit(
-            parameter, shown_value(value)[:80], "a value", "give a number, text, a date or None"
+            parameter, shown_value(value)[:80], "a value", "use a number, text, a date or None"
         )
     return _misfit(parameter, shown_value(value)[:80], wanted, PYTHON_HINTS[wanted])
 

@@ -69,7 +69,7 @@ class Propagation:
         for number, choice in enumerate(self.model.choices):
             recomputing = None
             if choice.is_auto and self.can_recompute(choice):
-                instead = replace(choice, strategy="recompute", reason="much has changed")
+                instead = replace(choice, strategy="recompute", reason="a large part has changed")
                 recomputing = Node(behind + len(later), instead, self)
                 later.append(recomputing)
             made.append(Node(number, choice, self, recomputing))

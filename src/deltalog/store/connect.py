@@ -124,7 +124,7 @@ def connect(
             [catalogue.UNKNOWN_OPTION.at(None, what="durability", name=durability, hint=hint)]
         )
     if spark is not None or engine not in ENGINES:
-        hint = f"for a database file there is {' and '.join(sorted(ENGINES))}"
+        hint = f"the engines for a database file are {' and '.join(sorted(ENGINES))}"
         raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="engine", name="spark", hint=hint)])
     if not read_only:
         check_exact(options, "the log of a file")
@@ -177,7 +177,7 @@ class _Opening:
             if storage.is_new:
                 raise DataError([catalogue.NOT_A_DATABASE.at(None, name=path)])
             if facts:
-                reason = "it exists, and `facts` are for a new one"
+                reason = "it exists, and `facts` are only for a new file"
                 hint = "insert them in a transaction"
                 raise DataError(
                     [catalogue.CANNOT_OPEN.at(None, name=path, reason=reason, hint=hint)]
@@ -185,7 +185,7 @@ class _Opening:
             connection.execute("BEGIN")  # program and facts of one state
             kept = stored_program(Log(connection).program)
             if program is not None and not _is_same(program_and_text(program)[0], kept.program):
-                hint = f"`deltalog migrate {path} PROGRAM` shows what changes, and goes over to it"
+                hint = f"`deltalog migrate {path} PROGRAM` shows the change and applies it"
                 raise DataError([catalogue.PROGRAM_DIFFERS.at(None, name=path, hint=hint)])
             model = make_model(kept, self.options)
             return FileDatabase(storage, model, self.start(), self.limits, self.watch)
@@ -194,7 +194,7 @@ class _Opening:
 def check_exact(options: Options, what: str) -> None:
     """Raise if changes would be recorded that are none."""
     if options.is_nervous:
-        reason = f"{what} needs exact changes, which nervous ones are not"
+        reason = f"{what} needs exact changes, and nervous ones are not exact"
         raise DataError(
             [catalogue.STRATEGY_MISFIT.at(None, strategy=options.strategy, name="*", reason=reason)]
         )

@@ -188,7 +188,7 @@ class FileDatabase(Database):
                 check_cells(chunk, table.columns)
                 rows = from_cells(chunk, types)
             except (ArithmeticError, TypeError, ValueError) as error:
-                reason = f"the table of `{table.relation}` holds what is no fact of it"
+                reason = f"the table of `{table.relation}` contains invalid facts"
                 raise self._damaged(reason) from error
             yield rows
 
@@ -254,7 +254,7 @@ class FileDatabase(Database):
     def _check_open(self) -> None:
         if self._storage.is_inherited:
             reason = "it belongs to the process from which this one was forked"
-            hint = "open it again in this process, or leave it to the other one"
+            hint = "open it again in this process"
             raise DataError(
                 [catalogue.CANNOT_OPEN.at(None, name=self.path, reason=reason, hint=hint)]
             )

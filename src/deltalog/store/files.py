@@ -270,7 +270,7 @@ def _delimited_rows(
         return
     order = _header(path, columns, *first)
     if order is None:
-        hint = "a header would name the columns: " + ", ".join(column.name for column in columns)
+        hint = "add a header with the column names: " + ", ".join(column.name for column in columns)
         place = _Place(path, "line", first[0], hint)
         yield first[0], _row(place, columns, converters, first[1])
         order = list(range(len(columns)))
@@ -594,6 +594,6 @@ _FORMATS = {
 def _format(path: Path) -> _Format:
     found = _FORMATS.get(path.suffix.lower())
     if found is None:
-        hint = "the suffixes known are " + ", ".join(_FORMATS)
+        hint = "the known suffixes are " + ", ".join(_FORMATS)
         raise DataError([catalogue.UNKNOWN_FORMAT.at(None, name=path, hint=hint)])
     return found

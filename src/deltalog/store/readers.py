@@ -107,14 +107,14 @@ def _check_name(name: object) -> None:
     except UnicodeError:
         is_text = False
     if not is_text:
-        raise unknown_option("reader", name, "its name is a text, and not an empty one")
+        raise unknown_option("reader", name, "its name is a non-empty text")
 
 
 def check_known(connection: apsw.Connection, name: str) -> None:
     _check_name(name)
     known = read_up_to(connection)
     if name not in known:
-        hint = did_you_mean(name, known) or "`register` makes it known"
+        hint = did_you_mean(name, known) or "register it with `register`"
         raise DataError([catalogue.NO_SUCH_READER.at(None, name=name, hint=hint)])
 
 
@@ -203,7 +203,7 @@ def _warn(path: Path, forced: int, readers: dict[str, int], retention: Retention
     for name, version in readers.items():
         warnings.warn(
             f"the log of {path} is larger than {retention.bytes_max:,} bytes: versions up to "
-            f"{forced} are dropped, and the reader `{name}` has only read up to {version}",
+            f"{forced} are dropped, but the reader `{name}` has only read up to {version}",
             RetentionWarning,
             stacklevel=4,
         )

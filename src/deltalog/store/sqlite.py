@@ -78,7 +78,7 @@ def _register_checksums(path: Path) -> None:
             apsw.sqlite_extra.load(connection, "cksumvfs")
         except Exception as error:
             reason = f"this build of apsw cannot load cksumvfs ({error})"
-            hint = "`pip install --only-binary apsw apsw` brings one that can"
+            hint = "install one that can with `pip install --only-binary apsw apsw`"
             raise DataError(
                 [catalogue.CANNOT_OPEN.at(None, name=path, reason=reason, hint=hint)]
             ) from None

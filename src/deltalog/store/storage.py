@@ -105,7 +105,7 @@ def open_to_read(path: Path) -> Storage:
         if found is None:
             raise DataError([catalogue.NOT_A_DATABASE.at(None, name=path)])
         if found < FORMAT:
-            reason = f"it has the old format {found}; open it once to write, and it is upgraded"
+            reason = f"it has the old format {found}; open it for writing once to upgrade it"
             raise DataError([catalogue.CANNOT_OPEN.at(None, name=path, reason=reason)])
     except BaseException:
         connection.close()
@@ -158,7 +158,7 @@ def file_in_use(path: Path, lock: WriterLock) -> DataError:
     owner, hint = "another process", WAIT_HINT
     if lock.is_held_here:
         owner = "this process"
-        hint = "use the database that is open, or close it; `read_only=True` reads beside it"
+        hint = "use or close the open database, or open it again with `read_only=True`"
     return DataError([catalogue.FILE_IN_USE.at(None, owner=owner, name=path, hint=hint)])
 
 
@@ -194,11 +194,11 @@ def _check_place(path: Path) -> None:
     found = path.stat() if path.exists() else None
     reason = hint = None
     if found is not None and found.st_nlink > 1:
-        reason = "it has another name (a hard link), under which others may write to it"
-        hint = "make a copy with `deltalog backup`, or remove the other name"
+        reason = "it has several hard links, so others could write to it under another name"
+        hint = "make a copy with `deltalog backup`, or remove the other link"
     elif (found is None or not found.st_size) and log.exists() and log.stat().st_size:
-        reason = f"there is no such file, but `{log.name}` has commits of it"
-        hint = f"bring the file back, or remove `{log.name}` to give the commits up"
+        reason = f"there is no such file, but `{log.name}` contains commits of it"
+        hint = f"restore the file, or remove `{log.name}` to discard these commits"
     if reason is not None:
         raise DataError([catalogue.CANNOT_OPEN.at(None, name=path, reason=reason, hint=hint)])
 
@@ -247,7 +247,7 @@ def _check_log(path: Path, connection: apsw.Connection, known: tuple[bytes, int]
     if is_damaged:
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # closing keeps the log
         reason = f"commits in `{path.name}-wal` cannot be read"
-        hint = f"{RESTORE_HINT}; `deltalog recover FILE` goes on without those commits"
+        hint = f"{RESTORE_HINT}; `deltalog recover FILE` discards those commits"
         raise DataError([catalogue.FILE_DAMAGED.at(None, name=path, reason=reason, hint=hint)])
 
 
@@ -265,7 +265,7 @@ def check_unspoiled(path: Path, connection: apsw.Connection) -> None:
 
 
 def _written_by_others(path: Path) -> DataError:
-    reason = "another program than Deltalog has written to it"
+    reason = "a program other than Deltalog has written to it"
     return DataError([catalogue.FILE_DAMAGED.at(None, name=path, reason=reason, hint=RESTORE_HINT)])
 
 
