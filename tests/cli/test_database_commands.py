@@ -206,9 +206,9 @@ def test_compact(invoke: Call) -> None:
         change = f'{{"insert": {{"edge": [[{number}, 50]]}}}}\n'
         invoke("apply", "graph.db", write("step.jsonl", change), *QUICK)
     kept = invoke("compact", "graph.db", "--days", "1", "--versions", "1", *QUICK)
-    assert kept.stderr == "note: 0 versions dropped, 0 to 6 are left\n"
+    assert kept.stderr == "note: 0 versions dropped, 0 to 6 remain\n"
     done = invoke("compact", "graph.db", "--versions", "2", *QUICK)
-    assert done.stderr == "note: 4 versions dropped, 4 to 6 are left\n"
+    assert done.stderr == "note: 4 versions dropped, 4 to 6 remain\n"
 
 
 def test_recover(invoke: Call) -> None:

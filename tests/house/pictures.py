@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from documents import DOCS, Block, blocks
+from documents import DOCS, ROOT, Block, blocks
 
 import deltalog
 from deltalog.graphs.mermaid import mermaid
@@ -32,7 +32,10 @@ def inventory_network(program: str) -> str:
     return mermaid(network_graph(network(database), database.model.checked, ""))
 
 
-PICTURES: dict[Path, list[Callable[[str], str]]] = {DOCS / "propagation.md": [inventory_network]}
+PICTURES: dict[Path, list[Callable[[str], str]]] = {
+    ROOT / "README.md": [inventory_network],
+    DOCS / "propagation.md": [inventory_network],
+}
 
 
 def mermaid_blocks(page: Path) -> Iterator[tuple[str, Block]]:

@@ -341,7 +341,7 @@ def test_the_texts_about_rows(db: Database) -> None:
         "error[E0703]: a fact of `edge` has 2 values, but (1) has 1"
     )
     assert message(tx.insert, "edge", [7]) == (
-        "error[E0703]: a fact of `edge` has 2 values, 7 is not a tuple\n"
+        "error[E0703]: a fact of `edge` has 2 values, but 7 is not a tuple\n"
         "  = hint: a fact is a tuple; write `(value,)` for a single value"
     )
     assert message(tx.insert, "edge", [(1, None)]) == (
@@ -349,7 +349,7 @@ def test_the_texts_about_rows(db: Database) -> None:
     )
     assert message(tx.insert, "edge", [(True, 1)]) == (
         "error[E0704]: true does not fit column `src` of `edge`, which is int\n"
-        "  = hint: give an int from -(2^63 - 1) to 2^63 - 1"
+        "  = hint: use an int from -(2^63 - 1) to 2^63 - 1"
     )
 
 
