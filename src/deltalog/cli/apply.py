@@ -10,36 +10,27 @@ import typer
 from deltalog.cli.applying import Applied, Applying
 from deltalog.cli.change_files import check_changes, read_changes
 from deltalog.cli.change_results import FILE_SUFFIXES, show_changes, write_changes
-from deltalog.cli.opening import Settings, open_given
+from deltalog.cli.opening import open_given
+from deltalog.cli.option_groups import (
+    FactFiles,
+    LimitOptions,
+    Maintenance,
+    NetworkOptions,
+    settings,
+)
 from deltalog.cli.options import (
-    FACTS_MAX,
-    ROUNDS_MAX,
-    SECONDS_MAX,
     Durability,
     DurabilityName,
-    Engine,
-    Facts,
-    FactsDirectory,
-    FactsMax,
     Format,
     GivenFile,
-    Network,
-    NetworkForm,
     Relation,
-    RoundsMax,
-    SecondsMax,
     Stats,
-    Strategies,
-    Virtual,
     Wait,
-    strategy_of,
 )
 from deltalog.cli.progress import Progress
 from deltalog.cli.statistics import show_statistics
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
-from deltalog.runtime.database import DEFAULT_ENGINE
-from deltalog.runtime.limits import Limits
 from deltalog.store.file_database import FileDatabase
 
 EXAMPLE = "deltalog apply graph.dl changes.jsonl --strategy magic --format json"
@@ -56,8 +47,8 @@ def apply(
             "`-` reads JSON Lines from standard input and writes each result at once.",
         ),
     ],
-    facts: Facts = None,
-    facts_dir: FactsDirectory = None,
+    *,
+    files: FactFiles,
     relation: Relation = None,
     what_if: Annotated[
         bool,
@@ -70,10 +61,8 @@ def apply(
         bool,
         typer.Option("--keep-going", help="Continue after a transaction that fails."),
     ] = False,
-    strategy: Strategies = None,
-    engine: Engine = DEFAULT_ENGINE,
-    virtual: Virtual = False,
-    network: Network = NetworkForm.BUSHY,
+    maintenance: Maintenance,
+    network: NetworkOptions,
     stats: Stats = False,
     format_: Annotated[
         Format,
@@ -104,9 +93,7 @@ def apply(
     ] = ROWS_SHOWN,
     durability: Durability = DurabilityName.FULL,
     wait: Wait = 0.0,
-    rounds_max: RoundsMax = ROUNDS_MAX,
-    facts_max: FactsMax = FACTS_MAX,
-    seconds_max: SecondsMax = SECONDS_MAX,
+    limits: LimitOptions,
 ) -> None:
     """Apply transactions and show the exact change of every relation and view.
 
@@ -114,12 +101,9 @@ def apply(
     """
     check_changes(changes, file)
     _check_output(output)
-    limits = Limits(rounds_max, facts_max, seconds_max)
-    settings = Settings(
-        limits, strategy_of(strategy), engine, not virtual, network, durability, wait
-    )
+    chosen = settings(limits, maintenance, network, durability, wait)
     progress = Progress()
-    database = open_given(file, facts, facts_dir, settings, progress, read_only=what_if)
+    database = open_given(file, files.facts, files.facts_dir, chosen, progress, read_only=what_if)
     applying = Applying(database, progress, what_if, keep_going)
     answers = applying.run(read_changes(changes, database.relations, relation))
     if stats:

@@ -21,34 +21,25 @@ from deltalog.cli.applying import each_applied
 from deltalog.cli.change_files import check_changes
 from deltalog.cli.change_lines import fact_text
 from deltalog.cli.exit_codes import ExitCode
-from deltalog.cli.opening import Settings, is_database, open_given
+from deltalog.cli.opening import is_database, open_given
+from deltalog.cli.option_groups import (
+    ChangesFile,
+    FactFiles,
+    LimitOptions,
+    Maintenance,
+    NetworkOptions,
+    settings,
+)
 from deltalog.cli.options import (
-    FACTS_MAX,
-    ROUNDS_MAX,
-    SECONDS_MAX,
-    ChangesOption,
-    Engine,
-    Facts,
-    FactsDirectory,
-    FactsMax,
     GivenFile,
-    Network,
-    NetworkForm,
     RecomputeWith,
-    Relation,
-    RoundsMax,
-    SecondsMax,
-    Strategies,
-    Virtual,
-    strategy_of,
 )
 from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import counted, note, write_result
 from deltalog.language.ast import Row
 from deltalog.language.values import plain, sort_key
-from deltalog.runtime.database import DEFAULT_ENGINE, Database
+from deltalog.runtime.database import Database
 from deltalog.runtime.evaluation import Difference
-from deltalog.runtime.limits import Limits
 
 EXAMPLE = "deltalog audit graph.dl --changes changes.jsonl --strategy magic"
 FACTS_SHOWN = 20
@@ -56,15 +47,12 @@ FACTS_SHOWN = 20
 
 def audit(
     file: GivenFile,
-    facts: Facts = None,
-    facts_dir: FactsDirectory = None,
-    changes: ChangesOption = None,
-    relation: Relation = None,
-    strategy: Strategies = None,
-    engine: Engine = DEFAULT_ENGINE,
+    *,
+    files: FactFiles,
+    changed: ChangesFile,
+    maintenance: Maintenance,
     recompute_with: RecomputeWith = None,
-    virtual: Virtual = False,
-    network: Network = NetworkForm.BUSHY,
+    network: NetworkOptions,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write everything as one JSON object.")
     ] = False,
@@ -77,25 +65,23 @@ def audit(
             help="Show at most this many missing and excess facts of each view, 0 for all.",
         ),
     ] = FACTS_SHOWN,
-    rounds_max: RoundsMax = ROUNDS_MAX,
-    facts_max: FactsMax = FACTS_MAX,
-    seconds_max: SecondsMax = SECONDS_MAX,
+    limits: LimitOptions,
 ) -> None:
     """Recompute every view, after applying changes if any, and report the differences.
 
     The exit code is 1 if a view differs.
     """
-    limits = Limits(rounds_max, facts_max, seconds_max)
-    settings = Settings(limits, strategy_of(strategy), engine, not virtual, network)
+    chosen = settings(limits, maintenance, network)
+    changes = changed.changes
     progress = Progress()
     if changes is not None:
         if is_database(file):
             hint = "use `deltalog apply` to change a database file"
             raise typer.BadParameter(hint, param_hint="--changes")
         check_changes(changes, file)
-    database = open_given(file, facts, facts_dir, settings, progress)
+    database = open_given(file, files.facts, files.facts_dir, chosen, progress)
     if changes is not None:
-        number = sum(1 for _ in each_applied(database, changes, relation, progress))
+        number = sum(1 for _ in each_applied(database, changes, changed.relation, progress))
         note(f"{counted(number, 'transaction')} applied")
     with progress.phase("recomputing"):
         differences = database.audit(engine=recompute_with)

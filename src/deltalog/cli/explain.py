@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -19,25 +20,20 @@ from deltalog.cli.opening import (
     program_in,
     read_and_parse,
 )
+from deltalog.cli.option_groups import (
+    ChangesFile,
+    FactFiles,
+    LimitOptions,
+    Maintenance,
+    NetworkOptions,
+    options_of,
+    settings,
+)
 from deltalog.cli.options import (
-    FACTS_MAX,
-    ROUNDS_MAX,
-    SECONDS_MAX,
-    ChangesOption,
-    Facts,
-    FactsDirectory,
-    FactsMax,
     GivenFile,
-    Network,
-    NetworkForm,
     Parameters,
-    Relation,
-    RoundsMax,
-    SecondsMax,
     Strategies,
-    Virtual,
     one_of,
-    strategy_of,
 )
 from deltalog.cli.parameters import checked_queries, parameter_texts
 from deltalog.cli.progress import Progress
@@ -52,7 +48,7 @@ from deltalog.graphs.network_graph import network_graph
 from deltalog.graphs.page import page
 from deltalog.language.printer import print_query
 from deltalog.rewrites.pipeline import EVERY_PASS, UPDATE_PASSES
-from deltalog.runtime.database import DEFAULT_ENGINE, Database
+from deltalog.runtime.database import Database
 from deltalog.runtime.explain import explain as explanation_of
 from deltalog.runtime.explanation_text import SECTIONS, explanation_json, explanation_text
 from deltalog.runtime.limits import Limits
@@ -91,13 +87,15 @@ def _optional_passes(names: list[str] | None) -> list[str]:
     return [one_of(name, optional, "optional pass") for name in names or ()]
 
 
-def explain(
-    file: GivenFile,
+@dataclass(frozen=True)
+class QueryOptions:
+    """A query, and which of its rewriting is shown."""
+
     query: Annotated[
         str | None,
         typer.Option("--query", metavar="QUERY", help="Explain how this query is evaluated."),
-    ] = None,
-    parameters: Parameters = None,
+    ] = None
+    parameters: Parameters = None
     after: Annotated[
         str | None,
         typer.Option(
@@ -106,7 +104,7 @@ def explain(
             callback=_known_pass,
             help=f"Show the rules after this pass: {', '.join(EVERY_PASS)}.",
         ),
-    ] = None,
+    ] = None
     without: Annotated[
         list[str] | None,
         typer.Option(
@@ -115,7 +113,7 @@ def explain(
             callback=_optional_passes,
             help="Skip an optional pass; may be repeated.",
         ),
-    ] = None,
+    ] = None
     show: Annotated[
         list[Section] | None,
         typer.Option(
@@ -124,7 +122,13 @@ def explain(
             help="Show only this section, in text and JSON; may be repeated. A graph always shows "
             "the dependencies.",
         ),
-    ] = None,
+    ] = None
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """The form and the place of the output."""
+
     form: Annotated[
         Form,
         typer.Option(
@@ -133,11 +137,18 @@ def explain(
             help="Text or JSON; or a graph: Mermaid or DOT for tools that draw it, or one "
             "interactive HTML file that works offline.",
         ),
-    ] = Form.TEXT,
+    ] = Form.TEXT
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write to this file."),
-    ] = None,
+    ] = None
+
+
+def explain(
+    file: GivenFile,
+    *,
+    asked: QueryOptions,
+    written: OutputOptions,
     propagation: Annotated[
         bool,
         typer.Option(
@@ -146,16 +157,11 @@ def explain(
             "the rules it runs, and the differentials of every arc.",
         ),
     ] = False,
-    changes: ChangesOption = None,
-    relation: Relation = None,
-    facts: Facts = None,
-    facts_dir: FactsDirectory = None,
+    changed: ChangesFile,
+    files: FactFiles,
     strategy: Strategies = None,
-    virtual: Virtual = False,
-    network_form: Network = NetworkForm.BUSHY,
-    rounds_max: RoundsMax = ROUNDS_MAX,
-    facts_max: FactsMax = FACTS_MAX,
-    seconds_max: SecondsMax = SECONDS_MAX,
+    network: NetworkOptions,
+    limits: LimitOptions,
 ) -> None:
     """Show dependencies, strata, rewritten rules, and plans.
 
@@ -165,19 +171,11 @@ def explain(
     chosen --strategy.
     """
     progress = Progress()
-    limits = Limits(rounds_max, facts_max, seconds_max)
+    changes = changed.changes
+    chosen = settings(limits, Maintenance(strategy), network)
     if propagation:
-        others = {
-            "--query": query,
-            "--param": parameters,
-            "--after": after,
-            "--without": without,
-            "--show": show,
-        }
-        _refuse("with --propagation", others)
-        settings = Settings(
-            limits, strategy_of(strategy), DEFAULT_ENGINE, not virtual, network_form
-        )
+        refused = {**options_of(asked, "query", "after", "without", "show")}
+        _refuse("with --propagation", {**refused, "--param": asked.parameters})
         if changes is not None:
             check_changes(changes, file)
         if changes is not None and is_database(file):
@@ -185,35 +183,38 @@ def explain(
                 "a database file is read-only here; use `deltalog apply` to change it",
                 param_hint="--changes",
             )
-        database = open_given(file, facts, facts_dir, settings, progress)
-        flows = _flows(database, changes, relation, progress)
-        _write(_network(database, flows, form, file.name), output)
+        database = open_given(file, files.facts, files.facts_dir, chosen, progress)
+        flows = _flows(database, changes, changed.relation, progress)
+        _write(_network(database, flows, written.form, file.name), written.output)
         return
-    needing = {"--changes": changes, "--facts": facts, "--facts-dir": facts_dir}
+    needing = {"--changes": changes, **options_of(files, "facts", "facts_dir")}
     _refuse("without --propagation", needing)
-    chosen: Settings | None = None
-    if after in UPDATE_PASSES:
-        if query is not None:
-            raise typer.BadParameter(f"`{after}` applies to changes, not to queries")
-        chosen = Settings(limits, strategy_of(strategy), DEFAULT_ENGINE, not virtual, network_form)
-    else:
-        choosing = {"--strategy": strategy, "--virtual": virtual}
+    is_update = asked.after in UPDATE_PASSES
+    if is_update and asked.query is not None:
+        raise typer.BadParameter(f"`{asked.after}` applies to changes, not to queries")
+    if not is_update:
+        choosing = {"--strategy": strategy, **options_of(network, "virtual")}
         _refuse("without --propagation or --after a pass of update propagation", choosing)
-    database = _database(file, limits, progress, chosen)
-    asked = None
-    if query is not None:
-        (asked,) = checked_queries([query], parameter_texts(parameters), database.relations)
-    explanation = explanation_of(database, asked, after, without or ())
-    title = file.name if asked is None else f"{file.name} {print_query(asked)}"
+    database = _database(file, limits.limits, progress, chosen if is_update else None)
+    _write(_explanation(database, asked, written.form, file.name), written.output)
+
+
+def _explanation(database: Database, asked: QueryOptions, form: Form, name: str) -> str:
+    query = None
+    if asked.query is not None:
+        texts = parameter_texts(asked.parameters)
+        (query,) = checked_queries([asked.query], texts, database.relations)
+    explanation = explanation_of(database, query, asked.after, asked.without or ())
+    sections = tuple(asked.show or Section)
     match form:
         case Form.TEXT:
-            text = explanation_text(explanation, tuple(show or Section))
+            return explanation_text(explanation, sections)
         case Form.JSON:
-            text = explanation_json(explanation, tuple(show or Section))
+            return explanation_json(explanation, sections)
         case _:
-            graph = program_graph if asked is None else query_graph
-            text = _drawn(graph(explanation, database.model.checked, title), form)
-    _write(text, output)
+            graph = program_graph if query is None else query_graph
+            title = name if query is None else f"{name} {print_query(query)}"
+            return _drawn(graph(explanation, database.model.checked, title), form)
 
 
 def _database(file: Path, limits: Limits, progress: Progress, chosen: Settings | None) -> Database:

@@ -32,6 +32,7 @@ from deltalog.cli import (
     verify,
 )
 from deltalog.cli.exit_codes import MEANINGS, exit_codes
+from deltalog.cli.option_groups import with_option_groups
 from deltalog.cli.terminal import note
 
 EXAMPLE = "deltalog run graph.dl"
@@ -93,7 +94,7 @@ for _module, _command in (
     (compact, compact.compact),
     (recover, recover.recover),
 ):
-    app.command(epilog=f"Example: {_module.EXAMPLE}")(_command)
+    app.command(epilog=f"Example: {_module.EXAMPLE}")(with_option_groups(_command))
 
 app.add_typer(pipeline.app, name="pipeline", epilog=f"Example: {pipeline.EXAMPLE}")
 

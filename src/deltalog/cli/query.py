@@ -23,20 +23,13 @@ from deltalog.cli.opening import (
     read_facts,
     refuse_facts,
 )
+from deltalog.cli.option_groups import FactFiles, LimitOptions
 from deltalog.cli.options import (
-    FACTS_MAX,
-    ROUNDS_MAX,
-    SECONDS_MAX,
     Engine,
-    Facts,
-    FactsDirectory,
-    FactsMax,
     Format,
     FormatOption,
     GivenFile,
     Parameters,
-    RoundsMax,
-    SecondsMax,
     Stats,
 )
 from deltalog.cli.parameters import checked_queries, parameter_texts
@@ -46,7 +39,6 @@ from deltalog.cli.statistics import show_statistics
 from deltalog.language.ast import Query
 from deltalog.language.printer import print_query
 from deltalog.runtime.database import DEFAULT_ENGINE, Database
-from deltalog.runtime.limits import Limits
 
 EXAMPLE = "deltalog query graph.dl 'path(1, Y)' --facts edge=edges.csv --stats"
 
@@ -61,6 +53,7 @@ def query(
             "the `?` and the full stop are optional, and --param sets the value of `$NAME`.",
         ),
     ],
+    *,
     parameters: Parameters = None,
     version: Annotated[
         int | None,
@@ -72,8 +65,7 @@ def query(
             help="For a database file: query the program and the facts as of this version.",
         ),
     ] = None,
-    facts: Facts = None,
-    facts_dir: FactsDirectory = None,
+    files: FactFiles,
     stats: Stats = False,
     format_: FormatOption = Format.TABLE,
     limit: Annotated[
@@ -86,18 +78,14 @@ def query(
         ),
     ] = None,
     engine: Engine = DEFAULT_ENGINE,
-    rounds_max: RoundsMax = ROUNDS_MAX,
-    facts_max: FactsMax = FACTS_MAX,
-    seconds_max: SecondsMax = SECONDS_MAX,
+    limits: LimitOptions,
 ) -> None:
     """Run queries, deriving only the facts they need."""
     progress = Progress()
-    loaded = assignments(facts, "--facts")
     values = parameter_texts(parameters)
-    limits = Limits(rounds_max, facts_max, seconds_max)
     if is_database(file):
-        refuse_facts(facts, facts_dir)
-        settings = Settings(limits, engine=engine)
+        refuse_facts(files.facts, files.facts_dir)
+        settings = Settings(limits.limits, engine=engine)
         with open_database(file, settings, progress, read_only=True) as kept:
             known = kept.relations if version is None else kept.relations_at(version)
             asked = checked_queries(queries, values, known)
@@ -111,9 +99,9 @@ def query(
     program = read_and_parse(file, progress)
     relations = check_program(program).relations
     asked = checked_queries(queries, values, relations)
-    files = (*files_in(facts_dir, relations), *loaded)
-    rows = read_facts(program, relations, files, progress)
-    settings = Settings(limits, engine=engine, materialize=False)
+    loaded = (*files_in(files.facts_dir, relations), *assignments(files.facts, "--facts"))
+    rows = read_facts(program, relations, loaded, progress)
+    settings = Settings(limits.limits, engine=engine, materialize=False)
     database = open_program(program, settings, progress, rows)
     show_results(_answers(database, asked, stats, progress, None), format_, limit or None)
 

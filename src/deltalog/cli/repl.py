@@ -31,7 +31,6 @@ from deltalog.cli.exit_codes import ExitCode, exit_code_of
 from deltalog.cli.line_reader import LineReader, line_reader
 from deltalog.cli.messages import report
 from deltalog.cli.opening import (
-    Settings,
     assignments,
     files_in,
     is_database,
@@ -40,19 +39,9 @@ from deltalog.cli.opening import (
     read_facts,
     refuse_facts,
 )
+from deltalog.cli.option_groups import FactFiles, LimitOptions, Maintenance, settings
 from deltalog.cli.options import (
-    FACTS_MAX,
-    ROUNDS_MAX,
-    SECONDS_MAX,
-    Engine,
-    Facts,
-    FactsDirectory,
-    FactsMax,
     Format,
-    RoundsMax,
-    SecondsMax,
-    Strategies,
-    strategy_of,
 )
 from deltalog.cli.progress import Progress
 from deltalog.cli.results import query_result, show_results
@@ -62,8 +51,6 @@ from deltalog.cli.terminal import counted, note, write_message, write_result
 from deltalog.diagnostics.report import DeltalogError
 from deltalog.language.ast import Program
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.database import DEFAULT_ENGINE
-from deltalog.runtime.limits import Limits
 
 EXAMPLE = "deltalog repl graph.dl --facts edge=edges.csv"
 LINES_SHOWN = 50
@@ -74,8 +61,8 @@ def repl(
         Path | None,
         typer.Argument(metavar="FILE", help="The initial program, or a database file."),
     ] = None,
-    facts: Facts = None,
-    facts_dir: FactsDirectory = None,
+    *,
+    files: FactFiles,
     limit: Annotated[
         int | None,
         typer.Option(
@@ -86,29 +73,25 @@ def repl(
             f"{LINES_SHOWN} on a terminal, all in a script.",
         ),
     ] = None,
-    strategy: Strategies = None,
-    engine: Engine = DEFAULT_ENGINE,
-    rounds_max: RoundsMax = ROUNDS_MAX,
-    facts_max: FactsMax = FACTS_MAX,
-    seconds_max: SecondsMax = SECONDS_MAX,
+    maintenance: Maintenance,
+    limits: LimitOptions,
 ) -> None:
     """Query, change and extend a program at a prompt or from a script.
 
     Changes to a database file are committed.
     """
     progress = Progress()
-    settings = Settings(Limits(rounds_max, facts_max, seconds_max), strategy_of(strategy), engine)
+    chosen = settings(limits, maintenance)
     if file is not None and is_database(file):
-        refuse_facts(facts, facts_dir)
-        with open_database(file, settings, progress, read_only=False) as kept:
+        refuse_facts(files.facts, files.facts_dir)
+        with open_database(file, chosen, progress, read_only=False) as kept:
             _converse(Session.of(kept, progress), limit)
         return
-    loaded = assignments(facts, "--facts")
     program = Program() if file is None else read_and_parse(file, progress)
     relations = check_program(program).relations
-    files = (*files_in(facts_dir, relations), *loaded)
-    rows = read_facts(program, relations, files, progress)
-    _converse(Session.new(program, settings, progress, rows), limit)
+    loaded = (*files_in(files.facts_dir, relations), *assignments(files.facts, "--facts"))
+    rows = read_facts(program, relations, loaded, progress)
+    _converse(Session.new(program, chosen, progress, rows), limit)
 
 
 def _converse(session: Session, limit: int | None) -> None:

@@ -11,7 +11,6 @@ from deltalog.analysis.columns import Relations
 from deltalog.checks.program import check_program
 from deltalog.cli.opening import (
     Assignment,
-    Settings,
     assignments,
     files_in,
     is_database,
@@ -21,21 +20,11 @@ from deltalog.cli.opening import (
     read_facts,
     refuse_facts,
 )
+from deltalog.cli.option_groups import FactFiles, LimitOptions, Maintenance, settings
 from deltalog.cli.options import (
-    FACTS_MAX,
-    ROUNDS_MAX,
-    SECONDS_MAX,
-    Engine,
-    Facts,
-    FactsDirectory,
-    FactsMax,
     Format,
     FormatOption,
     GivenFile,
-    RoundsMax,
-    SecondsMax,
-    Strategies,
-    strategy_of,
 )
 from deltalog.cli.progress import Progress
 from deltalog.cli.results import (
@@ -50,8 +39,7 @@ from deltalog.cli.results import (
 from deltalog.cli.terminal import counted, note
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
-from deltalog.runtime.database import DEFAULT_ENGINE, Database
-from deltalog.runtime.limits import Limits
+from deltalog.runtime.database import Database
 from deltalog.runtime.rows import Rows
 from deltalog.store.files import read_rows, write_rows
 
@@ -61,8 +49,8 @@ VIEW_ROWS_SHOWN = 50
 
 def run(
     file: GivenFile,
-    facts: Facts = None,
-    facts_dir: FactsDirectory = None,
+    *,
+    files: FactFiles,
     output: Annotated[
         list[str] | None,
         typer.Option(
@@ -100,23 +88,20 @@ def run(
             help="For a database file: show relations and views as of this version.",
         ),
     ] = None,
-    strategy: Strategies = None,
-    engine: Engine = DEFAULT_ENGINE,
-    rounds_max: RoundsMax = ROUNDS_MAX,
-    facts_max: FactsMax = FACTS_MAX,
-    seconds_max: SecondsMax = SECONDS_MAX,
+    maintenance: Maintenance,
+    limits: LimitOptions,
 ) -> None:
     """Evaluate a program, or load a database file, and run the queries in it.
 
     Without queries every view is shown, unless relations are written with --output.
     """
     progress = Progress()
-    loaded, written = assignments(facts, "--facts"), assignments(output, "--output")
-    settings = Settings(Limits(rounds_max, facts_max, seconds_max), strategy_of(strategy), engine)
+    written = assignments(output, "--output")
+    chosen = settings(limits, maintenance)
     names = [*(show or ()), *(each.relation for each in written)]
     if is_database(file):
-        refuse_facts(facts, facts_dir)
-        with open_database(file, settings, progress, read_only=True) as kept:
+        refuse_facts(files.facts, files.facts_dir)
+        with open_database(file, chosen, progress, read_only=True) as kept:
             known = relations_at(kept, as_of)
             check_names(known, names)
             _check_writable(known, written)
@@ -128,9 +113,9 @@ def run(
     relations = check_program(program).relations
     check_names(relations, names)
     _check_writable(relations, written)
-    files = (*files_in(facts_dir, relations), *loaded)
-    rows = read_facts(program, relations, files, progress)
-    database = open_program(program, settings, progress, rows)
+    loaded = (*files_in(files.facts_dir, relations), *assignments(files.facts, "--facts"))
+    rows = read_facts(program, relations, loaded, progress)
+    database = open_program(program, chosen, progress, rows)
     _show(database, show, written, format_, limit, progress, None)
 
 
