@@ -73,9 +73,7 @@ OPENINGS_LEFT = {"engines": 28, "pipeline": 14, "rewrites": 12, "runtime": 19, "
 LINES_MAX = 400
 KERNELS = "engines/embedded"
 LARGE = {
-    "analysis/columns.py": "types, names and nullability of columns are one fixpoint",
     "engines/spark/engine.py": "to be split with the engines' capabilities",
-    "language/parser.py": "one transformer for one grammar",
     "pipeline/table_database.py": "to become the protocol of all databases",
     "runtime/database.py": "to become the protocol of all databases",
     "store/file_database.py": "to be split into state, history and readers",

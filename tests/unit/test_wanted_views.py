@@ -164,7 +164,7 @@ def test_a_file_records_every_view(tmp_path: Path) -> None:
 def test_only_views_can_be_wanted(name: str, hint: str) -> None:
     database = opened("reference")
     for call in (database.apply, database.what_if, database.transaction):
-        with pytest.raises(deltalog.DeltalogError, match=f"view `{name}` is not known") as caught:
+        with pytest.raises(deltalog.DeltalogError, match=f"unknown view `{name}`") as caught:
             call(views=[name])
         assert hint in str(caught.value)
 

@@ -13,79 +13,37 @@ What does not fit together is not judged here but in `checks/types.py`.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
-from functools import cached_property
-from typing import Literal as OneOf
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TypeAlias
 
 from deltalog.analysis.dependencies import dependencies
+from deltalog.analysis.relation import Relation, Relations, Storage
+from deltalog.analysis.rule_types import (
+    nullable_variables,
+    term_is_nullable,
+    term_type,
+    variable_types,
+)
 from deltalog.language.ast import (
-    Aggregate,
     Atom,
     Column,
-    Comparison,
     Constant,
-    Expression,
-    Literal,
-    Operation,
     Program,
     Rule,
     Term,
-    Value,
     Variable,
 )
-from deltalog.language.functions import (
-    FUNCTIONS,
-    GENERATED,
-    aggregate_result,
-    signature,
-    widened,
-)
-from deltalog.language.values import VALUE_ERRORS, canonical
-from deltalog.language.walk import atoms, distributed, literals, names
-from deltalog.source import Span
+from deltalog.language.walk import atoms
 
-Storage: TypeAlias = OneOf["materialized", "virtual"]
-
-
-@dataclass(frozen=True)
-class Relation:
-    """A base relation or view as the rest of the system sees it."""
-
-    name: str
-    kind: OneOf["base", "view"]
-    columns: tuple[Column, ...]
-    storage: Storage = "materialized"
-    is_declared: bool = True  # its columns were, that is; otherwise they are inferred
-    inferred: frozenset[int] = frozenset()
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-    @cached_property
-    def arity(self) -> int:
-        return len(self.columns)
-
-    @cached_property
-    def is_nullable(self) -> bool:
-        """Whether some column is."""
-        return any(column.nullable for column in self.columns)
-
-    @cached_property
-    def types(self) -> tuple[str | None, ...]:
-        return tuple(column.type for column in self.columns)
-
-    @cached_property
-    def key(self) -> tuple[int, ...]:
-        """Positions of the key columns; empty when the relation has no key."""
-        return tuple(i for i, column in enumerate(self.columns) if column.key)
-
-
-Relations = Mapping[str, Relation]
-BRANCHES_MAX = 1_000
-"""More combinations of branches than this are refused in a body."""
-VariableTypes = dict[str, str]
+__all__ = [
+    "Relation",
+    "Relations",
+    "Storage",
+    "generated_relations",
+    "relations",
+    "undeclared_view",
+]
 
 
 def relations(program: Program) -> Relations:
@@ -267,212 +225,3 @@ def _nullable(rule: Rule, found: Relations) -> tuple[Column, ...]:
             zip(relation.columns, rule.head.arguments, strict=True)
         )
     )
-
-
-# --- inside one rule ----------------------------------------------------------------------------
-
-
-def fitting_atoms(body: tuple[Literal, ...], found: Relations) -> Iterator[tuple[Atom, bool]]:
-    """The atoms whose relation is known and has as many columns as they have arguments."""
-    for atom, positive in atoms(body):
-        relation = found.get(atom.predicate)
-        if relation is not None and relation.arity == len(atom.arguments):
-            yield atom, positive
-
-
-def variable_types(body: tuple[Literal, ...], found: Relations) -> VariableTypes:
-    """The type of each variable as far as the body tells it: what binds it comes first."""
-    types: VariableTypes = {}
-    fitting = list(fitting_atoms(body, found))
-    _take_types(types, (atom for atom, positive in fitting if positive), found)
-    firm = set(types)
-    equations = [c for c in literals(body) if isinstance(c, Comparison) and c.operator == "="]
-    changed = True
-    while changed:
-        changed = False
-        for equation in equations:
-            for side, other in (
-                (equation.left, equation.right),
-                (equation.right, equation.left),
-            ):
-                if not isinstance(side, Variable) or side.name in firm:
-                    continue
-                type_ = expression_type(other, types)
-                known = types.get(side.name)
-                if type_ is None or type_ in (known, "null"):
-                    continue
-                wide = type_ if known is None else widened(known, type_)
-                if wide is not None and wide != known:
-                    types[side.name] = wide
-                    changed = True
-    _take_types(types, (atom for atom, positive in fitting if not positive), found)
-    return types
-
-
-def _take_types(types: VariableTypes, fitting: Iterable[Atom], found: Relations) -> None:
-    for atom in fitting:
-        for column, term in zip(found[atom.predicate].columns, atom.arguments, strict=True):
-            if isinstance(term, Variable) and column.type is not None:
-                types.setdefault(term.name, column.type)
-
-
-def term_type(term: Term, types: Mapping[str, str]) -> str | None:
-    """The type of a head term; None when unknown, or null for the constant."""
-    if not isinstance(term, Aggregate):
-        type_ = expression_type(term, types)
-        return None if type_ == "null" else type_
-    operand = None if term.argument is None else expression_type(term.argument, types)
-    if term.function != "count" and operand is None:
-        return None
-    return aggregate_result(term.function, operand)
-
-
-def expression_type(expression: Expression, types: Mapping[str, str]) -> str | None:
-    match expression:
-        case Variable(name=name):
-            return types.get(name)
-        case Constant(type=type_):
-            return type_
-        case Operation(function=function, arguments=arguments):
-            operands = operand_types(arguments, types)
-            if function not in FUNCTIONS.keys() | GENERATED.keys() or None in operands:
-                return None
-            found = signature(function, tuple(str(operand) for operand in operands))
-            return None if found is None else found.result
-
-
-def operand_types(
-    arguments: tuple[Expression, ...], types: Mapping[str, str]
-) -> tuple[str | None, ...]:
-    """The types of operands that stand side by side: a number literal beside a decimal is one."""
-    found = tuple(expression_type(argument, types) for argument in arguments)
-    if "decimal" not in found:
-        return found
-    return tuple(
-        "decimal"
-        if isinstance(argument, Constant)
-        and type_ in ("int", "float")
-        and constant_fits(argument, "decimal")
-        else type_
-        for argument, type_ in zip(arguments, found, strict=True)
-    )
-
-
-def constant_fits(term: Constant, type_: str) -> bool:
-    """Whether a literal can stand for a value of the type: numbers may widen, nothing else."""
-    if term.type == type_:
-        return True
-    if type_ in ("float", "decimal") and term.type in ("int", "float"):
-        try:
-            literal_value(term, type_)
-        except VALUE_ERRORS:
-            return False
-        return True
-    return False
-
-
-def literal_value(term: Constant, type_: str) -> Value:
-    """The value of a number literal as another type; a decimal is taken digit for digit."""
-    is_written = term.span is not None and not term.span.text.startswith("$")  # a parameter is not
-    if type_ == "decimal" and term.type == "float" and term.span is not None and is_written:
-        return canonical(Decimal(term.span.text.replace(" ", "")), type_)
-    return canonical(term.value, type_)
-
-
-def comparison_type(
-    left: Expression, left_type: str, right: Expression, right_type: str
-) -> str | None:
-    """The type two sides are compared in: a number literal takes the other side's type."""
-    for literal, type_ in ((left, right_type), (right, left_type)):
-        if isinstance(literal, Constant) and constant_fits(literal, type_):
-            return type_
-    return widened(left_type, right_type)
-
-
-def nullable_variables(body: tuple[Literal, ...], found: Relations) -> set[str]:
-    """Variables that may be null in some way through the disjunctions of a body."""
-    if not _has_nulls(body, found):
-        return set()
-    branches = itertools.islice(distributed(body), BRANCHES_MAX)
-    return set().union(*(_nullable_in(branch, found) for branch in branches))
-
-
-def _has_nulls(body: tuple[Literal, ...], found: Relations) -> bool:
-    """Whether anything in a body can be null at all; mostly nothing can."""
-    for literal in literals(body):
-        match literal:
-            case Comparison(left=Constant(type="null")) | Comparison(right=Constant(type="null")):
-                return True
-            case Atom(predicate=name) if name in found and found[name].is_nullable:
-                return True
-    return False
-
-
-def _nullable_in(body: tuple[Literal, ...], found: Relations) -> set[str]:
-    """Without disjunctions: every atom allows it and nothing tests it away."""
-    allowed: dict[str, bool] = {}
-    for atom, positive in fitting_atoms(body, found):
-        for column, term in zip(found[atom.predicate].columns, atom.arguments, strict=True):
-            if positive and isinstance(term, Variable):
-                allowed[term.name] = allowed.get(term.name, True) and column.nullable
-    nullable = {name for name, may_be in allowed.items() if may_be}
-    comparisons = [c for c in literals(body) if isinstance(c, Comparison)]
-    for comparison in comparisons:
-        nullable -= _tested(comparison)
-    return nullable | _equated(comparisons, nullable, set(allowed))
-
-
-def _tested(comparison: Comparison) -> set[str]:
-    """Variables that are not null where the comparison holds."""
-    sides = (comparison.left, comparison.right)
-    used = {n for side in sides if isinstance(side, Operation) for n in names(side)}
-    plain = {side.name for side in sides if isinstance(side, Variable)}
-    against_null = any(isinstance(side, Constant) and side.type == "null" for side in sides)
-    if comparison.operator == "!=":
-        return used | plain if against_null else used
-    if comparison.operator == "=":
-        definite = any(
-            isinstance(side, Operation) or (isinstance(side, Constant) and side.type != "null")
-            for side in sides
-        )
-        return used | plain if definite else used
-    return used | plain
-
-
-def _equated(comparisons: list[Comparison], nullable: set[str], bound: set[str]) -> set[str]:
-    """Variables set by `=` from something that may be null."""
-    equated: set[str] = set()
-    changed = True
-    while changed:
-        changed = False
-        for comparison in comparisons:
-            if comparison.operator != "=":
-                continue
-            for side, other in (
-                (comparison.left, comparison.right),
-                (comparison.right, comparison.left),
-            ):
-                if (
-                    isinstance(side, Variable)
-                    and side.name not in bound | equated
-                    and term_is_nullable(other, nullable | equated)
-                ):
-                    equated.add(side.name)
-                    changed = True
-    return equated
-
-
-def term_is_nullable(term: Term, nullable: set[str]) -> bool:
-    match term:
-        case Variable(name=name):
-            return name in nullable
-        case Constant(type=type_):
-            return type_ == "null"
-        case Aggregate(function=function, argument=argument):
-            return (
-                function != "count"
-                and argument is not None
-                and term_is_nullable(argument, nullable)
-            )
-        case _:
-            return False

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from deltalog.analysis.columns import Relation, Relations, constant_fits, literal_value
+from deltalog.analysis.columns import Relation, Relations
+from deltalog.analysis.rule_types import constant_fits, literal_value
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic, Label
 from deltalog.language.ast import Atom, Column, Constant, Program, Term

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from deltalog.analysis.binding import bound_variables, uneven
-from deltalog.analysis.columns import BRANCHES_MAX
+from deltalog.analysis.rule_types import BRANCHES_MAX
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic
 from deltalog.language.ast import (

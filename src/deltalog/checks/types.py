@@ -8,10 +8,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from deltalog.analysis.columns import (
+from deltalog.analysis.columns import Relation, Relations
+from deltalog.analysis.rule_types import (
     BRANCHES_MAX,
-    Relation,
-    Relations,
     comparison_type,
     constant_fits,
     expression_type,

@@ -1,11 +1,10 @@
 """Text to rule tree.
 
 The token stream is cut at full stops and each statement is parsed alone (LALR, `grammar.lark`), so
-every mistake in a file is found in one go. The grammar is wider than the language; this module
-narrows it and says in plain words what does not fit.
+every mistake in a file is found in one run. The nodes are built by `tree_builder.py`.
 
-`parse` follows `include "other.dl".` through the reader it is given; a file is read once however
-often it is included.
+`parse` follows `include "other.dl".` through the `read` argument; a file is read once however often
+it is included.
 """
 
 from __future__ import annotations
@@ -13,43 +12,34 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from lark import Lark, Transformer, UnexpectedInput
+from lark import Lark, UnexpectedInput
 from lark.exceptions import VisitError
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic, ProgramError, raise_if_any
-from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import (
-    AGGREGATES,
-    COMPARISONS,
-    TYPES,
-    Aggregate,
     Atom,
-    Column,
-    Comparison,
     Constant,
     Declaration,
-    Disjunction,
-    Expression,
-    Literal,
-    Negation,
-    Operation,
     Program,
     Query,
     Rule,
-    Term,
-    Variable,
 )
-from deltalog.language.functions import INFIX
-from deltalog.language.values import VALUE_ERRORS, canonical, parse_value
-from deltalog.language.walk import names, substitute, substitute_atom
-from deltalog.source import Origin, Source, Span
+from deltalog.language.tree_builder import (
+    Include,
+    PlacedToken,
+    Statement,
+    StatementError,
+    TreeBuilder,
+    syntax_problem,
+)
+from deltalog.source import Source, Span
 
 DEPTH_MAX = 150
 ERRORS_MAX = 50
@@ -57,36 +47,6 @@ QUERIES_KEPT = 256
 """Parsed queries that are remembered."""
 
 Reader: TypeAlias = Callable[[str, Source], Source]
-
-
-class PlacedToken(str):
-    """A token as lark's parser takes them, that knows its span."""
-
-    __slots__ = ("span", "type")
-
-    type: str
-    span: Span
-
-
-@dataclass(frozen=True)
-class _Parenthesis:
-    branches: tuple[tuple[Literal | Expression | _Parenthesis, ...], ...]
-    span: Span
-
-
-@dataclass(frozen=True)
-class _Include:
-    name: str
-    span: Span
-
-
-_Node: TypeAlias = Expression | _Parenthesis
-_Statement: TypeAlias = Declaration | Rule | Query | _Include
-
-
-class _SyntaxError(Exception):
-    def __init__(self, diagnostic: Diagnostic) -> None:
-        self.diagnostic = diagnostic
 
 
 def read_file(name: str, including: Source) -> Source:
@@ -174,11 +134,11 @@ def _gather(source: Source, read: Reader, into: _Gathered, has_parameters: bool 
                 into.facts.append(statement.head)
             case Rule():
                 into.rules.append(statement)
-            case _Include():
+            case Include():
                 _follow(statement, source, read, into)
 
 
-def _follow(include: _Include, source: Source, read: Reader, into: _Gathered) -> None:
+def _follow(include: Include, source: Source, read: Reader, into: _Gathered) -> None:
     try:
         included = read(include.name, source)
     except (OSError, UnicodeError, ValueError) as error:
@@ -202,14 +162,14 @@ def _is_ground(head: Atom) -> bool:
 def _grammar() -> Lark:
     text = resources.files("deltalog.language").joinpath("grammar.lark").read_text("utf-8")
     return Lark(
-        text, parser="lalr", lexer="basic", start="statement", transformer=_Build(),
+        text, parser="lalr", lexer="basic", start="statement", transformer=TreeBuilder(),
         maybe_placeholders=True,
     )  # fmt: skip
 
 
 def _statements(
     tokens: Iterable[PlacedToken], problems: list[Diagnostic], has_parameters: bool
-) -> Iterator[_Statement]:
+) -> Iterator[Statement]:
     for chunk in _chunks(tokens, problems):
         if len(problems) > ERRORS_MAX:
             return
@@ -217,14 +177,14 @@ def _statements(
             if not has_parameters or chunk[0].type != "QUESTION":
                 _refuse_parameters(chunk)
             yield _parse_statement(chunk)
-        except _SyntaxError as problem:
+        except StatementError as problem:
             problems.append(problem.diagnostic)
 
 
 def _refuse_parameters(tokens: Iterable[PlacedToken]) -> None:
     for token in tokens:
         if token.type == "PARAMETER":
-            raise _problem(catalogue.PARAMETER_PLACE, token.span, name=str(token))
+            raise syntax_problem(catalogue.PARAMETER_PLACE, token.span, name=str(token))
 
 
 def _chunks(
@@ -292,7 +252,7 @@ _LEXICAL: dict[str, Callable[[PlacedToken], Diagnostic]] = {
 }
 
 
-def _parse_statement(tokens: list[PlacedToken]) -> _Statement:
+def _parse_statement(tokens: list[PlacedToken]) -> Statement:
     """One statement from its tokens, the final stop included."""
     _check_depth(tokens)
     parser: Any = _grammar().parse_interactive()
@@ -301,9 +261,9 @@ def _parse_statement(tokens: list[PlacedToken]) -> _Statement:
         for token in tokens[:-1]:
             parser.feed_token(token)
         token = tokens[-1]
-        statement: _Statement = parser.feed_eof()
+        statement: Statement = parser.feed_eof()
     except UnexpectedInput:
-        raise _SyntaxError(_unexpected(parser, token)) from None
+        raise StatementError(_unexpected(parser, token)) from None
     except VisitError as error:
         raise error.orig_exc from None
     return statement
@@ -344,325 +304,7 @@ def _check_depth(tokens: list[PlacedToken]) -> None:
         elif token.type in ("COMMA", "SEMICOLON", "COMPARISON", "IF"):
             levels[-1] = 0
         if len(levels) + sum(levels) > DEPTH_MAX:
-            raise _SyntaxError(catalogue.TOO_DEEP.at(token.span, depth_max=DEPTH_MAX))
-
-
-# --- grammar callbacks: parse events to nodes ---------------------------------------------------
-
-
-def _problem(entry: catalogue.Entry, span: Span | None, **words: Any) -> _SyntaxError:
-    return _SyntaxError(entry.at(span, **words))
-
-
-def _user_name(token: PlacedToken) -> str:
-    if "__" in token or (token[0] == "_" and token[1:].isdecimal()):
-        raise _problem(catalogue.RESERVED_NAME, token.span, name=str(token))
-    return str(token)
-
-
-def _span_of(node: Any) -> Span:
-    span = node.span
-    assert isinstance(span, Span)
-    return span
-
-
-def _expression(node: _Node) -> Expression:
-    """Narrow a parsed node to an expression."""
-    if isinstance(node, Constant) and node.type in ("int", "float"):
-        return _in_range(node)
-    if not isinstance(node, _Parenthesis):
-        return node
-    if len(node.branches) > 1:
-        raise _problem(catalogue.NOT_AN_EXPRESSION, node.span, what="a disjunction")
-    if len(node.branches[0]) > 1:
-        raise _problem(catalogue.NOT_AN_EXPRESSION, node.span, what="a conjunction")
-    only = node.branches[0][0]
-    if isinstance(only, Comparison):
-        raise _problem(catalogue.NOT_AN_EXPRESSION, node.span, what="a comparison")
-    if isinstance(only, Negation):
-        raise _problem(catalogue.NOT_AN_EXPRESSION, node.span, what="a negation")
-    assert not isinstance(only, Atom | Disjunction)
-    return _expression(only)
-
-
-def _in_range(node: Constant) -> Constant:
-    """Checked where a number is used and not where it is read: `-` may still come before it."""
-    try:
-        return replace(node, value=canonical(node.value, node.type))
-    except VALUE_ERRORS:
-        span = _span_of(node)
-        number = span.text if len(span.text) <= 30 else f"{span.text[:30]}…"
-        raise _problem(catalogue.NUMBER_OUT_OF_RANGE, span, number=number) from None
-
-
-def _atom(node: _Node) -> Atom | None:
-    if isinstance(node, Operation) and node.function not in INFIX:
-        return Atom(node.function, node.arguments, node.span)
-    return None
-
-
-def _literal(node: Literal | _Node) -> Literal:
-    """Narrow a parsed node to a literal."""
-    match node:
-        case Comparison() | Negation() | Atom() | Disjunction():
-            return node
-        case _Parenthesis(branches=branches, span=span):
-            body = tuple(tuple(_literal(inner) for inner in branch) for branch in branches)
-            if len(body) == 1 and len(body[0]) == 1:
-                return body[0][0]
-            return Disjunction(body, span)
-    atom = _atom(node)
-    if atom is None:
-        hint = "compare it with something, as in `X = 1`"
-        raise _problem(catalogue.NOT_A_LITERAL, _span_of(node), hint=hint)
-    return atom
-
-
-def _body(branches: Iterable[tuple[Any, ...]], span: Span) -> tuple[Literal, ...]:
-    narrowed = tuple(_flatten(_literal(node) for node in branch) for branch in branches)
-    if len(narrowed) == 1:
-        return narrowed[0]
-    return (Disjunction(narrowed, span),)
-
-
-def _flatten(body: Iterable[Literal]) -> tuple[Literal, ...]:
-    """Parentheses around a mere conjunction add nothing."""
-    flat: list[Literal] = []
-    for literal in body:
-        if isinstance(literal, Disjunction):
-            branches = tuple(_flatten(branch) for branch in literal.branches)
-            if len(branches) == 1:
-                flat += branches[0]
-            else:
-                flat.append(replace(literal, branches=branches))
-        else:
-            flat.append(literal)
-    return tuple(flat)
-
-
-class _Build(Transformer[Any, Any]):
-    """Called by lark as it reduces, bottom-up: no recursion, however deep the text nests."""
-
-    def statement(self, children: list[Any]) -> _Statement:
-        return children[0]  # type: ignore[no-any-return]
-
-    def declaration(self, children: list[Any]) -> Declaration:
-        words = [child for child in children if isinstance(child, PlacedToken)]
-        columns = next((child for child in children if isinstance(child, tuple)), None)
-        kinds = tuple(str(word) for word in words[:-1])
-        span = words[0].span.to(words[-1].span)
-        storage: Any = kinds[0] if len(kinds) == 2 else None
-        if kinds not in (("base",), ("view",), ("materialized", "view"), ("virtual", "view")):
-            known = ("base", "view", "materialized view", "virtual view")
-            hint = did_you_mean(" ".join(kinds), known)
-            raise _problem(catalogue.UNKNOWN_STATEMENT, span, words=" ".join(kinds), hint=hint)
-        kind: Any = kinds[-1]
-        return Declaration(kind, _user_name(words[-1]), columns, storage, words[-1].span)
-
-    def columns(self, children: list[Any]) -> tuple[Column, ...]:
-        return tuple(child for child in children if child is not None)
-
-    def column(self, children: list[Any]) -> Column:
-        name, type_, question, key = (*children, None, None, None)[:4]
-        if type_ is not None and str(type_) not in TYPES:
-            hint = did_you_mean(type_, TYPES) or f"the types are {', '.join(TYPES)}"
-            raise _problem(catalogue.UNKNOWN_TYPE, type_.span, name=str(type_), hint=hint)
-        if key is not None and str(key) != "key":
-            nearest = did_you_mean(key, ["key"])
-            raise _problem(catalogue.BAD_COLUMN, key.span, word=str(key), hint=nearest)
-        known = None if type_ is None else str(type_)
-        return Column(_user_name(name), known, question is not None, key is not None, name.span)
-
-    def clause(self, children: list[Any]) -> Rule:
-        head_node, arrow, body = children
-        head = _atom(head_node) if not isinstance(head_node, _Parenthesis) else None
-        if head is None:
-            raise _problem(catalogue.NOT_A_HEAD, _span_of(head_node))
-        head = replace(head, arguments=tuple(_head_term(a) for a in head.arguments))
-        span = _span_of(head_node)
-        literals = () if arrow is None else _body(body.branches, body.span)
-        span = span if arrow is None else span.to(body.span)
-        return _numbered_rule(Rule(head, literals, Origin(span)))
-
-    def query(self, children: list[Any]) -> Query:
-        mark, body = children
-        literals = _body(body.branches, body.span)
-        numbered = _numbered_rule(Rule(Atom("query"), literals))
-        return Query(numbered.body, mark.span.to(body.span))
-
-    def include(self, children: list[Any]) -> _Include:
-        return _Include(_unescape(children[1]), children[1].span)
-
-    def body(self, children: list[Any]) -> _Parenthesis:
-        branches = tuple(child.branches[0] for child in children)
-        return _Parenthesis(branches, children[0].span.to(children[-1].span))
-
-    def conjunction(self, children: list[Any]) -> _Parenthesis:
-        return _Parenthesis((tuple(children),), _span_of(children[0]).to(_span_of(children[-1])))
-
-    def bare(self, children: list[Any]) -> _Node:
-        return children[0]  # type: ignore[no-any-return]
-
-    def comparison(self, children: list[Any]) -> Comparison:
-        left, operator, right = children
-        if str(operator) not in COMPARISONS:
-            hint = did_you_mean(operator, [c for c in COMPARISONS if c[0].isalpha()])
-            raise _SyntaxError(
-                catalogue.UNEXPECTED_TOKEN.at(
-                    operator.span,
-                    expected="`,`, `.` or a comparison",
-                    found=f"`{operator}`",
-                    hint=hint,
-                )
-            )
-        span = _span_of(left).to(_span_of(right))
-        return Comparison(str(operator), _expression(left), _expression(right), None, span)
-
-    def negation(self, children: list[Any]) -> Negation:
-        word, node = children
-        atom = None if isinstance(node, _Parenthesis) else _atom(node)
-        if atom is None:
-            raise _problem(
-                catalogue.NOT_A_LITERAL,
-                word.span.to(_span_of(node)),
-                hint="`not` takes one atom; define a view for a longer condition",
-            )
-        return Negation(atom, word.span.to(_span_of(node)))
-
-    def infix(self, children: list[Any]) -> Operation:
-        left, operator, right = children
-        span = _span_of(left).to(_span_of(right))
-        return Operation(str(operator), (_expression(left), _expression(right)), None, span)
-
-    def negative(self, children: list[Any]) -> Expression:
-        minus, node = children
-        span = minus.span.to(_span_of(node))
-        if isinstance(node, Constant) and node.type in ("int", "float"):
-            return replace(node, value=-node.value, span=span)  # type: ignore[operator]
-        operand = _expression(node)
-        return Operation("-", (operand,), None, span)
-
-    def variable(self, children: list[Any]) -> Variable:
-        (token,) = children
-        return Variable(str(token) if token == "_" else _user_name(token), token.span)
-
-    def parameter(self, children: list[Any]) -> Variable:
-        (token,) = children
-        return Variable(str(token), token.span)
-
-    def integer(self, children: list[Any]) -> Constant:
-        (token,) = children
-        digits = token.lstrip("0") or "0"
-        value = int(digits) if len(digits) <= 30 else 10**30
-        return Constant(value, "int", token.span)
-
-    def floating(self, children: list[Any]) -> Constant:
-        (token,) = children
-        return Constant(float(token), "float", token.span)
-
-    def text(self, children: list[Any]) -> Constant:
-        (token,) = children
-        return Constant(_unescape(token), "str", token.span)
-
-    def typed(self, children: list[Any]) -> Constant:
-        name, token = children
-        span = name.span.to(token.span)
-        if str(name) not in ("date", "timestamp", "decimal"):
-            hint = did_you_mean(name, ("date", "timestamp", "decimal"))
-            raise _SyntaxError(
-                catalogue.UNEXPECTED_TOKEN.at(
-                    token.span, expected="`(`", found=f"`{token}`", hint=hint
-                )
-            )
-        text = _unescape(token)
-        try:
-            return Constant(parse_value(text, str(name)), str(name), span)
-        except VALUE_ERRORS:
-            raise _problem(
-                catalogue.BAD_LITERAL, span, text=text, type=str(name), hint=_LITERAL_HINTS[name]
-            ) from None
-
-    def word(self, children: list[Any]) -> Constant:
-        (token,) = children
-        if token == "null":
-            return Constant(None, "null", token.span)
-        return Constant(token == "true", "bool", token.span)
-
-    def name(self, children: list[Any]) -> Operation:
-        (token,) = children
-        return Operation(_user_name(token), (), None, token.span)
-
-    def call(self, children: list[Any]) -> Operation:
-        name, _, *arguments, closing = children
-        narrowed = tuple(_expression(a) for a in arguments if a is not None)
-        return Operation(_user_name(name), narrowed, None, name.span.to(closing.span))
-
-    def parenthesis(self, children: list[Any]) -> _Parenthesis:
-        opening, body, closing = children
-        return _Parenthesis(body.branches, opening.span.to(closing.span))
-
-
-_LITERAL_HINTS = {
-    "date": 'write it as in date"2026-01-31"',
-    "timestamp": 'write it as in timestamp"2026-01-31 12:30:00"',
-    "decimal": "a decimal has at most 20 digits before the point and 18 after it",
-}
-
-
-def _head_term(term: Term) -> Term:
-    if isinstance(term, Operation) and term.function in AGGREGATES and term.type is None:
-        if len(term.arguments) > 1:
-            raise _problem(
-                catalogue.AGGREGATE_ARITY,
-                term.span,
-                name=term.function,
-                wanted="one argument" if term.function != "count" else "no arguments",
-                given=len(term.arguments),
-            )
-        argument = term.arguments[0] if term.arguments else None
-        return Aggregate(term.function, argument, None, term.span)
-    return term
-
-
-_ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "t": "\t", "r": "\r"}
-_ESCAPE = re.compile(r"\\(u\{[0-9A-Fa-f]{1,6}\}|.)")
-
-
-def _unescape(token: PlacedToken) -> str:
-    def replaced(found: re.Match[str]) -> str:
-        code = found[1]
-        if code in _ESCAPES:
-            return _ESCAPES[code]
-        point = int(code[2:-1], 16) if len(code) > 1 else -1
-        if 0 <= point <= 0x10FFFF and not 0xD800 <= point <= 0xDFFF:
-            return chr(point)
-        raise _problem(catalogue.BAD_ESCAPE, token.span, escape=found[0])
-
-    return _ESCAPE.sub(replaced, str(token)[1:-1])
-
-
-def _numbered_rule(rule: Rule) -> Rule:
-    """Give every `_` a name of its own."""
-    nodes = (rule.head, *rule.body)
-    taken = set(names(*nodes))
-    if "_" not in taken:
-        return rule
-    count = 0
-
-    def numbered(variable: Variable) -> Variable:
-        nonlocal count
-        if variable.name != "_":
-            return variable
-        count += 1
-        while f"_{count}" in taken:
-            count += 1
-        return replace(variable, name=f"_{count}")
-
-    return replace(
-        rule,
-        head=substitute_atom(rule.head, numbered),
-        body=tuple(substitute(literal, numbered) for literal in rule.body),
-    )
+            raise StatementError(catalogue.TOO_DEEP.at(token.span, depth_max=DEPTH_MAX))
 
 
 __all__ = ["Reader", "parse", "parse_query", "parse_text", "read_file"]

@@ -20,9 +20,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from deltalog.analysis.binding import bound_variables
-from deltalog.analysis.columns import (
-    Relation,
-    Relations,
+from deltalog.analysis.columns import Relation, Relations
+from deltalog.analysis.rule_types import (
     VariableTypes,
     comparison_type,
     literal_value,

@@ -7,12 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from deltalog.analysis.columns import (
-    Relations,
-    generated_relations,
-    nullable_variables,
-    term_is_nullable,
-)
+from deltalog.analysis.columns import Relations, generated_relations
+from deltalog.analysis.rule_types import nullable_variables, term_is_nullable
 from deltalog.language.ast import Aggregate, Rule
 from deltalog.rewrites import names
 from deltalog.rewrites.desugar import desugar, desugar_query

@@ -17,12 +17,8 @@ from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
 
-from deltalog.analysis.columns import (
-    Relations,
-    expression_type,
-    fitting_atoms,
-    variable_types,
-)
+from deltalog.analysis.columns import Relations
+from deltalog.analysis.rule_types import expression_type, fitting_atoms, variable_types
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic, raise_if_any
 from deltalog.diagnostics.similar import did_you_mean

@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from deltalog.analysis.columns import generated_relations, variable_types
+from deltalog.analysis.columns import generated_relations
 from deltalog.analysis.relevance import needed_rules
+from deltalog.analysis.rule_types import variable_types
 from deltalog.analysis.stratification import (
     Partition,
     component_partition,
