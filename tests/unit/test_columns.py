@@ -11,6 +11,7 @@ from typing import Any
 import numpy
 import pandas
 import pyarrow
+import pyarrow.compute
 import pytest
 
 import deltalog
@@ -637,3 +638,61 @@ def test_texts_that_rules_compare_come_by_tables_too() -> None:
         assert sorting.apply(insert={"word": table}).inserted["less"] == expected
         assert sorting.apply(delete={"word": table}).deleted["less"] == expected
     assert sorting.facts("less") == set()
+
+
+# --- memory of the caller -----------------------------------------------------------------------
+
+
+def _aliased(form: str) -> tuple[Any, Callable[[], None]]:
+    """Return facts in a form, and what overwrites the memory that they are in."""
+    array = numpy.array([[1, 2], [2, 3]], order="F")
+    columns = [array[:, 0].copy(), array[:, 1].copy()]
+    given: Any = array
+    if form == "frame":
+        given = pandas.DataFrame(array, columns=["src", "dst"], copy=False)
+    elif form == "series":
+        given = {
+            name: pandas.Series(array[:, i], copy=False) for i, name in enumerate(("src", "dst"))
+        }
+    elif form == "arrays":
+        given = {"src": array[:, 0], "dst": array[:, 1]}
+    elif form == "arrow":
+        buffers = [pyarrow.py_buffer(column) for column in columns]
+        made = [pyarrow.Array.from_buffers(pyarrow.int64(), 2, [None, each]) for each in buffers]
+        given = pyarrow.table(dict(zip(("src", "dst"), made, strict=True)))
+    elif form == "fields":
+        given = numpy.array([(1, 2), (2, 3)], dtype=[("src", int), ("dst", int)])
+
+    def overwrite() -> None:
+        array[:] = 99
+        for column in columns:
+            column[:] = 99
+        if form == "fields":
+            given["src"] = 99
+
+    return given, overwrite
+
+
+@pytest.mark.parametrize("form", ["array", "frame", "series", "arrays", "arrow", "fields"])
+@pytest.mark.parametrize("operation", ["insert", "delete"])
+def test_a_transaction_does_not_see_later_writes_to_what_was_given(
+    form: str, operation: str
+) -> None:
+    before = {"edge": [(1, 2), (2, 3)]} if operation == "delete" else {}
+    db = deltalog.connect(program=PROGRAM, facts=before, engine="reference")
+    given, overwrite = _aliased(form)
+    with db.transaction() as tx:
+        getattr(tx, operation)("edge", given)
+        overwrite()
+    assert db.facts("edge") == (set() if operation == "delete" else {(1, 2), (2, 3)})
+
+
+def test_runs_and_extension_types_are_decoded() -> None:
+    db = deltalog.connect(program="base e(x: int, s: str, b: bool).", engine="reference")
+    runs = pyarrow.compute.run_end_encode(pyarrow.array([1, 1, 2]))
+    texts = pyarrow.ExtensionArray.from_storage(pyarrow.json_(), pyarrow.array(["1", "2", "{}"]))
+    bools = pyarrow.ExtensionArray.from_storage(
+        pyarrow.bool8(), pyarrow.array([0, 1, 1], pyarrow.int8())
+    )
+    db.apply(insert={"e": pyarrow.table({"x": runs, "s": texts, "b": bools})})
+    assert db.facts("e") == {(1, "1", False), (1, "2", True), (2, "{}", True)}

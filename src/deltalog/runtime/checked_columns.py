@@ -65,13 +65,10 @@ def checked_column(vector: Vector, column: Column) -> Checked:
     import pyarrow
 
     type_ = column.type or "int"
-    array = _arrow(vector, type_)
+    array = _arrow(vector)
     if isinstance(array, list):
         return _checked_values(array, type_, column.nullable)
-    if isinstance(array, pyarrow.Array):
-        array = pyarrow.chunked_array([array])
-    if pyarrow.types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
+    array = _decoded(_owned(array))
     if array.null_count and not column.nullable:
         return Checked(None, _first(array.is_null()), None)
     if array.null_count == len(array):
@@ -82,6 +79,32 @@ def checked_column(vector: Vector, column: Column) -> Checked:
         return Checked(_FITTING[type_](array))
     except _MisfitError as error:
         return Checked(None, error.at, _shown(array[error.at]))
+
+
+def _owned(array: pyarrow.Array | pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
+    """Return a copy in memory of its own: the caller may write to what they gave later on."""
+    import pyarrow
+
+    sink = pyarrow.BufferOutputStream()
+    table = pyarrow.table({"column": array})
+    with pyarrow.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return pyarrow.ipc.open_stream(sink.getvalue()).read_all().column(0)
+
+
+def _decoded(array: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
+    """Return plain values for those of an extension type, of runs, or of a dictionary."""
+    import pyarrow
+    import pyarrow.compute
+
+    if isinstance(array.type, pyarrow.BaseExtensionType):
+        is_bool = isinstance(array.type, pyarrow.Bool8Type)
+        array = array.cast(pyarrow.bool_() if is_bool else array.type.storage_type)
+    if pyarrow.types.is_run_end_encoded(array.type):
+        array = pyarrow.compute.run_end_decode(array)
+    if pyarrow.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    return array
 
 
 def _shown(scalar: Any) -> Any:
@@ -104,7 +127,7 @@ def _first(wrong: pyarrow.ChunkedArray) -> int:
 # Columns as they are given
 
 
-def _arrow(vector: Vector, type_: str) -> Any:
+def _arrow(vector: Vector) -> Any:
     """The column as Arrow, or a list of values to be looked at one by one."""
     import pyarrow
 
