@@ -305,7 +305,7 @@ class Walk:
         return self.w.plus(first, self.w.times(which, layout.INDEX_BYTES))
 
     def _write_next(self) -> None:
-        """Bind the next row of the handful and go on, or take the next handful."""
+        """Bind the next row of the batch and go on, or take the next batch."""
         w, step = self.w, self.step
         w.put_at(self.next)
         taken = w.at.load(self.taken)
