@@ -13,9 +13,11 @@ import pytest
 
 import deltalog
 from deltalog import DataError, DeltalogError, Limits, ProgramError
+from deltalog.cli.audit import audit_lines
 from deltalog.engines.scalars import compute
 from deltalog.language.values import VALUE_ERRORS, canonical
 from deltalog.runtime.database import ENGINES
+from deltalog.store.verify import verify
 
 WIDE = "12345678901234567890.123456789012345678"
 
@@ -415,3 +417,19 @@ def test_a_reader_follows_to_a_program_without_a_view_it_has_a_strategy_for(tmp_
             delta = db.change_program(new)
             assert reader.refresh() == delta
             assert reader.facts("w") == {(1,)}
+
+
+def test_audit_and_verify_find_two_facts_under_one_key(tmp_path: Path) -> None:
+    program = "base e(x: int key, y: int). v(X) :- e(X, _)."
+    with deltalog.connect(tmp_path / "e.db", program=program, engine="reference") as database:
+        database.apply(insert={"e": [(1, 2), (2, 2)]})
+        assert database.audit() == ()
+        database.engine.insert("e", [(1, 3), (4, None)])
+        database.engine.insert("v", [(4,)])
+        (found,) = database.audit()
+        assert (found.view, found.missing) == ("e", frozenset())
+        assert found.excess == {(1, 2), (1, 3), (4, None)}
+        assert verify(database).differences == (found,)
+        assert str(next(iter(audit_lines(database, [found])))) == (
+            "e: 3 facts against its declaration (key, or null)"
+        )

@@ -98,13 +98,19 @@ def audit_lines(
 ) -> Iterator[str | Text]:
     """One line if all is well; otherwise what each view lacks and what it has in excess."""
     number = len(database.model.views)
-    if not differences:
+    views = [each for each in differences if each.view in database.model.views]
+    for each in differences:
+        if each not in views:
+            title = f"{each.view}: {counted(len(each.excess), 'fact')} against its declaration"
+            yield Text(f"{title} (key, or null)", style="bold red")
+            yield from _facts(each.view, each.excess, "excess", limit)
+    if not views:
         yield _agreement(number)
         return
-    verb = "differs" if len(differences) == 1 else "differ"
-    title = f"{len(differences):,} of {counted(number, 'view')} {verb} from recomputation"
+    verb = "differs" if len(views) == 1 else "differ"
+    title = f"{len(views):,} of {counted(number, 'view')} {verb} from recomputation"
     yield Text(title, style="bold red")
-    for each in differences:
+    for each in views:
         sides = ((each.missing, "missing"), (each.excess, "in excess"))
         counts = ", ".join(f"{len(facts):,} {word}" for facts, word in sides if facts)
         yield Text(f"{each.view}: {counts}", style="bold")

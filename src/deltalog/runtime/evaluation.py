@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from deltalog.analysis.columns import Relation
 from deltalog.analysis.relevance import needed_rules
 from deltalog.analysis.stratification import component_partition
-from deltalog.engines.base import Engine
+from deltalog.engines.base import Copied, Engine
+from deltalog.language.arrow import is_key
 from deltalog.engines.extensions import is_twinned
 from deltalog.language.ast import Row
 from deltalog.runtime.fixpoint import Statistics, Watch, install, run
@@ -53,7 +54,10 @@ def rebuild(
 
 @dataclass(frozen=True)
 class Difference:
-    """A view that is not what recomputation says: facts it lacks, and facts it has in excess."""
+    """A view that is not what recomputation says: facts it lacks, and facts it has in excess.
+
+    Or a base relation with facts that its declaration forbids, which are all in `excess`.
+    """
 
     view: str
     missing: frozenset[Row]
@@ -70,12 +74,16 @@ def differences(
 ) -> Iterator[Difference]:
     """Views that are not what plain evaluation of all rules makes of the base facts.
 
+    Before them come base relations with facts under one key, or with null where it may not be.
     It is done on the engine `made`, which has no relations; `virtual` reads a view that is not
     stored. A view without difference is left out.
     """
     create(made, model.relations)
-    for name in model.stored:
+    for name in sorted(model.stored):
         if model.relations[name].kind == "base":
+            forbidden = _forbidden(engine, model.relations[name])
+            if forbidden:
+                yield Difference(name, frozenset(), forbidden)
             _copy(engine, made, name)
     run(made, install(made, component_partition(model.rules)), limits, watch=watch)
     for name in model.views:
@@ -86,6 +94,30 @@ def differences(
             missing, excess = frozenset(expected - found), frozenset(found - expected)
         if missing or excess:
             yield Difference(name, missing, excess)
+
+
+def _forbidden(engine: Engine, relation: Relation) -> frozenset[Row]:
+    """Facts of a base relation that share a key, or have null in a column that may not be null."""
+    if hasattr(engine, "load_frame"):  # Spark: the facts would all come to the driver
+        return frozenset()
+    copied = engine.copied(relation.name)
+    if isinstance(copied, Copied):
+        table = copied.to_arrow(relation.columns)
+        columns = zip(relation.columns, table.columns, strict=True)
+        has_null = any(values.null_count and not each.nullable for each, values in columns)
+        if not has_null and (not relation.key or is_key(table, relation.key)):
+            return frozenset()
+    wanted = [at for at, column in enumerate(relation.columns) if not column.nullable]
+    found = set()
+    holders: dict[Row, Row] = {}
+    for row in copied:
+        if any(row[at] is None for at in wanted):
+            found.add(row)
+        if relation.key:
+            other = holders.setdefault(tuple([row[at] for at in relation.key]), row)
+            if other != row:
+                found.update((other, row))
+    return frozenset(found)
 
 
 def _copy(source: Engine, target: Engine, relation: str) -> None:

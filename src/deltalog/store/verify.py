@@ -1,7 +1,8 @@
 """Whether a database file is what it should be: its pages, its views, and its change log.
 
 - *Pages*: SQLite's integrity check, which reads every page and so verifies every checksum.
-- *Views*: what `audit` says, which recomputes them from the base facts.
+- *Keys and nulls* of base relations, and *views*: what `audit` reports, which recomputes
+  views from the base facts.
 - *Log*: taken back commit by commit from the state of today, every fact that came is there, and
   none that went. So log and tables tell the same story.
 """
