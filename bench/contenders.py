@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import deltalog
 from bench.workloads import Workload
 from deltalog.rewrites.strategies import STRATEGIES
-from deltalog.runtime.database import ENGINES
+from deltalog.runtime.engine_choice import ENGINES
 
 NOT_RECURSIVE = ("delta", "differencing")
 

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.status import Status
 
 from bench.contenders import CONTENDERS, Contender, Gap
-from deltalog.runtime.database import ENGINES
+from deltalog.runtime.engine_choice import ENGINES
 
 SECONDS_BETWEEN_LINES = 5.0
 

@@ -37,7 +37,7 @@ from bench.charts import sparks
 from bench.memory import resident_bytes
 from bench.traffic import PROGRAM, Row, Step, Traffic
 from deltalog import ChangeSet
-from deltalog.runtime.database import ENGINES
+from deltalog.runtime.engine_choice import ENGINES
 
 TRANSACTIONS = 1_000_000
 AUDIT_EVERY = 10_000

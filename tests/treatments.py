@@ -22,7 +22,7 @@ from deltalog.rewrites.existence_tests import existence_tests
 from deltalog.rewrites.names import is_generated
 from deltalog.rewrites.strategies import STRATEGIES
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.database import ENGINES
+from deltalog.runtime.engine_choice import ENGINES
 from deltalog.runtime.fixpoint import Mode, install, run
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model, Options, make_model

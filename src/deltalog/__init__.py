@@ -7,11 +7,12 @@ with db.transaction() as tx:
 db.query("path(1, Y)")
 """
 
+from deltalog.connect import connect
 from deltalog.diagnostics.report import DataError, DeltalogError, LimitError, ProgramError
-from deltalog.pipeline.connect import connect
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.database import Database
+from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.limits import Limits
+from deltalog.runtime.protocols import Database, History, Upkeep
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction
 from deltalog.store.file_database import FileDatabase
@@ -25,12 +26,15 @@ __all__ = [
     "Database",
     "DeltalogError",
     "FileDatabase",
+    "History",
     "LimitError",
     "Limits",
+    "MemoryDatabase",
     "ProgramError",
     "Retention",
     "RetentionWarning",
     "Rows",
     "Transaction",
+    "Upkeep",
     "connect",
 ]

@@ -16,7 +16,7 @@ import pytest
 from deltalog.engines import extensions
 from deltalog.engines.base import Engine, LazyRows
 from deltalog.language.ast import Row
-from deltalog.runtime.database import ENGINES
+from deltalog.runtime.engine_choice import ENGINES
 
 SHAPES: dict[str, tuple[str, ...]] = {
     "none": (),

@@ -667,11 +667,13 @@ MUTANTS = (
     Mutant(
         "memory changes before the file does",
         "runtime/database.py",
-        """                self._keep(outcome, change)
+        """                for participant in self._participants:
+                    participant.before_change(self, outcome, change)
                 outcome.apply()
 """,
         """                outcome.apply()
-                self._keep(outcome, change)
+                for participant in self._participants:
+                    participant.before_change(self, outcome, change)
 """,
         (FILES, "-k", "full_disk or other_options"),
     ),
@@ -746,14 +748,14 @@ MUTANTS = (
     ),
     Mutant(
         "an interrupt stops a change of rules half-way",
-        "runtime/database.py",
-        "        rebuild(self.engine, new, stale, UNLIMITED)",
-        "        rebuild(self.engine, new, stale, UNLIMITED, self.watch)",
+        "runtime/program_change.py",
+        "    rebuild(database.engine, new, stale, UNLIMITED)",
+        "    rebuild(database.engine, new, stale, UNLIMITED, database.watch)",
         (WALKS, "-k", "once and interrupt and reference"),
     ),
     Mutant(
         "facts of the program come back when rules change",
-        "runtime/database.py",
+        "runtime/program_change.py",
         "replace(new, core=replace(new.core, facts=()))",
         "new",
         (WALKS, "-k", "once and deleted and reference"),

@@ -72,7 +72,7 @@ def test_load_change_reopen(spark: SparkSession, tmp_path: Path) -> None:
         assert database.version == 2
         assert set(database.engine.jobs) <= {"load", "collect"}
         database.apply(insert={"edge": [(2, 3)]}, batch=("api", "1"))
-        delta = database.apply(delete={"edge": [(1, 2)]}, put={"weight": [(1, 11)]})
+        delta = database.apply(delete={"edge": [(1, 2)]}, set={"weight": [(1, 11)]})
         assert delta.changes.inserted["weight"] == {(1, 11)}
         check(spark, state, database)
         log = database.changes("path").where("version = 2 AND op = '+'").drop("version", "op")
@@ -148,7 +148,7 @@ def test_a_large_batch_stays_on_the_cluster(spark: SparkSession, tmp_path: Path)
                     "weight": insert["weight"],
                 },
                 delete={"edge": spark.createDataFrame(delete["edge"], "src long, dst long")},
-                put={"weight": spark.createDataFrame(put["weight"], "node long, grams long")},
+                set={"weight": spark.createDataFrame(put["weight"], "node long, grams long")},
             )
             assert isinstance(delta.changes.inserted.held["edge"], LazyFrame)
             twin = deltalog.connect(program=program, facts={"edge": edges, "weight": weights})
@@ -168,7 +168,7 @@ def test_a_large_batch_stays_on_the_cluster(spark: SparkSession, tmp_path: Path)
             assert caught.value.codes == ("E0705",)
             twice = taken.unionAll(spark.createDataFrame([(3, 4)], "node long, grams long"))
             with pytest.raises(deltalog.DataError) as caught:
-                database.apply(put={"weight": twice})
+                database.apply(set={"weight": twice})
             assert caught.value.codes == ("E0209",)
             assert database.version == 2
     finally:

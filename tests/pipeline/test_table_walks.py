@@ -109,7 +109,7 @@ class TableWalker:
             sides[kind][name] = self.given(name, rows, is_frame)
         self.line(f"db.apply({operations}, as frames: {is_frame}, batch={batch!r})")
         named = {"batch": ("walk", batch)} if batch else {}
-        arguments = {"delete": sides["delete"], "insert": sides["insert"], "put": sides["set"]}
+        arguments = {"delete": sides["delete"], "insert": sides["insert"], "set": sides["set"]}
         if after is None:
             with pytest.raises(deltalog.DataError):
                 self.db.apply(**arguments, **named)

@@ -22,7 +22,7 @@ from test_rule_changes import LATER, PAIRS, RuleChange, rule_changes
 import deltalog
 from deltalog.language.ast import Program
 from deltalog.language.parser import parse_text
-from deltalog.runtime.database import ENGINES
+from deltalog.runtime.engine_choice import ENGINES
 from treatments import LIMITS, check_ranks, contents, difference, helpers, naive
 
 TREATMENTS = [

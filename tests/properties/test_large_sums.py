@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import deltalog
 from deltalog.language.values import INT_MAX, INT_MIN
-from deltalog.runtime.database import ENGINES
+from deltalog.runtime.engine_choice import ENGINES
 
 PROGRAM = """
     base paid(who: int key, amount: int).

@@ -10,7 +10,8 @@ from programs import Features, Scenario, applied, scenarios
 import deltalog
 from deltalog.rewrites.strategies import STRATEGIES
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.database import ENGINES, Database
+from deltalog.runtime.database import Database
+from deltalog.runtime.engine_choice import ENGINES
 from treatments import LIMITS, helpers, naive
 
 TREATMENTS = [

@@ -16,7 +16,7 @@ from deltalog.engines.spark.engine import SparkEngine
 from deltalog.engines.spark.partitions import Source, sent, shares
 from deltalog.engines.spark.settings import Settings
 from deltalog.engines.spark.storage import LazyFrame
-from deltalog.runtime.database import ENGINES
+from deltalog.runtime.engine_choice import ENGINES
 
 CLOSURE = """
     base edge(src: int, dst: int).

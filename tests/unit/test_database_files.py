@@ -22,7 +22,7 @@ import apsw
 import pytest
 
 import deltalog
-from deltalog.runtime.database import ENGINES
+from deltalog.runtime.engine_choice import ENGINES
 from deltalog.store import copies, file_database, readers, schema, storage, writer
 from deltalog.store.recover import recover
 from deltalog.store.verify import verify
@@ -210,7 +210,7 @@ def test_own_commits_are_no_reason_to_look_closer(
     with connect(path, durability="normal") as database:
         database.apply(insert={"edge": [(1, 2)]})
         before = database.version
-        monkeypatch.setattr(database._writer.others, "check_writes", lambda: 1 // 0)
+        monkeypatch.setattr(database._writer.foreign, "check_writes", lambda: 1 // 0)
         for number in range(2, 2_000):
             database.apply(insert={"edge": [(number, -number)]})
         monkeypatch.undo()
@@ -480,13 +480,13 @@ def test_an_interrupt_behind_the_commit(path: Path, monkeypatch: pytest.MonkeyPa
     """The file is ahead of memory then, which is read again."""
     with connect(path) as database:
         database.apply(insert={"edge": [(1, 2)]})
-        kept = database._keep
+        kept = database._kept.before_change
 
         def interrupted(*arguments: Any) -> None:
             kept(*arguments)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(database, "_keep", interrupted)
+        monkeypatch.setattr(database._kept, "before_change", interrupted)
         with pytest.raises(KeyboardInterrupt):
             database.apply(insert={"edge": [(2, 3)]})
         monkeypatch.undo()
@@ -501,13 +501,13 @@ def test_an_interrupt_behind_a_transaction_of_a_group(
     """There is nothing to undo any more."""
     with connect(path) as database, database.group():
         database.apply(insert={"edge": [(1, 2)]})
-        kept = database._keep
+        kept = database._kept.before_change
 
         def interrupted(*arguments: Any) -> None:
             kept(*arguments)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(database, "_keep", interrupted)
+        monkeypatch.setattr(database._kept, "before_change", interrupted)
         with pytest.raises(KeyboardInterrupt):
             database.apply(insert={"edge": [(2, 3)]})
         monkeypatch.undo()

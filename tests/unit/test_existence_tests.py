@@ -7,7 +7,7 @@ import pytest
 import deltalog
 from deltalog.language.ast import Row
 from deltalog.language.parser import parse_text
-from deltalog.runtime.database import ENGINES
+from deltalog.runtime.engine_choice import ENGINES
 from treatments import UPKEEP, Upkeep, contents, helpers, naive
 
 COUNTING = """

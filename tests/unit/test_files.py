@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from deltalog.diagnostics.report import DataError
+from deltalog.language.arrow import arrow_schema, arrow_table
 from deltalog.language.ast import TYPES, Column, Row
 from deltalog.language.values import canonical
-from deltalog.store.files import arrow_schema, arrow_table, read_rows, write_rows
+from deltalog.store.files import read_rows, write_rows
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 FORMATS = (".csv", ".tsv", ".jsonl", ".parquet")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import deltalog
-from deltalog.runtime.database import ENGINES
+from deltalog.runtime.engine_choice import ENGINES
 
 SPREAD = """base e(a: int, b: int). base start(a: int).
 p(X) :- start(X). p(Y) :- p(X), e(X, Y). q(X) :- p(X).

@@ -16,7 +16,7 @@ from deltalog import DataError, DeltalogError, Limits, ProgramError
 from deltalog.cli.audit import audit_lines
 from deltalog.engines.scalars import compute
 from deltalog.language.values import VALUE_ERRORS, canonical
-from deltalog.runtime.database import ENGINES
+from deltalog.runtime.engine_choice import ENGINES
 from deltalog.store.verify import verify
 
 WIDE = "12345678901234567890.123456789012345678"

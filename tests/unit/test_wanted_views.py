@@ -11,7 +11,7 @@ import pytest
 
 import deltalog
 from deltalog.rewrites import names
-from deltalog.runtime.database import ENGINES
+from deltalog.runtime.engine_choice import ENGINES
 from deltalog.runtime.propagation import ROUTES_MAX
 
 CHAIN = """

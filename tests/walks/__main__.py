@@ -16,7 +16,7 @@ sys.path[1:1] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] /
 
 from families import random_family  # noqa: E402 - it needs these folders
 
-from deltalog.runtime.database import ENGINES  # noqa: E402
+from deltalog.runtime.engine_choice import ENGINES  # noqa: E402
 from walks import STORES, Failure, shrunk, walk  # noqa: E402
 
 

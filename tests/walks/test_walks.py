@@ -11,7 +11,7 @@ from verbs import VERBS
 from walker import Manner, Setting, Walker
 
 import deltalog
-from deltalog.runtime.database import ENGINES
+from deltalog.runtime.engine_choice import ENGINES
 from walks import ROADS, Failure, drawn_setting, replay, shrunk, walk
 
 SHARES = {

@@ -20,7 +20,7 @@ from deltalog.cli.messages import report
 from deltalog.cli.progress import Progress
 from deltalog.diagnostics.report import DataError, DeltalogError
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.database import Database
+from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.fixpoint import Statistics
 from deltalog.runtime.transaction import Transaction
 
@@ -40,7 +40,7 @@ class Applied:
 class Applying:
     """`code` is that of the first problem."""
 
-    database: Database
+    database: MemoryDatabase
     progress: Progress
     is_tried: bool = False
     keeps_going: bool = False
@@ -69,7 +69,7 @@ class Applying:
 
 
 def each_applied(
-    database: Database, path: Path, relation: str | None, progress: Progress
+    database: MemoryDatabase, path: Path, relation: str | None, progress: Progress
 ) -> Iterator[Applied]:
     """Yield every transaction in a file; the command exits at the first that fails."""
     applying = Applying(database, progress)
@@ -78,7 +78,7 @@ def each_applied(
         raise typer.Exit(applying.code)
 
 
-def apply_change(database: Database, change: Change, is_tried: bool = False) -> ChangeSet:
+def apply_change(database: MemoryDatabase, change: Change, is_tried: bool = False) -> ChangeSet:
     """Commit the transaction, or evaluate it only; its errors name its place."""
     transaction = database.transaction()
     try:

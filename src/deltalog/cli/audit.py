@@ -38,7 +38,7 @@ from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import counted, note, write_result
 from deltalog.language.ast import Row
 from deltalog.language.values import plain, sort_key
-from deltalog.runtime.database import Database
+from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.evaluation import Difference
 
 EXAMPLE = "deltalog audit graph.dl --changes changes.jsonl --strategy magic"
@@ -94,7 +94,7 @@ def audit(
 
 
 def audit_lines(
-    database: Database, differences: Sequence[Difference], limit: int | None = FACTS_SHOWN
+    database: MemoryDatabase, differences: Sequence[Difference], limit: int | None = FACTS_SHOWN
 ) -> Iterator[str | Text]:
     """One line if all is well; otherwise what each view lacks and what it has in excess."""
     number = len(database.model.views)
@@ -138,7 +138,7 @@ def _sorted(rows: Iterable[Row]) -> list[Row]:
     return sorted(rows, key=sort_key)
 
 
-def audit_json(database: Database, differences: Sequence[Difference]) -> str:
+def audit_json(database: MemoryDatabase, differences: Sequence[Difference]) -> str:
     record = {
         "views": len(database.model.views),
         "version": database.version,

@@ -11,7 +11,7 @@ from deltalog.cli.opening import Settings, open_given
 from deltalog.cli.options import Engine, GivenFile
 from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import note, write_result
-from deltalog.runtime.database import DEFAULT_ENGINE
+from deltalog.runtime.engine_choice import DEFAULT_ENGINE
 from deltalog.runtime.limits import Limits
 from deltalog.store.dump import dump as dumped
 from deltalog.store.dump import dump_folder

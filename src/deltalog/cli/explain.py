@@ -48,7 +48,7 @@ from deltalog.graphs.network_graph import network_graph
 from deltalog.graphs.page import page
 from deltalog.language.printer import print_query
 from deltalog.rewrites.pipeline import EVERY_PASS, UPDATE_PASSES
-from deltalog.runtime.database import Database
+from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.explain import explain as explanation_of
 from deltalog.runtime.explanation_text import SECTIONS, explanation_json, explanation_text
 from deltalog.runtime.limits import Limits
@@ -199,7 +199,7 @@ def explain(
     _write(_explanation(database, asked, written.form, file.name), written.output)
 
 
-def _explanation(database: Database, asked: QueryOptions, form: Form, name: str) -> str:
+def _explanation(database: MemoryDatabase, asked: QueryOptions, form: Form, name: str) -> str:
     query = None
     if asked.query is not None:
         texts = parameter_texts(asked.parameters)
@@ -217,7 +217,9 @@ def _explanation(database: Database, asked: QueryOptions, form: Form, name: str)
             return _drawn(graph(explanation, database.model.checked, title), form)
 
 
-def _database(file: Path, limits: Limits, progress: Progress, chosen: Settings | None) -> Database:
+def _database(
+    file: Path, limits: Limits, progress: Progress, chosen: Settings | None
+) -> MemoryDatabase:
     """The program alone: of a database file its facts are not loaded, and its views are stored.
 
     Settings that were `chosen` go before.
@@ -241,7 +243,7 @@ def _refuse(where: str, options: Mapping[str, object]) -> None:
 
 
 def _flows(
-    database: Database, changes: Path | None, relation: str | None, progress: Progress
+    database: MemoryDatabase, changes: Path | None, relation: str | None, progress: Progress
 ) -> Flows | None:
     """Total flow over each arc in all transactions, or None without changes."""
     if changes is None:
@@ -254,7 +256,7 @@ def _flows(
     return total
 
 
-def _network(database: Database, flows: Flows | None, form: Form, title: str) -> str:
+def _network(database: MemoryDatabase, flows: Flows | None, form: Form, title: str) -> str:
     found = network(database, flows)
     match form:
         case Form.TEXT:

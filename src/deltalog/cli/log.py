@@ -14,7 +14,7 @@ from deltalog.cli.progress import Progress
 from deltalog.cli.results import check_names
 from deltalog.cli.terminal import write_result
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.database import DEFAULT_ENGINE
+from deltalog.runtime.engine_choice import DEFAULT_ENGINE
 from deltalog.runtime.fixpoint import Statistics
 from deltalog.runtime.limits import Limits
 from deltalog.store.file_database import FileDatabase

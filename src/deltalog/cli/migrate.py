@@ -16,7 +16,7 @@ from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import is_terminal, note
 from deltalog.language.ast import Program
 from deltalog.language.parser import parse
-from deltalog.runtime.database import DEFAULT_ENGINE
+from deltalog.runtime.engine_choice import DEFAULT_ENGINE
 from deltalog.runtime.limits import Limits
 from deltalog.store.programs import program_and_text
 

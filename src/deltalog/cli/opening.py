@@ -21,17 +21,19 @@ from deltalog.analysis.columns import Relations
 from deltalog.checks.program import check_program
 from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import note
+from deltalog.connect import connect
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Atom, Constant, Program, Row, Value
 from deltalog.language.parser import parse
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.database import DEFAULT_ENGINE, Database, read_program
+from deltalog.runtime.database import MemoryDatabase
+from deltalog.runtime.engine_choice import DEFAULT_ENGINE
 from deltalog.runtime.limits import Limits
+from deltalog.runtime.read_program import read_program
 from deltalog.runtime.transaction import Transaction, base_relation
 from deltalog.source import Source
-from deltalog.store.connect import connect
 from deltalog.store.file_database import FileDatabase
 from deltalog.store.files import read_rows
 from deltalog.store.log import Log
@@ -101,7 +103,7 @@ class Settings:
 
 def open_program(
     program: Program, settings: Settings, progress: Progress, facts: FactRows | None = None
-) -> Database:
+) -> MemoryDatabase:
     """A database of the program; the facts are there before views are computed."""
     with progress.phase("evaluating"):
         return connect(
@@ -193,7 +195,7 @@ def open_given(
     progress: Progress,
     *,
     read_only: bool = True,
-) -> Database:
+) -> MemoryDatabase:
     """A database file, or a program with files of facts, whichever is named."""
     if not is_database(file):
         return open_files(file, facts, facts_dir, settings, progress)
@@ -207,7 +209,7 @@ def open_files(
     facts_dir: Path | None,
     settings: Settings,
     progress: Progress,
-) -> Database:
+) -> MemoryDatabase:
     """A database from what the command line names: a program and files of facts."""
     loaded = assignments(facts, "--facts")
     program = read_and_parse(file, progress)
@@ -248,7 +250,7 @@ def constants(fact: Atom) -> tuple[Value, ...]:
     return tuple(term.value for term in fact.arguments if isinstance(term, Constant))
 
 
-def load(database: Database, files: Iterable[Assignment], progress: Progress) -> ChangeSet:
+def load(database: MemoryDatabase, files: Iterable[Assignment], progress: Progress) -> ChangeSet:
     """Insert the facts in all the files into a running database, in one transaction."""
     transaction = database.transaction()
     with progress.phase("reading facts"):

@@ -37,7 +37,7 @@ from deltalog.cli.options import (
     Virtual,
     strategy_of,
 )
-from deltalog.runtime.database import DEFAULT_ENGINE
+from deltalog.runtime.engine_choice import DEFAULT_ENGINE
 from deltalog.runtime.limits import Limits
 
 

@@ -11,7 +11,7 @@ import typer
 
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.rewrites.strategies import STRATEGIES
-from deltalog.runtime.database import ENGINES
+from deltalog.runtime.engine_choice import ENGINES
 from deltalog.runtime.limits import Limits
 
 

@@ -38,7 +38,8 @@ from deltalog.cli.results import Result, query_result, show_results
 from deltalog.cli.statistics import show_statistics
 from deltalog.language.ast import Query
 from deltalog.language.printer import print_query
-from deltalog.runtime.database import DEFAULT_ENGINE, Database
+from deltalog.runtime.database import MemoryDatabase
+from deltalog.runtime.engine_choice import DEFAULT_ENGINE
 
 EXAMPLE = "deltalog query graph.dl 'path(1, Y)' --facts edge=edges.csv --stats"
 
@@ -107,7 +108,7 @@ def query(
 
 
 def _answers(
-    database: Database,
+    database: MemoryDatabase,
     asked: Sequence[Query],
     stats: bool,
     progress: Progress,

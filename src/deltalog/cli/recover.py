@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deltalog.cli.options import DatabaseFile, Engine
 from deltalog.cli.terminal import note
-from deltalog.runtime.database import DEFAULT_ENGINE
+from deltalog.runtime.engine_choice import DEFAULT_ENGINE
 from deltalog.store.recover import recover as recovered
 
 EXAMPLE = "deltalog recover graph.db"

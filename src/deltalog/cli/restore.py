@@ -13,7 +13,7 @@ from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import note
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
-from deltalog.runtime.database import DEFAULT_ENGINE
+from deltalog.runtime.engine_choice import DEFAULT_ENGINE
 from deltalog.runtime.limits import Limits
 from deltalog.store.copies import restore as put_back
 from deltalog.store.storage import file_in_use, open_to_read, real_path

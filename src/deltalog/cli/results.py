@@ -33,7 +33,7 @@ from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Column, Query, Row, Value
 from deltalog.language.printer import print_query
 from deltalog.language.values import plain
-from deltalog.runtime.database import Database
+from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.rows import Rows
 from deltalog.store.file_database import FileDatabase
 
@@ -59,14 +59,14 @@ def query_result(query: Query, rows: Rows) -> Result:
     return Result("query", text, text, rows.columns, rows)
 
 
-def facts_at(database: Database, name: str, version: int | None) -> set[Row]:
+def facts_at(database: MemoryDatabase, name: str, version: int | None) -> set[Row]:
     """The facts of a relation now, or at an earlier version of a database file."""
     if version is None or not isinstance(database, FileDatabase):
         return database.facts(name)
     return database.facts(name, version)
 
 
-def relations_at(database: Database, version: int | None) -> Relations:
+def relations_at(database: MemoryDatabase, version: int | None) -> Relations:
     """The relations that there are now, or were at an earlier version of a database file."""
     if version is None or not isinstance(database, FileDatabase):
         return database.relations
@@ -84,7 +84,7 @@ def check_names(known: Collection[str], names: Iterable[str]) -> None:
         raise DataError(problems)
 
 
-def relation_result(database: Database, name: str, version: int | None = None) -> Result:
+def relation_result(database: MemoryDatabase, name: str, version: int | None = None) -> Result:
     rows = facts_at(database, name, version)  # an unknown name is reported here
     columns = relations_at(database, version)[name].columns
     described = ", ".join(f"{column.name}: {_type(column)}" for column in columns)

@@ -39,7 +39,7 @@ from deltalog.cli.results import (
 from deltalog.cli.terminal import counted, note
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
-from deltalog.runtime.database import Database
+from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.rows import Rows
 from deltalog.store.files import read_rows, write_rows
 
@@ -120,7 +120,7 @@ def run(
 
 
 def _show(
-    database: Database,
+    database: MemoryDatabase,
     show: Sequence[str] | None,
     written: Sequence[Assignment],
     format_: Format,
@@ -153,7 +153,7 @@ def _check_writable(relations: Relations, written: Sequence[Assignment]) -> None
 
 
 def _write(
-    database: Database, written: Sequence[Assignment], progress: Progress, as_of: int | None
+    database: MemoryDatabase, written: Sequence[Assignment], progress: Progress, as_of: int | None
 ) -> None:
     for each in written:
         with progress.phase(f"writing {each.path}"):
@@ -164,7 +164,7 @@ def _write(
 
 
 def _shown_names(
-    database: Database, show: Sequence[str] | None, is_written: bool, as_of: int | None
+    database: MemoryDatabase, show: Sequence[str] | None, is_written: bool, as_of: int | None
 ) -> Sequence[str] | None:
     """The relations to show, or None when the queries are to be answered."""
     if show:
@@ -179,7 +179,7 @@ def _shown_names(
 
 
 def _results(
-    database: Database, names: Sequence[str] | None, progress: Progress, as_of: int | None
+    database: MemoryDatabase, names: Sequence[str] | None, progress: Progress, as_of: int | None
 ) -> Iterator[Result]:
     if names is not None:
         for name in names:

@@ -28,7 +28,7 @@ from deltalog.language.parser import parse
 from deltalog.language.printer import print_rule
 from deltalog.language.values import constant
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.database import Database
+from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.parameters import query_parameters
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction
@@ -58,7 +58,7 @@ class Excerpt(Source):
 class Session:
     """A database that can be asked, changed and extended."""
 
-    def __init__(self, program: Program, database: Database, progress: Progress) -> None:
+    def __init__(self, program: Program, database: MemoryDatabase, progress: Progress) -> None:
         self.program = program
         self.database = database
         self.progress = progress
@@ -75,7 +75,7 @@ class Session:
         return cls(begun, open_program(begun, settings, progress, given), progress)
 
     @classmethod
-    def of(cls, database: Database, progress: Progress) -> Session:
+    def of(cls, database: MemoryDatabase, progress: Progress) -> Session:
         """One with a database that is there, and its program."""
         program = replace(database.model.checked.program, queries=())
         return cls(program, database, progress)

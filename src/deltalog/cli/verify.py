@@ -10,7 +10,7 @@ from deltalog.cli.opening import Settings, open_database
 from deltalog.cli.options import DatabaseFile, Engine, RecomputeWith
 from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import counted, write_result
-from deltalog.runtime.database import DEFAULT_ENGINE
+from deltalog.runtime.engine_choice import DEFAULT_ENGINE
 from deltalog.runtime.limits import Limits
 from deltalog.store.verify import verify as verified
 

@@ -207,10 +207,12 @@ UNKNOWN_PARAMETER = Entry("E0720", "the query has no parameter `${name}`")
 PARAMETER_MISFIT = Entry("E0721", "{value} does not fit the parameter `${name}`, which is {type}")
 NO_HISTORY = Entry(
     "E0722",
-    "there is no version {version}: a database in memory has only its current state",
+    "there is no version {version}: a database {kind} has only its current state",
     "earlier versions are kept in database files",
 )
 PASS_NOT_RUN = Entry("E0723", "the pass `{name}` does not run here: {reason}")
+ARGUMENT_MISFIT = Entry("E0724", "`{name}` does not fit a database {kind}: {reason}")
+VERB_UNAVAILABLE = Entry("E0725", "`{verb}` is not available in a database {kind}")
 
 # Limits
 ROUNDS_LIMIT = Entry(

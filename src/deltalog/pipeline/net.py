@@ -27,7 +27,7 @@ from deltalog.engines.spark.engine import SparkEngine
 from deltalog.engines.spark.frames import apart, contents, within, without
 from deltalog.engines.spark.storage import LazyFrame
 from deltalog.language.ast import Row
-from deltalog.pipeline.given import check_keys
+from deltalog.pipeline.input_facts import check_keys
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.transaction import key_taken
 

@@ -31,14 +31,14 @@ from deltalog.engines.spark.columns import name_of
 from deltalog.engines.spark.frames import without
 from deltalog.engines.spark.session import session
 from deltalog.pipeline.checking import REASON, ROW, taken
+from deltalog.pipeline.classify import classify
+from deltalog.pipeline.commit_writer import Refused
 from deltalog.pipeline.commits import Batch
-from deltalog.pipeline.connect import connect
 from deltalog.pipeline.deltas import Delta
-from deltalog.pipeline.given import check_keys, refusal
-from deltalog.pipeline.keeper import Refused
+from deltalog.pipeline.input_facts import check_keys, refusal
+from deltalog.pipeline.open_tables import open_tables
 from deltalog.pipeline.project import Project, Source
 from deltalog.pipeline.sinks import Sinks
-from deltalog.pipeline.sorting import sort
 from deltalog.pipeline.sources import (
     LOADED,
     Offer,
@@ -51,6 +51,8 @@ from deltalog.pipeline.sources import (
 )
 from deltalog.pipeline.table_database import TableDatabase
 from deltalog.runtime.fixpoint import Watch
+from deltalog.runtime.limits import Limits
+from deltalog.runtime.model import Options
 from deltalog.runtime.transaction import base_relation
 
 
@@ -73,12 +75,9 @@ class Pipeline:
     ) -> None:
         self.project = project
         self.spark = spark or session(settings=project.spark)
-        self.database: TableDatabase = connect(
-            program=Path(project.program),
-            spark=self.spark,
-            state=project.state,
-            strategy=project.strategy,
-            watch=watch,
+        program, options = Path(project.program), Options.of(project.strategy)
+        self.database: TableDatabase = open_tables(
+            program, self.spark, str(project.state), options, Limits(), watch
         )
         try:
             for source in project.sources:
@@ -224,7 +223,9 @@ class Pipeline:
 
     def _applied(self, offers: tuple[Offer, ...]) -> Step:
         """One commit for what some sources offer together."""
-        found = sort(self.database, [(self._relation(each.source), each.data) for each in offers])
+        found = classify(
+            self.database, [(self._relation(each.source), each.data) for each in offers]
+        )
         batches = tuple(offer.batch for offer in offers)
         if found.bad and self.project.bad_rows == "fail":
             source, name = batches[0]
@@ -233,7 +234,7 @@ class Pipeline:
             delta = self.database.apply(batches=batches, refused=found.bad)
             return Step(batches, delta, tuple(found.bad), True)
         delta = self.database.apply(
-            found.insert, found.delete, found.put, batches=batches, refused=found.bad
+            found.insert, found.delete, found.set, batches=batches, refused=found.bad
         )
         return Step(batches, delta, tuple(found.bad))
 

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from deltalog.engines.spark.session import session
+from deltalog.pipeline.commit_writer import QUARANTINE
 from deltalog.pipeline.commits import Commits
-from deltalog.pipeline.keeper import QUARANTINE
 from deltalog.pipeline.project import Project
 from deltalog.pipeline.tables import Tables
 

@@ -13,10 +13,11 @@ is closed: the tables are put back when it is opened again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from types import TracebackType
+from pathlib import Path
+from types import MappingProxyType, TracebackType
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -29,53 +30,39 @@ from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.spark.columns import frame, rows_in
 from deltalog.engines.spark.engine import SparkEngine
 from deltalog.engines.spark.frames import without
-from deltalog.language.ast import Row
+from deltalog.language.ast import Program, Query, Row
+from deltalog.pipeline.commit_writer import CommitWriter, Refused, Work, stored_frame
 from deltalog.pipeline.commits import Batch, Commits
 from deltalog.pipeline.deltas import Counts, Delta, Frames
-from deltalog.pipeline.given import Given, check_keys, given_frame, given_rows
-from deltalog.pipeline.keeper import Check, Keeper, Refused, Work, stored_frame
+from deltalog.pipeline.input_facts import FactsInput, check_keys, input_frame, input_rows
 from deltalog.pipeline.net import net
 from deltalog.pipeline.tables import Table, Tables
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
-from deltalog.runtime.database import Database
+from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.evaluation import Difference, evaluate
 from deltalog.runtime.fixpoint import Statistics, Watch
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model
-from deltalog.runtime.outcome import Propagated
 from deltalog.runtime.parameters import Parameters
+from deltalog.runtime.protocols import Participant
 from deltalog.runtime.rows import Rows
-from deltalog.runtime.transaction import base_relation
+from deltalog.runtime.transaction import Transaction, base_relation
+from deltalog.runtime.unavailable import WithoutUpkeep
 
 
-class _Kept(Database):
-    """The part that is in memory; what it is about to change is written by its `keeper`."""
-
-    def __init__(
-        self, model: Model, engine: SparkEngine, limits: Limits, watch: Watch | None, keeper: Keeper
-    ) -> None:
-        self._keeper = keeper
-        super().__init__(model, engine, limits, watch)
-
-    _records_every_view = True  # in its tables of changes
-
-    def _fill(self, facts: Mapping[str, Iterable[Sequence[Any]]]) -> Statistics:
-        if self._keeper.is_new:
-            return super()._fill(facts)
-        self._keeper.load_into(self.engine)  # type: ignore[arg-type]
-        return Statistics()
-
-    def commit_net(self, change: ChangeSet) -> ChangeSet:
-        """Commit a change that is known to be net."""
-        with self._lock:
-            return self._propagate(change, is_committed=True)
-
-    def _keep(self, outcome: Propagated, change: ChangeSet) -> None:
-        self._keeper.keep(outcome, change, self.engine)  # type: ignore[arg-type]
-
-
-class TableDatabase:
+class TableDatabase(WithoutUpkeep):
     """Made by `deltalog.connect(spark=…, state=…)`."""
+
+    kind = "in tables"
+    instead = MappingProxyType(
+        {
+            "delta": "`db.changes(relation, after=version)` has the changes of one relation",
+            "commits": "`db.changes(relation, after=version)` has the changes of one relation",
+            "change_program": "make a new state of the new program",
+            "verify": "`db.audit()` recomputes the views",
+            "backup": "copy the folder of the state while nobody has it open",
+        }
+    )
 
     def __init__(
         self,
@@ -84,26 +71,28 @@ class TableDatabase:
         state: str,
         limits: Limits,
         watch: Watch | None = None,
-        check: Check | None = None,
+        participants: tuple[Participant, ...] = (),
     ) -> None:
         self.spark: SparkSession = engine.spark
         self.state = state
         self.engine = engine
         self._tables = Tables(engine.spark, state)
         self._commits = Commits(self._tables)
-        self._keeper = Keeper(self._tables, self._commits, model, check)
+        self._writer = CommitWriter(self._tables, self._commits, model)
         self._is_open = True
         self._commits.open()
         try:
             self._check_program()
-            self._keeper.recover()
-            self._database = _Kept(model, engine, limits, watch, self._keeper)
+            self._writer.recover()
+            self._database = MemoryDatabase(
+                model, engine, limits, watch, {}, self._writer, participants
+            )
         except BaseException:
             self.close()
             raise
 
     def _check_program(self) -> None:
-        if not self._keeper.is_new and self._commits.last.program != self._keeper.program:
+        if not self._writer.is_new and self._commits.last.program != self._writer.program:
             hint = "use a separate state, or the old program"
             raise DataError([catalogue.STATE_OF_OTHER_PROGRAM.at(None, name=self.state, hint=hint)])
 
@@ -117,7 +106,7 @@ class TableDatabase:
     @property
     def is_new(self) -> bool:
         """Whether nothing has been committed yet."""
-        return self._keeper.is_new
+        return self._writer.is_new
 
     @property
     def relations(self) -> Mapping[str, Relation]:
@@ -135,22 +124,51 @@ class TableDatabase:
 
     def frame(self, relation: str) -> DataFrame:
         """All facts of a relation or view, as of the last commit."""
-        table = self._keeper.stored.get(relation)
-        if table is None or self._keeper.is_new:
+        table = self._writer.stored.get(relation)
+        if table is None or self._writer.is_new:
             known = self._known(relation)
             data = frame(self.spark, self._database.facts(relation), _types(known))
             return Table("", tuple(column.name for column in known.columns)).outwards(data)
-        version = self._commits.last.tables[self._keeper.relative(table.path)]
+        version = self._commits.last.tables[self._writer.relative(table.path)]
         return self._tables.read(table.path, version).select(
             *table.names[: len(table.columns) or 1]
         )
 
-    def facts(self, relation: str) -> set[Row]:
+    @property
+    def statistics(self) -> Statistics:
+        """Rounds and facts generated by the last change or what-if, at first by opening."""
+        return self._database.statistics
+
+    def facts(self, relation: str, version: int | None = None) -> set[Row]:
         """All facts of a relation or view, on the driver."""
+        self._check_version_known(version)
         return self._database.facts(relation)
 
-    def query(self, text: str, parameters: Parameters | None = None) -> Rows:
+    def rows(self, relation: str) -> Rows:
+        """All facts of a relation or view, on the driver, as tuples or as a table."""
+        return self._database.rows(relation)
+
+    def query(
+        self,
+        text: str | Query,
+        parameters: Parameters | None = None,
+        *,
+        version: int | None = None,
+    ) -> Rows:
+        """The bindings of the query's variables, on the driver."""
+        self._check_version_known(version)
         return self._database.query(text, parameters)
+
+    def explain(
+        self,
+        query: str | Query | None = None,
+        parameters: Parameters | None = None,
+        *,
+        show: Collection[str] | None = None,
+        propagation: bool = False,
+    ) -> str:
+        """Return an explanation of the program, or of a query, as `deltalog explain` shows it."""
+        return self._database.explain(query, parameters, show=show, propagation=propagation)
 
     def key_holders(self, relation: str, rows: Sequence[Row]) -> dict[Row, Row]:
         """The facts that have the keys of these rows, by key."""
@@ -171,10 +189,10 @@ class TableDatabase:
         """The changes of a relation in versions after this one: version, op, columns."""
         known = self._known(relation)
         path = self._tables.path("changes", relation)
-        version = self._commits.last.tables.get(self._keeper.relative(path))
+        version = self._commits.last.tables.get(self._writer.relative(path))
         if version is None:
             data = frame(self.spark, [], _types(known))
-            return self._keeper.with_op(relation, data, "+")
+            return self._writer.with_op(relation, data, "+")
         return self._tables.read(path, version).where(F.col("version") > after)
 
     def _known(self, relation: str) -> Relation:
@@ -187,8 +205,8 @@ class TableDatabase:
 
     def load(
         self,
-        relation: str | Mapping[str, Given],
-        data: Given | None = None,
+        relation: str | Mapping[str, FactsInput],
+        data: FactsInput | None = None,
         *,
         batches: tuple[Batch, ...] = (),
     ) -> Delta:
@@ -199,7 +217,7 @@ class TableDatabase:
         given = {relation: data} if isinstance(relation, str) else relation
         facts = {name: each for name, each in given.items() if each is not None}
         frames = {
-            name: given_frame(self.spark, base_relation(self.relations, name), each)
+            name: input_frame(self.spark, base_relation(self.relations, name), each)
             for name, each in facts.items()
         }
         for name, each in frames.items():
@@ -214,12 +232,12 @@ class TableDatabase:
         refused: Refused = (),
     ) -> Delta:
         """The same for frames that have been checked, with columns as the engine names them."""
-        if not self._keeper.is_new:
+        if not self._writer.is_new:
             most = self.engine.settings.driver_rows_max
             if sum(each.limit(most + 1).count() for each in frames.values()) <= most:
                 rows = {name: self._rows(name, each) for name, each in frames.items()}
                 return self.apply(insert=rows, batches=batches, refused=refused)
-        with self._changing(batches, refused):
+        with self._changing(), self._writer.recording(batches, refused):
             try:
                 return self._bulk(frames)
             except BaseException:  # what is in memory is not what is in the tables
@@ -228,72 +246,106 @@ class TableDatabase:
 
     def apply(
         self,
-        insert: Mapping[str, Given] | None = None,
-        delete: Mapping[str, Given] | None = None,
-        put: Mapping[str, Given] | None = None,
+        insert: Mapping[str, FactsInput] | None = None,
+        delete: Mapping[str, FactsInput] | None = None,
+        set: Mapping[str, FactsInput] | None = None,
         *,
         batch: Batch | None = None,
         batches: tuple[Batch, ...] = (),
         refused: Refused = (),
     ) -> Delta:
-        """Delete, insert and put facts in one commit; `put` replaces what has the same key.
+        """Delete, insert and set facts in one commit; `set` replaces what has the same key.
 
         A `batch` (a source and a name) is applied once, however often it is offered.
         """
         named = (*((batch,) if batch else ()), *batches)
         if named and self._commits.batches.issuperset(named):
             return self._delta(NO_CHANGE, self.version)
-        with self._changing(named, refused):
-            if self._keeper.is_new:
-                self._bulk({}, is_alone=False)
-                self._keeper.batches, self._keeper.refused = named, refused
+        with self._changing():
+            self._begin()
             before = self.version
-            change = self._change(delete or {}, insert or {}, put or {})
-            if self.version == before and (named or refused):
-                self._keeper.commit({}, self.engine, before)
+            with self._writer.recording(named, refused):
+                change = self._change(delete or {}, insert or {}, set or {}, is_committed=True)
+                if self.version == before and (named or refused):
+                    self._writer.commit({}, self.engine, before)
             return self._delta(change, self.version, len(refused))
 
+    def _begin(self) -> None:
+        """Write the initial state, in a commit of its own, if there is none yet."""
+        if self._writer.is_new:
+            self._bulk({})
+
+    def transaction(self) -> Transaction:
+        """A transaction for a `with` block, of few rows: they are on the driver."""
+        self._check_open()
+        return self._database.transaction_for(self._commit_wanted)
+
+    def _commit_wanted(self, wanted: ChangeSet) -> ChangeSet:
+        with self._changing():
+            self._begin()
+            return self._database.commit_wanted(wanted)
+
+    def what_if(
+        self,
+        insert: Mapping[str, FactsInput] | None = None,
+        delete: Mapping[str, FactsInput] | None = None,
+        set: Mapping[str, FactsInput] | None = None,
+    ) -> ChangeSet:
+        """The exact change that `apply` would make, without making it."""
+        self._check_open()
+        return self._change(delete or {}, insert or {}, set or {}, is_committed=False)
+
+    def change_program(
+        self, program: str | Path | Program, *, is_committed: bool = True
+    ) -> ChangeSet:
+        """Not available yet; with `is_committed=False` returns what the change would be."""
+        if is_committed:
+            self._refuse("change_program")
+        self._check_open()
+        return self._database.change_program(program, is_committed=False)
+
     def _change(
-        self, delete: Mapping[str, Given], insert: Mapping[str, Given], put: Mapping[str, Given]
+        self,
+        delete: Mapping[str, FactsInput],
+        insert: Mapping[str, FactsInput],
+        set: Mapping[str, FactsInput],
+        is_committed: bool,
     ) -> ChangeSet:
         """A transaction, if the driver should hold its rows; else the same on the cluster."""
-        sides = (delete, insert, put)
-        for name in put:
+        sides = (delete, insert, set)
+        for name in set:
             if not base_relation(self.relations, name).key:
                 raise DataError([catalogue.NO_KEY.at(None, name=name)])
         rows = [{name: self._few(name, given) for name, given in side.items()} for side in sides]
         if any(each is None for side in rows for each in side.values()):
             frames = [
-                {name: given_frame(self.spark, self.relations[name], side[name]) for name in side}
+                {name: input_frame(self.spark, self.relations[name], side[name]) for name in side}
                 for side in sides
             ]
-            return self._database.commit_net(net(self.engine, self.relations, *frames))
-        transaction = self._database.transaction()
-        for name, each in rows[0].items():
-            transaction.delete(name, each or ())
-        for name, each in rows[1].items():
-            transaction.insert(name, each or ())
-        for name, each in rows[2].items():
-            for row in each or ():
-                transaction.set(name, row)
-        return transaction.commit()
+            change = net(self.engine, self.relations, *frames)
+            return self._database.propagate_net(change, is_committed)
+        deleted, inserted, replaced = ({n: each or [] for n, each in side.items()} for side in rows)
+        change_facts = self._database.apply if is_committed else self._database.what_if
+        return change_facts(insert=inserted, delete=deleted, set=replaced)
 
-    def _few(self, name: str, given: Given) -> list[Row] | None:
+    def _few(self, name: str, given: FactsInput) -> list[Row] | None:
         """Facts that were given, unless they are more than the driver should hold."""
         known = base_relation(self.relations, name)
-        return given_rows(known, given, self.engine.settings.driver_rows_max)
+        return input_rows(known, given, self.engine.settings.driver_rows_max)
 
     def _rows(self, name: str, data: DataFrame) -> list[Row]:
         table = data.toArrow()
         return rows_in(table.columns, _types(self.relations[name]), table.num_rows)
 
-    @contextmanager
-    def _changing(self, batches: tuple[Batch, ...], refused: Refused) -> Iterator[None]:
-        """What goes wrong after writing has begun closes the database."""
+    def _check_open(self) -> None:
         if not self._is_open:
             hint = "open it again with `deltalog.connect`"
             raise DataError([catalogue.STATE_CLOSED.at(None, name=self.state, hint=hint)])
-        self._keeper.batches, self._keeper.refused = batches, refused
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Close the database if something goes wrong after writing has begun."""
+        self._check_open()
         try:
             yield
         except DeltalogError as error:  # found before anything was written, but for one
@@ -303,43 +355,38 @@ class TableDatabase:
         except BaseException:
             self.close()
             raise
-        finally:
-            self._keeper.batches, self._keeper.refused = (), ()
 
-    def _bulk(self, frames: Mapping[str, DataFrame], is_alone: bool = True) -> Delta:
+    def _bulk(self, frames: Mapping[str, DataFrame]) -> Delta:
         """Load frames, compute all views, and write everything that is not as it was."""
-        keeper, engine = self._keeper, self.engine
-        batches, keeper.batches = keeper.batches, keeper.batches if is_alone else ()
-        refused, keeper.refused = keeper.refused, keeper.refused if is_alone else ()
+        writer, engine = self._writer, self.engine
         for name, data in frames.items():
             engine.load_frame(name, data)
         model = self._database.model
         evaluate(engine, model, self._database.limits, self._database.watch)
         works: dict[str, Work] = {}
         counts: dict[str, tuple[int, int]] = {}
-        for name, table in keeper.stored.items():
+        for name, table in writer.stored.items():
             data, size, _ = stored_frame(engine, name)
             if name in model.checked.relations:
                 gained, lost = self._difference(name, data, size)
                 if gained[1] or lost[1]:
                     counts[name] = gained[1], lost[1]
-                    both = keeper.with_op(name, gained[0], "+").unionByName(
-                        keeper.with_op(name, lost[0], "-")
+                    both = writer.with_op(name, gained[0], "+").unionByName(
+                        writer.with_op(name, lost[0], "-")
                     )
-                    works.update([keeper.noting(name, both, gained[1] + lost[1])])
+                    works.update([writer.noting(name, both, gained[1] + lost[1])])
             works[table.path] = partial(
                 self._tables.replace, table.path, table.outwards(data), size
             )
-        keeper.commit(works, engine, self.version + bool(counts))
-        keeper.batches, keeper.refused = batches, refused
+        writer.commit(works, engine, self.version + bool(counts))
         return self._delta_of(counts, self.version, NO_CHANGE)
 
     def _difference(
         self, name: str, data: DataFrame, size: int
     ) -> tuple[tuple[DataFrame, int], tuple[DataFrame, int]]:
         """What a relation gains and loses against its table."""
-        table = self._keeper.stored[name]
-        version = self._commits.last.tables.get(self._keeper.relative(table.path))
+        table = self._writer.stored[name]
+        version = self._commits.last.tables.get(self._writer.relative(table.path))
         types = self.engine.relations[name].types
         if version is None:
             return (data, size), (frame(self.spark, [], types), 0)

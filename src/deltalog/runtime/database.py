@@ -1,4 +1,4 @@
-"""The database a person talks to: a program, its facts, transactions and queries.
+"""The database in memory: a program, its facts, transactions and queries.
 
     db = deltalog.connect(program="graph.dl")
     with db.transaction() as tx:
@@ -14,102 +14,48 @@ Sets, and only the part that is asked for.
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any, Self
+from typing import Self
 
 from deltalog.analysis.columns import Relation, Relations
-from deltalog.checks.program import CheckedProgram, check_program, check_query
+from deltalog.checks.program import check_program, check_query
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.base import Engine
 from deltalog.engines.extensions import is_prefetching, is_twinned, takes_frames
-from deltalog.engines.reference.engine import ReferenceEngine
 from deltalog.language.ast import Atom, Program, Query, Row, Variable
 from deltalog.language.parser import parse, parse_query
 from deltalog.rewrites import names
 from deltalog.rewrites.desugar import fact_rows
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
-from deltalog.runtime.evaluation import Difference, create, differences, evaluate, rebuild
+from deltalog.runtime.engine_choice import known_engine
+from deltalog.runtime.evaluation import Difference, create, differences, evaluate
 from deltalog.runtime.fixpoint import Statistics, Watch
-from deltalog.runtime.incoming import RowsLike, incoming
-from deltalog.runtime.limits import UNLIMITED, Limits
+from deltalog.runtime.incoming import incoming
+from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model, Options, make_model
 from deltalog.runtime.outcome import Propagated
 from deltalog.runtime.parameters import Parameters, bind_parameters
+from deltalog.runtime.program_change import apply_program
 from deltalog.runtime.propagation import Propagation
+from deltalog.runtime.protocols import Facts, Participant, Persistence
 from deltalog.runtime.queries import answer, stored_reads, user_model
+from deltalog.runtime.read_program import read_program
 from deltalog.runtime.rows import Rows
-from deltalog.runtime.rule_changes import (
-    NEW,
-    OLD,
-    base_change,
-    base_names,
-    guarded_program,
-    to_rebuild,
-)
 from deltalog.runtime.shown import database_html
 from deltalog.runtime.transaction import (
+    Commit,
     Transaction,
     base_relation,
     check_taken_keys,
     with_unique_keys,
 )
+from deltalog.runtime.unavailable import WithoutUpkeep
 from deltalog.runtime.whole_tables import has_free_keys
-from deltalog.source import Source
-
-
-def _embedded() -> Engine:
-    """Imported when it is asked for: numba takes its time. Without numba the reference serves."""
-    try:
-        from deltalog.engines.embedded.engine import EmbeddedEngine
-    except ImportError as error:
-        warnings.warn(
-            f"the embedded engine needs numba ({error}); the reference engine serves instead, with "
-            "the same answers, but far slower and with more memory for each fact: "
-            "`pip install numba` brings the speed back",
-            RuntimeWarning,
-            stacklevel=3,
-        )
-        return ReferenceEngine()
-    return EmbeddedEngine()
-
-
-def spark_engine(session: Any = None) -> Engine:
-    """Imported when it is asked for: Spark is an extra."""
-    try:
-        from deltalog.engines.spark.engine import SparkEngine
-    except ImportError as error:
-        hint = "install it with `pip install 'deltalog[spark]'`"
-        needed = {"name": "spark", "needed": "pyspark", "hint": hint}
-        raise DataError([catalogue.ENGINE_NEEDS.at(None, **needed)]) from error
-    return SparkEngine(_embedded, session)
-
-
-ENGINES: Mapping[str, Callable[[], Engine]] = {
-    "embedded": _embedded,
-    "reference": ReferenceEngine,
-}
-EXTRA_ENGINES: Mapping[str, Callable[[], Engine]] = {"spark": spark_engine}
-"""Engines that need more than the package: they are asked for by name and tested apart."""
-DEFAULT_ENGINE = "embedded"
-Facts = Mapping[str, RowsLike]
-
-
-def known_engine(name: str, spark: Any = None) -> Callable[[], Engine]:
-    """How to start the engine of that name, or Spark with a session."""
-    engines = {**ENGINES, **EXTRA_ENGINES}
-    if spark is not None:
-        return lambda: spark_engine(spark)
-    if name in engines:
-        return engines[name]
-    hint = f"the engines are {', '.join(sorted(engines))}"
-    raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="engine", name=name, hint=hint)])
 
 
 def open_in_memory(
@@ -119,34 +65,21 @@ def open_in_memory(
     limits: Limits,
     watch: Watch | None,
     facts: Facts,
-) -> Database:
-    """A database in memory, as `deltalog.connect` opens it without a path (`store/connect.py`)."""
+    participants: tuple[Participant, ...] = (),
+) -> MemoryDatabase:
+    """Open a database in memory, as `deltalog.connect` does without a path."""
     parsed = program if isinstance(program, Program) else parse(read_program(program))
     model = make_model(check_program(parsed), options)
-    return Database(model, engine(), limits, watch, facts)
+    return MemoryDatabase(model, engine(), limits, watch, facts, participants=participants)
 
 
-def read_program(program: str | Path) -> Source:
-    """A program given as a path, or as text: a single line that ends in `.dl` is a path."""
-    is_path = isinstance(program, Path) or ("\n" not in program and program.strip().endswith(".dl"))
-    if not is_path:
-        return Source("<text>", str(program))
-    name = str(program).strip()
-    try:
-        return Source(name, Path(name).read_text(encoding="utf-8-sig"))
-    except (OSError, UnicodeError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        reason = "it is not UTF-8 text" if isinstance(error, UnicodeError) else reason
-        raise DataError(
-            [catalogue.PROGRAM_NOT_FOUND.at(None, name=name, reason=reason.lower())]
-        ) from None
+class MemoryDatabase(WithoutUpkeep):
+    """Made by `connect`. Threads may share it: they take turns.
 
+    With a `persistence` what it holds is kept elsewhere, too. `participants` see every change
+    before it is applied, and may refuse it.
+    """
 
-class Database:
-    """Made by `connect`. Threads may share it: they take turns."""
-
-    _is_kept = False
-    _records_every_view = False
     _is_closed = False
 
     def __init__(
@@ -156,7 +89,11 @@ class Database:
         limits: Limits,
         watch: Watch | None = None,
         facts: Facts = MappingProxyType({}),
+        persistence: Persistence | None = None,
+        participants: tuple[Participant, ...] = (),
     ) -> None:
+        self._persistence = persistence
+        self._participants = participants if persistence is None else (*participants, persistence)
         self.model = model
         self.engine = engine
         self.limits = limits
@@ -164,7 +101,10 @@ class Database:
         self.version = 0
         self._lock = threading.RLock()
         create(engine, {name: model.relations[name] for name in model.stored})
-        self.statistics = self._fill(facts)
+        if persistence is None:
+            self.statistics = self.compute_state(facts)
+        else:
+            self.statistics = persistence.initial_state(self, facts)
         self.propagation = Propagation(engine, model)
 
     # --- closing
@@ -212,7 +152,7 @@ class Database:
         self._check_version_known(version)
         with self._turn():
             self._check_relation(relation)
-            return self._facts(relation)
+            return self.current_facts(relation)
 
     def rows(self, relation: str) -> Rows:
         """Return all facts of a base relation or view, to be read as tuples or as a table."""
@@ -229,7 +169,7 @@ class Database:
             hint = did_you_mean(str(relation), self.relations)
             raise DataError([catalogue.NO_SUCH_RELATION.at(None, name=relation, hint=hint)])
 
-    def _facts(self, relation: str) -> set[Row]:
+    def current_facts(self, relation: str) -> set[Row]:
         if relation in self.model.stored:
             return set(self.engine.rows(relation))
         return set(self._answers(relation).held)
@@ -264,12 +204,6 @@ class Database:
 
     def _repr_html_(self) -> str:
         return database_html(self)
-
-    def _check_version_known(self, version: int | None) -> None:
-        """A database in memory has no history."""
-        if version is not None:
-            hint = "`deltalog.connect(path, program=…)` creates a file that keeps them"
-            raise DataError([catalogue.NO_HISTORY.at(None, version=version, hint=hint)])
 
     def explain(
         self,
@@ -306,7 +240,10 @@ class Database:
             self._check_relation(relation)
             if relation in self.model.stored:
                 change = self._change_of(wanted(), {relation})
-                return self._facts(relation) - change.deleted[relation] | change.inserted[relation]
+                return (
+                    self.current_facts(relation) - change.deleted[relation]
+                    | change.inserted[relation]
+                )
             return set(self._answer_after(wanted(), self._everything(relation), magic=False))
 
     def _answer_after(self, wanted: ChangeSet, query: Query, magic: bool) -> Rows:
@@ -336,6 +273,15 @@ class Database:
         self._check_open()
         known = self._known_views(views)
         return self._transaction(lambda wanted: self._make(wanted, True, known))
+
+    def transaction_for(self, commit: Commit) -> Transaction:
+        """A transaction whose changes go to `commit` when it ends instead of `commit_wanted`."""
+        self._check_open()
+        return self._transaction(commit)
+
+    def commit_wanted(self, wanted: ChangeSet) -> ChangeSet:
+        """Commit a change of which some may be a no-op; returns the exact change of everything."""
+        return self._make(wanted, is_committed=True)
 
     def apply(
         self,
@@ -392,6 +338,11 @@ class Database:
                 )
         return frozenset(named)
 
+    def propagate_net(self, change: ChangeSet, is_committed: bool) -> ChangeSet:
+        """Commit, or only try, a change of which nothing is a no-op."""
+        with self._turn():
+            return self._propagate(change, is_committed)
+
     def _make(
         self, wanted: ChangeSet, is_committed: bool, views: frozenset[str] | None = None
     ) -> ChangeSet:
@@ -434,23 +385,21 @@ class Database:
         if not base:
             self.statistics = Statistics()
             return base
-        network, route = self.propagation, None
-        if views is not None and not (is_committed and self._records_every_view):
+        network, route, is_recorded = self.propagation, None, bool(self._participants)
+        if views is not None and not (is_committed and is_recorded):
             route = network.route_to(views)
-        arguments = network, base, self.limits, self.watch, self._is_kept, route
+        arguments = network, base, self.limits, self.watch, is_recorded, route
         with Propagated(*arguments) as outcome:
             self.statistics = outcome.statistics
             change = outcome.changes()
             if is_committed and change:
-                self._keep(outcome, change)
+                for participant in self._participants:
+                    participant.before_change(self, outcome, change)
                 outcome.apply()
                 self.version += 1
         if views is not None and route is None:
             return change.without(*network.views - views)
         return change
-
-    def _keep(self, outcome: Propagated, change: ChangeSet) -> None:
-        """Called before a change is made; a database in a file writes it there, or raises."""
 
     # --- changing rules
 
@@ -468,90 +417,19 @@ class Database:
             if parsed == self.model.checked.program:
                 self.statistics = Statistics()
                 return NO_CHANGE
-            return self._change_program(check_program(parsed), is_committed)
+            return apply_program(self, check_program(parsed), is_committed)
 
-    def _change_program(self, checked: CheckedProgram, is_committed: bool) -> ChangeSet:
-        new = make_model(checked, self.model.options.of_views(checked.relations))
-        base = base_change(self.model, new, self._base_facts())
-        common = [name for name in base.inserted if name in base_names(self.model)]
-        check_taken_keys(base.only(*common), new.checked.relations, self.engine.lookup)
-        guarded = guarded_program(self.model, new)
-        if guarded is None or any(choice.strategy == "delta" for choice in new.choices):
-            return self._replace(new, base, is_committed)
-        return self._migrate(new, guarded, base, is_committed)
+    def evaluated_apart(self, model: Model, facts: Facts) -> MemoryDatabase:
+        """Another database, in memory, of a model over these facts."""
+        return MemoryDatabase(model, self.engine.fresh(), self.limits, self.watch, facts)
 
-    def _migrate(
-        self, new: Model, guarded: CheckedProgram, base: ChangeSet, is_committed: bool
-    ) -> ChangeSet:
-        """Propagate the change of rules through both programs at once."""
-        both = make_model(guarded, Options(is_migration=True))
-        known = self.model.stored | both.stored
-        extra = {n: both.relations[n] for n in both.stored if n not in self.model.stored}
-        self.propagation.drop()
-        create(self.engine, extra)
-        self.engine.insert(OLD, [()])
-        migration = Propagation(self.engine, both)
-        guards = ChangeSet({NEW: {()}}, {OLD: {()}})
-        try:
-            with Propagated(migration, base + guards, self.limits, self.watch) as outcome:
-                change = outcome.changes().without(OLD, NEW)
-                self.statistics = outcome.statistics
-                if is_committed:
-                    outcome.apply()
-                    touched = self._settle(new, migration)
-                    self._keep_program(touched.union(base.relations), change)
-                    self.version += 1
-        finally:
-            migration.drop()
-            for name in known - self.model.stored:
-                self.engine.drop(name)
-            self.propagation = Propagation(self.engine, self.model)
-        return change
+    def record_program(self, touched: Set[str], change: ChangeSet) -> None:
+        """Count a program that is in place as a version, once the persistence has it."""
+        if self._persistence is not None:
+            self._persistence.program_changed(self, touched, change)
+        self.version += 1
 
-    def _settle(self, new: Model, migration: Propagation) -> frozenset[str]:
-        """Take over the new model, and compute anew what the migration did not keep.
-
-        Answers the stored relations whose rows, or the order of whose rows, may be others now.
-        """
-        reached = {name for node in migration.ran for name in node.choice.predicates}
-        stale = to_rebuild(self.model, new, reached)
-        for name in stale:  # its columns may be others now
-            self.engine.drop(name)
-        create(self.engine, {name: new.relations[name] for name in new.stored})
-        made = new.stored - self.model.stored
-        self.model = new
-        rebuild(self.engine, new, stale, UNLIMITED)  # unwatched: an interrupt would leave half
-        return (stale | made | reached) & new.stored
-
-    def _replace(self, new: Model, base: ChangeSet, is_committed: bool) -> ChangeSet:
-        """Evaluate the new program from scratch, and compare."""
-        before = {name: self._facts(name) for name in self.model.views}
-        kept = {
-            name: (rows - base.deleted[name]) | base.inserted[name]
-            for name, rows in self._base_facts().items()
-            if name in base_names(new)
-        }
-        for name, rows in base.inserted.items():
-            kept.setdefault(name, set(rows))
-        filled = replace(new, core=replace(new.core, facts=()))  # with what is kept, and no more
-        made = Database(filled, self.engine.fresh(), self.limits, self.watch, kept)
-        after = {name: made.facts(name) for name in new.views}
-        views = {*before, *after}
-        change = base + ChangeSet(
-            {name: after.get(name, set()) - before.get(name, set()) for name in views},
-            {name: before.get(name, set()) - after.get(name, set()) for name in views},
-        )
-        if is_committed:
-            self.model, self.engine, self.propagation = new, made.engine, made.propagation
-            self.statistics = made.statistics
-            self._keep_program(new.stored, change)
-            self.version += 1
-        return change
-
-    def _keep_program(self, touched: Set[str], change: ChangeSet) -> None:
-        """Called when a new program is in place, with the stored relations that it touched."""
-
-    def _base_facts(self) -> dict[str, set[Row]]:
+    def base_facts(self) -> dict[str, set[Row]]:
         return {
             name: set(self.engine.rows(name))
             for name, relation in self.relations.items()
@@ -568,15 +446,15 @@ class Database:
         """
         with self._turn():
             made = self._second_engine() if engine is None else known_engine(engine)()
-            arguments = self.engine, self.model, self._facts, made, self.limits, self.watch
+            arguments = self.engine, self.model, self.current_facts, made, self.limits, self.watch
             return tuple(differences(*arguments))
 
     def _second_engine(self) -> Engine:
         engine = self.engine
         return engine.twin() if is_twinned(engine) else engine.fresh()
 
-    def _fill(self, facts: Facts) -> Statistics:
-        """Bring the stored relations to their first state."""
+    def compute_state(self, facts: Facts) -> Statistics:
+        """Load the facts of the program and others into empty relations, and compute all views."""
         self._load(facts)
         return evaluate(self.engine, self.model, self.limits, self.watch)
 

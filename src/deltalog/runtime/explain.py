@@ -28,7 +28,7 @@ from deltalog.rewrites.pipeline import (
     apply_passes,
     maintaining,
 )
-from deltalog.runtime.database import Database
+from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.fixpoint import lowered
 from deltalog.runtime.model import chosen_form, written_form
 from deltalog.runtime.queries import prepare_query
@@ -54,7 +54,7 @@ class Explanation:
 
 
 def explain(
-    database: Database,
+    database: MemoryDatabase,
     query: Query | None = None,
     after: str | None = None,
     without: Collection[str] = (),
@@ -78,7 +78,7 @@ def explain(
 
 
 def _partition(
-    database: Database, query: Query | None, after: str | None, without: Collection[str]
+    database: MemoryDatabase, query: Query | None, after: str | None, without: Collection[str]
 ) -> Partition:
     model = database.model
     if query is None:
@@ -91,7 +91,7 @@ def _partition(
     return prepare_query(model, query, not without, last=after).partition
 
 
-def rules_after(database: Database, name: str) -> Partition:
+def rules_after(database: MemoryDatabase, name: str) -> Partition:
     """The rules after a pass of update propagation, for each component that runs it."""
     found = (
         _program_after(database, name)
@@ -107,7 +107,7 @@ def rules_after(database: Database, name: str) -> Partition:
     return found
 
 
-def _program_after(database: Database, name: str) -> Partition:
+def _program_after(database: MemoryDatabase, name: str) -> Partition:
     """Every component as it is after a pass of the program; nothing if that changes nothing."""
     form = chosen_form(database.model.checked, database.model.options)
     for each in PREPARE:
@@ -117,7 +117,7 @@ def _program_after(database: Database, name: str) -> Partition:
     return ()
 
 
-def _components_after(database: Database, name: str) -> Partition:
+def _components_after(database: MemoryDatabase, name: str) -> Partition:
     propagation = database.propagation
     forms = (
         propagation.compiler.form(node.choice, node.samples, name)

@@ -8,7 +8,7 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Query
-from deltalog.runtime.database import Database
+from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.explain import explain
 from deltalog.runtime.explanation_text import SECTIONS, explanation_text
 from deltalog.runtime.network import network
@@ -16,7 +16,7 @@ from deltalog.runtime.network_text import network_text
 
 
 def explained(
-    database: Database, query: Query | None, show: Collection[str] | None, propagation: bool
+    database: MemoryDatabase, query: Query | None, show: Collection[str] | None, propagation: bool
 ) -> str:
     """The sections in `show`, or all of them; or the propagation network."""
     if propagation:

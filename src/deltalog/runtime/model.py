@@ -38,7 +38,11 @@ class Options:
 
     @classmethod
     def of(
-        cls, strategy: str | Mapping[str, str], materialize: bool, network: str, nervous: bool
+        cls,
+        strategy: str | Mapping[str, str] = "auto",
+        materialize: bool = True,
+        network: str = "bushy",
+        nervous: bool = False,
     ) -> Options:
         """Options as a person gives them: `"*"` in a mapping stands for all other views."""
         per_view = {} if isinstance(strategy, str) else dict(strategy)
@@ -60,6 +64,15 @@ class Options:
         views = {name for name, relation in relations.items() if relation.kind == "view"}
         kept = {name: strategy for name, strategy in self.per_view.items() if name in views}
         return replace(self, per_view=kept)
+
+
+def check_exact(options: Options, what: str) -> None:
+    """Raise if no-op changes would be recorded."""
+    if options.is_nervous:
+        reason = f"{what} needs exact changes, and nervous ones are not exact"
+        raise DataError(
+            [catalogue.STRATEGY_MISFIT.at(None, strategy=options.strategy, name="*", reason=reason)]
+        )
 
 
 @dataclass(frozen=True)

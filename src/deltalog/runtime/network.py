@@ -21,7 +21,7 @@ from deltalog.language.ast import Atom, Rule
 from deltalog.plan.ranked_deletion import RankedComponent
 from deltalog.rewrites import names
 from deltalog.rewrites.strategies import Choice
-from deltalog.runtime.database import Database
+from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.fixpoint import Stage
 from deltalog.runtime.nodes import Node
 
@@ -84,7 +84,7 @@ class Network:
     arcs: tuple[NetworkArc, ...]
 
 
-def network(database: Database, flows: Flows | None = None) -> Network:
+def network(database: MemoryDatabase, flows: Flows | None = None) -> Network:
     """The network of a database; `flows` are those of its last transaction unless given."""
     propagation = database.propagation
     flowed = (propagation.flows or None) if flows is None else flows

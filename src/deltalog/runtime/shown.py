@@ -15,7 +15,7 @@ from deltalog.language.ast import Row, Value
 from deltalog.language.values import plain, sort_key
 
 if TYPE_CHECKING:
-    from deltalog.runtime.database import Database
+    from deltalog.runtime.database import MemoryDatabase
 
 SORTED_MAX = 1_000
 TEXT_ROWS = 10
@@ -43,7 +43,7 @@ def html_table(
     return "\n".join(lines)
 
 
-def database_html(database: Database) -> str:
+def database_html(database: MemoryDatabase) -> str:
     """Return the relations of a database, and how many facts each has, where that is known."""
     known = database.relations
     rows = []
@@ -54,7 +54,7 @@ def database_html(database: Database) -> str:
     return html_table(repr(database), ("relation", "kind", "facts"), rows, len(known) - len(rows))
 
 
-def _facts(database: Database, name: str) -> str:
+def _facts(database: MemoryDatabase, name: str) -> str:
     """How many facts a relation has; of a virtual view, and where counting is work, nothing."""
     if name not in database.model.stored:
         return "virtual"

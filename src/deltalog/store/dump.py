@@ -18,13 +18,13 @@ from pathlib import Path
 from deltalog.language.ast import Declaration, Program
 from deltalog.language.printer import print_program
 from deltalog.language.values import print_value, sort_key
-from deltalog.runtime.database import Database
+from deltalog.runtime.database import MemoryDatabase
 from deltalog.store.files import write_rows
 
 PROGRAM = "program.dl"
 
 
-def dump(database: Database) -> Iterator[str]:
+def dump(database: MemoryDatabase) -> Iterator[str]:
     """The lines of the text."""
     yield print_program(_without_facts(database)).rstrip("\n")
     for name in _base(database):
@@ -36,7 +36,7 @@ def dump(database: Database) -> Iterator[str]:
             yield f"{name}({values})." if row else f"{name}."
 
 
-def dump_folder(database: Database, folder: Path) -> list[Path]:
+def dump_folder(database: MemoryDatabase, folder: Path) -> list[Path]:
     """Write the program, and a file of facts for each base relation that has some."""
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / PROGRAM
@@ -51,11 +51,11 @@ def dump_folder(database: Database, folder: Path) -> list[Path]:
     return written
 
 
-def _base(database: Database) -> list[str]:
+def _base(database: MemoryDatabase) -> list[str]:
     return sorted(name for name, each in database.relations.items() if each.kind == "base")
 
 
-def _without_facts(database: Database) -> Program:
+def _without_facts(database: MemoryDatabase) -> Program:
     """The program with every base relation declared and none of its facts."""
     program, relations = database.model.checked.program, database.relations
     undeclared = [name for name in _base(database) if not relations[name].is_declared]

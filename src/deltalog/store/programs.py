@@ -15,7 +15,7 @@ from deltalog.diagnostics.report import ProgramError
 from deltalog.language.ast import Program
 from deltalog.language.parser import parse
 from deltalog.language.printer import print_program
-from deltalog.runtime.database import read_program
+from deltalog.runtime.read_program import read_program
 from deltalog.source import Source
 
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
-from deltalog.store.connect import connect
+from deltalog.runtime.limits import Limits
+from deltalog.runtime.model import Options
 from deltalog.store.file_database import FileDatabase
+from deltalog.store.open_file import FileOptions, open_file
 from deltalog.store.readers import Retention
 from deltalog.store.sqlite import reported
 from deltalog.store.storage import open_to_write
@@ -23,4 +25,4 @@ def recover(path: Path, engine: str) -> FileDatabase:
             storage.connection.execute("PRAGMA wal_checkpoint = TRUNCATE").fetchall()
     finally:
         storage.close()
-    return connect(path, engine=engine)
+    return open_file(path, None, FileOptions(engine), Options(), Limits())

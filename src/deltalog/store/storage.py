@@ -134,9 +134,13 @@ def open_to_write(
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise DataError([catalogue.CANNOT_OPEN.at(None, name=path, reason=reason)]) from None
-    was_there = path.exists()
     try:
         _check_place(path)
+    except BaseException:
+        lock.release()
+        raise
+    was_there = path.exists()
+    try:
         known = _frames_known(path)
         connection = opened(path, is_writable=True, is_created=True)
         try:

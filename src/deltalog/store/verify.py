@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from deltalog.language.ast import Row
 from deltalog.runtime.evaluation import Difference
-from deltalog.store.file_database import FileDatabase
 from deltalog.store.log import Commit
 from deltalog.store.sqlite import reported
+
+if TYPE_CHECKING:
+    from deltalog.store.file_database import FileDatabase
 
 PROBLEMS_MAX = 100
 
@@ -64,9 +67,9 @@ def _misfits(database: FileDatabase) -> Iterator[str]:
 def _taken_back(state: dict[str, set[Row]], commit: Commit) -> Iterator[str]:
     for name in commit.change.relations:
         facts = state[name]
-        came, went = commit.change.inserted[name], commit.change.deleted[name]
-        if not came <= facts:
+        inserted, deleted = commit.change.inserted[name], commit.change.deleted[name]
+        if not inserted <= facts:
             yield f"version {commit.version} inserts facts of `{name}` that are not there"
-        if not went.isdisjoint(facts - came):
+        if not deleted.isdisjoint(facts - inserted):
             yield f"version {commit.version} deletes facts of `{name}` that are there"
-        state[name] = (facts - came) | went
+        state[name] = (facts - inserted) | deleted

@@ -18,8 +18,8 @@ from orjson import dumps
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.outcome import Propagated
 from deltalog.store.cells import Cells, converted, ranked
+from deltalog.store.foreign_writes import ForeignWrites
 from deltalog.store.log import APPEND, ROWS_EACH, TRANSACTION, Columns, entries, now
-from deltalog.store.others import Others
 from deltalog.store.schema import PARTS, Table
 from deltalog.store.sqlite import reported, sqlite_problem
 from deltalog.store.storage import Storage
@@ -34,7 +34,7 @@ class Writer:
     def __init__(self, storage: Storage) -> None:
         self.tables: dict[str, Table] = {}
         self.columns: Columns = {}
-        self.others = Others(storage)
+        self.foreign = ForeignWrites(storage)
         self.is_grouped = False
         self._path = storage.path
         self._connection = storage.connection
@@ -42,7 +42,7 @@ class Writer:
 
     def write(self, outcome: Propagated, change: ChangeSet, version: int, clock: int) -> int:
         """Write what leads to a version; answers the engine's clock when it has been applied."""
-        connection, others, is_grouped = self._connection, self.others, self.is_grouped
+        connection, foreign, is_grouped = self._connection, self.foreign, self.is_grouped
         execute = self._cursor.execute
         opening, ending, _ = _GROUPED if is_grouped else _ALONE
         come, gone_from = change.sides
@@ -52,8 +52,8 @@ class Writer:
             if connection.in_transaction and not is_grouped:
                 self.roll_back()  # what an interrupt has left open
             execute(opening)
-            if connection.data_version() != others.commits or monotonic() >= others.look_at:
-                others.look()
+            if connection.data_version() != foreign.commits or monotonic() >= foreign.look_at:
+                foreign.look()
             for relation, _, _, is_net, gone, ranks, rows in outcome.written(change, clock):
                 table = self.tables[relation]
                 if gone:
@@ -85,11 +85,11 @@ class Writer:
                 self._cursor.executemany(APPEND, log)
             execute(ending)
             if not is_grouped:
-                others.commits += 1
+                foreign.commits += 1
         except BaseException as error:
             self._undo()
             if isinstance(error, apsw.Error):
-                others.forget()
+                foreign.forget()
                 raise sqlite_problem(self._path, error, is_commit=True) from error
             raise
         return clock
@@ -110,7 +110,7 @@ class Writer:
                 self.roll_back()  # what an interrupt may have left open
             self._connection.execute(opening)
             try:
-                self.others.check()
+                self.foreign.check()
                 yield
                 self._connection.execute(ending)
             except BaseException:
@@ -133,7 +133,7 @@ class Writer:
         """Write the group; if that fails there is none any more."""
         self.is_grouped = False
         with reported(self._path, is_commit=True):
-            self.others.check_place()
+            self.foreign.check_place()
             self._connection.execute("COMMIT")
 
     def tidy(self) -> None:

@@ -15,11 +15,11 @@ from deltalog.language.ast import Row
 from deltalog.pipeline.checking import REASON, ROW, checked, fitting, taken
 from deltalog.runtime.incoming import incoming_rows
 
-Given: TypeAlias = DataFrame | Iterable[Sequence[Any]]
+FactsInput: TypeAlias = DataFrame | Iterable[Sequence[Any]]
 SHOWN_MAX = 3
 
 
-def given_rows(relation: Relation, given: Given, most: int) -> list[Row] | None:
+def input_rows(relation: Relation, given: FactsInput, most: int) -> list[Row] | None:
     """The facts on the driver, or None if they are too many; a `DataError` says what is wrong."""
     if not _is_frame(given):
         return incoming_rows(relation, given)
@@ -35,7 +35,7 @@ def given_rows(relation: Relation, given: Given, most: int) -> list[Row] | None:
     return rows_in(columns, types, table.num_rows)
 
 
-def given_frame(spark: SparkSession, relation: Relation, given: Given) -> DataFrame:
+def input_frame(spark: SparkSession, relation: Relation, given: FactsInput) -> DataFrame:
     """The facts as a frame of the engine, without ranks; a `DataError` says what does not fit."""
     if not _is_frame(given):
         rows = incoming_rows(relation, given)
@@ -66,6 +66,6 @@ def refusal(name: str, batch: str, reasons: Sequence[str]) -> DataError:
     return DataError([catalogue.BAD_ROWS.at(None, **words)])
 
 
-def _is_frame(given: Given) -> bool:
+def _is_frame(given: FactsInput) -> bool:
     """DataFrames of Spark Connect are another class: what they can do tells them."""
     return hasattr(given, "toArrow")

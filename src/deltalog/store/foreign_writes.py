@@ -16,7 +16,7 @@ from deltalog.store.storage import Storage, spoiled
 _UNKNOWN = -1
 
 
-class Others:
+class ForeignWrites:
     """What is asked inside a transaction is true of the state that it sees."""
 
     def __init__(self, storage: Storage) -> None:

@@ -1,4 +1,4 @@
-"""What a commit writes: the tables that changed, and the row that makes it true.
+"""The writer of commits: the tables that changed, and the row that makes it true.
 
 A stored view is brought up from the same relations as the one in memory: what goes, and what comes
 with its ranks. Its change table gets the net change. Everything is written at the same time, since
@@ -7,16 +7,16 @@ nothing of it counts before the row in the commit table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from deltalog.diagnostics import catalogue
-from deltalog.diagnostics.report import DataError
+from deltalog.diagnostics.report import InternalError
 from deltalog.engines.spark.columns import RANK, frame, name_of
 from deltalog.engines.spark.engine import SparkEngine
 from deltalog.engines.spark.frames import contents, without
@@ -26,11 +26,12 @@ from deltalog.language.printer import print_program
 from deltalog.pipeline.commits import Batch, Commits
 from deltalog.pipeline.tables import Table, Tables, together
 from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.database import MemoryDatabase
+from deltalog.runtime.fixpoint import Statistics
 from deltalog.runtime.model import Model
 from deltalog.runtime.outcome import Propagated
+from deltalog.runtime.protocols import Facts
 
-Check = Callable[[ChangeSet], str | None]
-"""Looks at a change before it is made; what it answers is why it must not be."""
 Refused = Sequence[tuple[str, str, str]]
 """Rows that are not taken: relation, reason, and the row as text."""
 Work = Callable[[], None]
@@ -45,16 +46,15 @@ QUARANTINE_SCHEMA = (
 )
 
 
-class Keeper:
+class CommitWriter:
     """Writes what a commit changes; knows the tables of a model."""
 
-    def __init__(self, tables: Tables, commits: Commits, model: Model, check: Check | None) -> None:
+    def __init__(self, tables: Tables, commits: Commits, model: Model) -> None:
         self.tables = tables
         self.commits = commits
         self.model = model
-        self.check = check
-        self.batches: tuple[Batch, ...] = ()
-        self.refused: Refused = ()
+        self._batches: tuple[Batch, ...] = ()
+        self._refused: Refused = ()
         ranked = {n for choice in model.choices if choice.is_recursive for n in choice.predicates}
         self.stored = {name: self._table(name, name in ranked) for name in sorted(model.stored)}
         kept = " ".join(f"{name}{'*' * table.is_ranked}" for name, table in self.stored.items())
@@ -89,8 +89,11 @@ class Keeper:
         together([partial(self.tables.restore, paths[path], known[path]) for path in ahead])
         self.commits.write(self.commits.last, self._versions(paths.values()), (), "restore")
 
-    def load_into(self, engine: SparkEngine) -> None:
-        """Bring stored relations to the engine, as they were kept."""
+    def initial_state(self, database: MemoryDatabase, facts: Facts) -> Statistics:
+        """Compute the state, or load stored relations into the engine as they were kept."""
+        if self.is_new:
+            return database.compute_state(facts)
+        engine = cast("SparkEngine", database.engine)
         versions = self.commits.last.tables
 
         def load(name: str, table: Table) -> None:
@@ -99,14 +102,28 @@ class Keeper:
 
         together(partial(load, name, table) for name, table in self.stored.items())
         engine.clock.now = max(engine.clock.now, self.commits.last.clock)
+        return Statistics()
+
+    def program_changed(
+        self, database: MemoryDatabase, touched: Set[str], change: ChangeSet
+    ) -> None:
+        raise InternalError("a state in tables has one program")
 
     # --- committing
 
-    def keep(self, outcome: Propagated, change: ChangeSet, engine: SparkEngine) -> None:
-        """Write a change that is about to be made in memory."""
-        reason = None if self.check is None else self.check(change)
-        if reason is not None:
-            raise DataError([catalogue.CHECK_REFUSED.at(None, reason=reason)])
+    @contextmanager
+    def recording(self, batches: tuple[Batch, ...], refused: Refused) -> Iterator[None]:
+        """Write with the next commit of the block which batches it takes, and rows it refuses."""
+        self._batches, self._refused = batches, refused
+        try:
+            yield
+        finally:
+            self._batches, self._refused = (), ()
+
+    def before_change(
+        self, database: MemoryDatabase, outcome: Propagated, change: ChangeSet
+    ) -> None:
+        engine = cast("SparkEngine", database.engine)
         works: dict[str, Work] = {}
         for name in change.relations:
             works.update(self._noted(name, change, engine))
@@ -189,15 +206,15 @@ class Keeper:
         changed = replace(
             self.commits.last, version=version, clock=engine.clock.now, program=self.program
         )
-        self.commits.write(changed, self._versions(works), self.batches, "commit")
-        self.batches, self.refused = (), ()
+        self.commits.write(changed, self._versions(works), self._batches, "commit")
+        self._batches, self._refused = (), ()
 
     def _refusing(self) -> dict[str, Work]:
-        if not self.refused:
+        if not self._refused:
             return {}
-        source, batch = self.batches[0] if self.batches else ("", "")
+        source, batch = self._batches[0] if self._batches else ("", "")
         sequence = self.commits.last.sequence + 1
-        rows = [(sequence, source, batch, *each) for each in self.refused]
+        rows = [(sequence, source, batch, *each) for each in self._refused]
         data = self.tables.spark.createDataFrame(rows, QUARANTINE_SCHEMA)
         path = self.tables.path(QUARANTINE)
         is_known = QUARANTINE in self.commits.last.tables

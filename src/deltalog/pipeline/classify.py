@@ -1,13 +1,13 @@
-"""The rows of a batch, by what is to be done with them; and those that cannot be taken.
+"""Classify the rows of a batch: inserted, deleted or set, or rejected.
 
     c0  c1  op__  reason__           insert  edge  (1, 2)
     1   2   +     null        →      delete  edge  (3, 4)
     3   4   -     null               bad     edge  "`?` is not an operation …"
     5   6   ?     null
 
-A row is bad if it does not fit its relation (`checking.py`), has no op that is known, or is
-inserted although another fact, which stays, has its key. A small batch is sorted on the driver, a
-large one stays on the cluster: there the same is said by columns and joins.
+A row is bad if it does not fit its relation (`checking.py`), has no known operation, or is
+inserted although another fact, which stays, has its key. A small batch is classified on the
+driver, a large one on the cluster, by columns and joins.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OPS: Mapping[str, str] = {
     "-": "delete",
     "insert": "insert",
     "delete": "delete",
-    "set": "put",
+    "set": "set",
 }
 KIND = "kind__"
 Offered = tuple[Relation, DataFrame]
@@ -42,32 +42,32 @@ Facts = TypeVar("Facts", list[Row], DataFrame)
 
 
 @dataclass
-class Sorted(Generic[Facts]):
-    """What to delete, insert and put per relation; of what is bad the relation, reason and row."""
+class Classified(Generic[Facts]):
+    """Facts to delete, insert and set per relation; of bad rows the relation, reason and row."""
 
     delete: dict[str, Facts] = field(default_factory=dict)
     insert: dict[str, Facts] = field(default_factory=dict)
-    put: dict[str, Facts] = field(default_factory=dict)
+    set: dict[str, Facts] = field(default_factory=dict)
     bad: list[Bad] = field(default_factory=list)
 
 
-def sort(database: TableDatabase, offered: Sequence[Offered]) -> Sorted[Any]:
-    """The rows of some offers that belong together."""
+def classify(database: TableDatabase, offered: Sequence[Offered]) -> Classified[Any]:
+    """Classify the rows of offers that belong together."""
     most = database.engine.settings.driver_rows_max
     tables = [data.limit(most + 1).toArrow() for _, data in offered]
     if any(table.num_rows > most for table in tables):
-        return _sorted_frames(database, offered)
+        return _classified_frames(database, offered)
     named = [(relation, table) for (relation, _), table in zip(offered, tables, strict=True)]
-    return _sorted_rows(database, named)
+    return _classified_rows(database, named)
 
 
 # --- on the driver --------------------------------------------------------------------------------
 
 
-def _sorted_rows(
+def _classified_rows(
     database: TableDatabase, tables: Iterable[tuple[Relation, Any]]
-) -> Sorted[list[Row]]:
-    found: Sorted[list[Row]] = Sorted()
+) -> Classified[list[Row]]:
+    found: Classified[list[Row]] = Classified()
     for relation, table in tables:
         rows = rows_of(relation, table)
         beside = (table.column(name).to_pylist() for name in (OP, REASON, ROW))
@@ -75,7 +75,7 @@ def _sorted_rows(
             kind = OPS.get(str(op))
             if reason is None and kind is None:
                 reason = _no_op(str(op))
-            if reason is None and kind == "put" and not relation.key:
+            if reason is None and kind == "set" and not relation.key:
                 reason = _no_key(relation)
             if reason is not None:
                 found.bad.append((relation.name, reason, text))
@@ -85,21 +85,21 @@ def _sorted_rows(
     return found
 
 
-def _taken_keys(database: TableDatabase, found: Sorted[list[Row]]) -> Iterator[Bad]:
+def _taken_keys(database: TableDatabase, found: Classified[list[Row]]) -> Iterator[Bad]:
     """Rows whose key another fact has; they are taken out of what is inserted."""
     for name, inserted in found.insert.items():
         relation = database.relations[name]
         if not relation.key:
             continue
-        gone = set(found.delete.get(name, ()))
+        deleted = {*found.delete.get(name, ())}
         holders = database.key_holders(name, inserted)
         good: list[Row] = []
         for row in inserted:
             key = tuple(row[position] for position in relation.key)
             holder = holders.get(key)
-            if holder is None or holder in gone or holder == row:
+            if holder is None or holder in deleted or holder == row:
                 holders[key] = row
-                gone.discard(row)
+                deleted.discard(row)
                 good.append(row)
                 continue
             yield name, _key_of(relation, holder), _shown(row)
@@ -121,22 +121,24 @@ def _shown(row: Row) -> str:
 
 
 def _no_op(op: str) -> str:
-    return f"`{op}` is not an operation; use one of {' '.join(_WRITTEN)}"
+    return f"`{op}` is not an operation; use one of {' '.join(_OPERATIONS)}"
 
 
 def _no_key(relation: Relation) -> str:
     return f"`{relation.name}` has no key, so `set` cannot replace anything"
 
 
-_WRITTEN = tuple(OPS)
+_OPERATIONS = tuple(OPS)
 
 # --- on the cluster -------------------------------------------------------------------------------
 
 
-def _sorted_frames(database: TableDatabase, offered: Iterable[Offered]) -> Sorted[DataFrame]:
+def _classified_frames(
+    database: TableDatabase, offered: Iterable[Offered]
+) -> Classified[DataFrame]:
     """Bad rows come to the driver, where they go to the quarantine from; the others do not."""
     parts: dict[tuple[str, str], list[DataFrame]] = {}
-    found: Sorted[DataFrame] = Sorted()
+    found: Classified[DataFrame] = Classified()
     kinds = F.create_map(*(F.lit(word) for pair in OPS.items() for word in pair))
     for relation, data in offered:
         op = F.coalesce(F.col(OP).cast("string"), F.lit("None"))
@@ -144,13 +146,13 @@ def _sorted_frames(database: TableDatabase, offered: Iterable[Offered]) -> Sorte
         reason = F.coalesce(
             F.col(REASON),
             F.when(kinds[op].isNull(), F.concat(F.lit(before), op, F.lit(after))),
-            F.when((kinds[op] == "put") & F.lit(not relation.key), F.lit(_no_key(relation))),
+            F.when((kinds[op] == "set") & F.lit(not relation.key), F.lit(_no_key(relation))),
         )
-        told = data.withColumn(KIND, kinds[op]).withColumn(REASON, reason).localCheckpoint()
-        bad = told.where(F.col(REASON).isNotNull()).select(REASON, ROW).collect()
+        marked = data.withColumn(KIND, kinds[op]).withColumn(REASON, reason).localCheckpoint()
+        bad = marked.where(F.col(REASON).isNotNull()).select(REASON, ROW).collect()
         found.bad += [(relation.name, row[REASON], row[ROW]) for row in bad]
-        for kind in ("delete", "insert", "put"):
-            good = told.where(F.col(REASON).isNull() & (F.col(KIND) == kind))
+        for kind in ("delete", "insert", "set"):
+            good = marked.where(F.col(REASON).isNull() & (F.col(KIND) == kind))
             columns = [name_of(i) for i in range(relation.arity)]
             parts.setdefault((kind, relation.name), []).append(good.select(*columns))
     frames = {each: reduce(DataFrame.unionAll, data).distinct() for each, data in parts.items()}
@@ -166,7 +168,7 @@ def _sorted_frames(database: TableDatabase, offered: Iterable[Offered]) -> Sorte
     return found
 
 
-def _once(found: Sorted[DataFrame], relation: Relation, data: DataFrame) -> DataFrame:
+def _once(found: Classified[DataFrame], relation: Relation, data: DataFrame) -> DataFrame:
     """The rows without those that have the key of another one: which came first, nobody knows."""
     keys = [name_of(i) for i in relation.key]
     twice = data.groupBy(*keys).count().where("count > 1").localCheckpoint()
@@ -178,7 +180,7 @@ def _once(found: Sorted[DataFrame], relation: Relation, data: DataFrame) -> Data
 
 def _free(
     database: TableDatabase,
-    found: Sorted[DataFrame],
+    found: Classified[DataFrame],
     relation: Relation,
     inserted: DataFrame,
     deleted: DataFrame,

@@ -1,0 +1,40 @@
+"""Open a database whose relations and views are Delta tables in a folder, on Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deltalog.checks.program import check_program
+from deltalog.language.ast import Program
+from deltalog.language.parser import parse
+from deltalog.runtime.engine_choice import spark_engine
+from deltalog.runtime.fixpoint import Watch
+from deltalog.runtime.limits import Limits
+from deltalog.runtime.model import Options, check_exact, make_model
+from deltalog.runtime.protocols import Participant
+from deltalog.runtime.read_program import read_program
+
+if TYPE_CHECKING:
+    from deltalog.pipeline.table_database import TableDatabase
+
+
+def open_tables(
+    program: str | Path | Program,
+    spark: Any,
+    state: str,
+    options: Options,
+    limits: Limits,
+    watch: Watch | None = None,
+    participants: tuple[Participant, ...] = (),
+) -> TableDatabase:
+    """Open the tables in the folder `state`; `deltalog.connect` describes the arguments."""
+    engine = spark_engine(spark)  # which reports that Spark is not installed
+    from deltalog.engines.spark.engine import SparkEngine
+    from deltalog.pipeline.table_database import TableDatabase
+
+    assert isinstance(engine, SparkEngine)
+    check_exact(options, "a table of changes")
+    parsed = program if isinstance(program, Program) else parse(read_program(program))
+    model = make_model(check_program(parsed), options)
+    return TableDatabase(model, engine, state, limits, watch, participants)

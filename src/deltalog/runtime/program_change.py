@@ -1,0 +1,119 @@
+"""Go over to another program, with the exact change of every relation and view.
+
+The change of rules is propagated through both programs at once (`runtime/rule_changes.py`), or,
+where a strategy cannot do that, the new program is evaluated from scratch and compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from deltalog.checks.program import CheckedProgram
+from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.evaluation import create, rebuild
+from deltalog.runtime.limits import UNLIMITED
+from deltalog.runtime.model import Model, Options, make_model
+from deltalog.runtime.outcome import Propagated
+from deltalog.runtime.propagation import Propagation
+from deltalog.runtime.rule_changes import (
+    NEW,
+    OLD,
+    base_change,
+    base_names,
+    guarded_program,
+    to_rebuild,
+)
+from deltalog.runtime.transaction import check_taken_keys
+
+if TYPE_CHECKING:
+    from deltalog.runtime.database import MemoryDatabase
+
+
+def apply_program(
+    database: MemoryDatabase, checked: CheckedProgram, is_committed: bool
+) -> ChangeSet:
+    """Return the change that the program makes; take it over if `is_committed`."""
+    new = make_model(checked, database.model.options.of_views(checked.relations))
+    base = base_change(database.model, new, database.base_facts())
+    common = [name for name in base.inserted if name in base_names(database.model)]
+    check_taken_keys(base.only(*common), new.checked.relations, database.engine.lookup)
+    guarded = guarded_program(database.model, new)
+    if guarded is None or any(choice.strategy == "delta" for choice in new.choices):
+        return _replace(database, new, base, is_committed)
+    return _migrate(database, new, guarded, base, is_committed)
+
+
+def _migrate(
+    database: MemoryDatabase,
+    new: Model,
+    guarded: CheckedProgram,
+    base: ChangeSet,
+    is_committed: bool,
+) -> ChangeSet:
+    """Propagate the change of rules through both programs at once."""
+    both = make_model(guarded, Options(is_migration=True))
+    known = database.model.stored | both.stored
+    extra = {n: both.relations[n] for n in both.stored if n not in database.model.stored}
+    database.propagation.drop()
+    create(database.engine, extra)
+    database.engine.insert(OLD, [()])
+    migration = Propagation(database.engine, both)
+    guards = ChangeSet({NEW: {()}}, {OLD: {()}})
+    try:
+        with Propagated(migration, base + guards, database.limits, database.watch) as outcome:
+            change = outcome.changes().without(OLD, NEW)
+            database.statistics = outcome.statistics
+            if is_committed:
+                outcome.apply()
+                touched = _settle(database, new, migration)
+                database.record_program(touched.union(base.relations), change)
+    finally:
+        migration.drop()
+        for name in known - database.model.stored:
+            database.engine.drop(name)
+        database.propagation = Propagation(database.engine, database.model)
+    return change
+
+
+def _settle(database: MemoryDatabase, new: Model, migration: Propagation) -> frozenset[str]:
+    """Take over the new model, and compute anew what the migration did not keep.
+
+    Return the stored relations whose rows, or the order of whose rows, may be others now.
+    """
+    reached = {name for node in migration.ran for name in node.choice.predicates}
+    stale = to_rebuild(database.model, new, reached)
+    for name in stale:  # its columns may be others now
+        database.engine.drop(name)
+    create(database.engine, {name: new.relations[name] for name in new.stored})
+    made = new.stored - database.model.stored
+    database.model = new
+    rebuild(database.engine, new, stale, UNLIMITED)  # unwatched: an interrupt would leave half
+    return (stale | made | reached) & new.stored
+
+
+def _replace(
+    database: MemoryDatabase, new: Model, base: ChangeSet, is_committed: bool
+) -> ChangeSet:
+    """Evaluate the new program from scratch, and compare."""
+    before = {name: database.current_facts(name) for name in database.model.views}
+    kept = {
+        name: (rows - base.deleted[name]) | base.inserted[name]
+        for name, rows in database.base_facts().items()
+        if name in base_names(new)
+    }
+    for name, rows in base.inserted.items():
+        kept.setdefault(name, set(rows))
+    filled = replace(new, core=replace(new.core, facts=()))  # with what is kept, and no more
+    made = database.evaluated_apart(filled, kept)
+    after = {name: made.facts(name) for name in new.views}
+    views = {*before, *after}
+    change = base + ChangeSet(
+        {name: after.get(name, set()) - before.get(name, set()) for name in views},
+        {name: before.get(name, set()) - after.get(name, set()) for name in views},
+    )
+    if is_committed:
+        database.model, database.engine, database.propagation = new, made.engine, made.propagation
+        database.statistics = made.statistics
+        database.record_program(new.stored, change)
+    return change

@@ -1,0 +1,153 @@
+"""The verbs of a database, whatever keeps it: memory, a file, or tables.
+
+    Database   read, change, ask what a change would do, change rules, trust
+    History    earlier versions, what changed between them, and who has read how far
+    Upkeep     backups, compaction of the change log, verification
+
+Every database has the verbs of the first. A file has all three. Memory and tables have no `History`
+and no `Upkeep` yet: each of those verbs is one error there, which says what has it
+(`runtime/unavailable.py`).
+
+A `Persistence` keeps what a database holds somewhere else. It is called at three moments: it
+provides the initial state, it writes a change before that is applied, and it writes a new program.
+The second moment is that of every `Participant`: constraints may stand before the persistence,
+which is last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence, Set
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+
+from deltalog.language.ast import Program, Query, Row
+
+if TYPE_CHECKING:
+    from deltalog.analysis.columns import Relation
+    from deltalog.runtime.changes import ChangeSet
+    from deltalog.runtime.database import MemoryDatabase
+    from deltalog.runtime.evaluation import Difference
+    from deltalog.runtime.fixpoint import Statistics
+    from deltalog.runtime.outcome import Propagated
+    from deltalog.runtime.parameters import Parameters
+    from deltalog.runtime.rows import Rows
+    from deltalog.runtime.transaction import Transaction
+
+Facts = Mapping[str, Any]
+"""Facts for base relations: rows, a table, a DataFrame, an array (`runtime.incoming.RowsLike`)."""
+
+
+class Change(Protocol):
+    """The exact change of base relations and views; each side maps relations to what it holds."""
+
+    @property
+    def inserted(self) -> Mapping[str, Any]: ...
+    @property
+    def deleted(self) -> Mapping[str, Any]: ...
+
+
+@runtime_checkable
+class Database(Protocol):
+    """A program and its facts; `deltalog.connect` opens one."""
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def relations(self) -> Mapping[str, Relation]: ...
+    @property
+    def statistics(self) -> Statistics: ...
+
+    def facts(self, relation: str, version: int | None = None) -> set[Row]: ...
+    def rows(self, relation: str) -> Rows: ...
+    def query(
+        self,
+        text: str | Query,
+        parameters: Parameters | None = None,
+        *,
+        version: int | None = None,
+    ) -> Rows: ...
+    def explain(
+        self,
+        query: str | Query | None = None,
+        parameters: Parameters | None = None,
+        *,
+        show: Collection[str] | None = None,
+        propagation: bool = False,
+    ) -> str: ...
+    def audit(self, *, engine: str | None = None) -> tuple[Difference, ...]: ...
+
+    def transaction(self) -> Transaction: ...
+    def apply(
+        self,
+        insert: Facts | None = None,
+        delete: Facts | None = None,
+        set: Facts | None = None,
+    ) -> Change: ...
+    def what_if(
+        self,
+        insert: Facts | None = None,
+        delete: Facts | None = None,
+        set: Facts | None = None,
+    ) -> Change: ...
+    def change_program(
+        self, program: str | Path | Program, *, is_committed: bool = True
+    ) -> Change: ...
+
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+class History(Protocol):
+    """Earlier versions of a database, the changes between them, and the readers of these."""
+
+    @property
+    def first_version(self) -> int: ...
+    @property
+    def readers(self) -> Mapping[str, int]: ...
+
+    def relations_at(self, version: int) -> Mapping[str, Relation]: ...
+    def delta(self, first: int, last: int | None = None) -> ChangeSet: ...
+    def commits(self, after: int | None = None, until: int | None = None) -> Sequence[Any]: ...
+    def programs(self) -> Sequence[tuple[int, str, str]]: ...
+    def register(self, reader: str) -> int: ...
+    def acknowledge(self, reader: str, version: int) -> None: ...
+    def unregister(self, reader: str) -> None: ...
+
+
+class Upkeep(Protocol):
+    """The care of what a database keeps outside memory."""
+
+    def backup(self, target: str | Path) -> None: ...
+    def compact(self, retention: Any = None) -> Any: ...
+    def verify(self, *, engine: str | None = None) -> Any: ...
+
+
+class Participant(Protocol):
+    """Takes part in every commit."""
+
+    def before_change(
+        self, database: MemoryDatabase, outcome: Propagated, change: ChangeSet
+    ) -> None:
+        """Called when a change is computed and not yet applied; raises to refuse it."""
+
+
+class Persistence(Participant, Protocol):
+    """Keeps what a database holds; as a participant it is last, since its writing cannot be undone.
+
+    If `before_change` raises, nothing is applied in memory either.
+    """
+
+    def initial_state(self, database: MemoryDatabase, facts: Facts) -> Statistics:
+        """Bring the stored relations, which are empty, to their first state."""
+
+    def program_changed(
+        self, database: MemoryDatabase, touched: Set[str], change: ChangeSet
+    ) -> None:
+        """Called when a new program is in place, with the stored relations that it touched."""

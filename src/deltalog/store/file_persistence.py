@@ -1,0 +1,247 @@
+"""The tables of a database file: where its stored relations come from, and where changes go.
+
+    a new file     compute the state ─▶ tables, log
+    one that is    tables ─▶ relations in memory, in the order of their ranks
+    a commit       BEGIN ─▶ tables, log ─▶ COMMIT; then it is applied in memory
+
+A table whose columns are not those of the program of today, or that the file does not have, is
+computed and written anew: it was kept with other options.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Set
+from contextlib import contextmanager
+from itertools import islice
+from typing import cast
+
+from deltalog.analysis.columns import Relation
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError
+from deltalog.engines.extensions import RankedEngine
+from deltalog.language.ast import Row
+from deltalog.language.printer import print_program
+from deltalog.rewrites.names import is_generated
+from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.database import MemoryDatabase
+from deltalog.runtime.evaluation import rebuild
+from deltalog.runtime.fixpoint import Statistics
+from deltalog.runtime.model import Model
+from deltalog.runtime.outcome import Propagated
+from deltalog.runtime.protocols import Facts
+from deltalog.store.cells import check_cells, from_cells, ranked, to_cells
+from deltalog.store.log import CREATED, PROGRAM, Columns, Log
+from deltalog.store.schema import (
+    Table,
+    add_table,
+    drop_table,
+    read_tables,
+    relations_json,
+    table_for,
+)
+from deltalog.store.sqlite import reported
+from deltalog.store.storage import Storage, check_unspoiled, lay_out
+from deltalog.store.writer import Writer
+
+ROWS_AT_ONCE = 50_000
+
+
+class FilePersistence:
+    """Knows which table has which relation; `text` is that of a program not yet written."""
+
+    def __init__(self, storage: Storage, text: str | None) -> None:
+        self.path = storage.path
+        self.storage = storage
+        self.connection = storage.connection
+        self.writer = Writer(storage)
+        self.log = Log(storage.connection)
+        self.text = text
+        self.loaded = 0
+        """How many facts were loaded."""
+        self.clock = 0
+        """The engine's clock when what was written last has been applied."""
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        return self.writer.tables
+
+    # --- the initial state
+
+    def initial_state(self, database: MemoryDatabase, facts: Facts) -> Statistics:
+        return self._load(database) if self.text is None else self._create(database, facts)
+
+    def _create(self, database: MemoryDatabase, facts: Facts) -> Statistics:
+        statistics = database.compute_state(facts)
+        assert self.text is not None
+        with self.writing():
+            lay_out(self.connection)
+            self._write_program(database, 0, CREATED, ChangeSet(), {}, self.text)
+            self._write_relations(database, database.model.stored)
+            self.writer.foreign.check_writes()
+        with reported(self.path, is_commit=True):  # the file is not empty without its log
+            self.connection.execute("PRAGMA wal_checkpoint = PASSIVE").fetchall()
+        return statistics
+
+    def _load(self, database: MemoryDatabase) -> Statistics:
+        with reported(self.path), _no_collection():
+            try:  # in the transaction in which the program was read
+                statistics = self.restore(database)
+                self.writer.foreign.check_writes()
+            finally:
+                self.writer.roll_back()
+        stored = database.model.stored
+        absent = stored - self._usable(database.model)
+        if self.storage.is_writable and (absent or self.tables.keys() - stored):
+            with self.writing():  # it was kept with other options
+                self._write_relations(database, absent)
+        return statistics
+
+    def restore(self, database: MemoryDatabase) -> Statistics:
+        """Load what the file holds, and compute what it does not hold or holds otherwise."""
+        check_unspoiled(self.path, self.connection)
+        self.writer.tables = read_tables(self.connection)
+        self.writer.columns = _log_columns(database)
+        model, engine = database.model, _engine(database)
+        kept = self._usable(model)
+        self.loaded = 0
+        for name in sorted(kept):
+            for rows in self._ranked(self.tables[name]):
+                if engine.load(name, rows) != len(rows):
+                    raise self._damaged(f"facts of `{name}` are in it twice")
+                self.loaded += len(rows)
+                if database.watch is not None:
+                    database.watch(0, self.loaded)
+        missing = model.stored - kept
+        lost = [name for name in missing if model.relations[name].kind == "base"]
+        if any(not is_generated(name) for name in lost):
+            raise self._damaged(f"the table of `{lost[0]}` is missing")
+        database.version = self.log.last
+        return rebuild(engine, model, missing, database.limits, database.watch)
+
+    def _usable(self, model: Model) -> frozenset[str]:
+        """The stored relations that the file has, with their ranks in one order.
+
+        Of a recursive component all or nothing: ranks of facts that are derived now would say
+        nothing about those that were derived before.
+        """
+        same = {
+            name
+            for name in model.stored & self.tables.keys()
+            if self.tables[name].types == model.relations[name].types
+        }
+        for choice in model.choices:
+            if choice.is_recursive and not model.stored & choice.members <= same:
+                same -= choice.members
+        return frozenset(same)
+
+    def _ranked(self, table: Table) -> Iterator[list[Row]]:
+        """The facts in a table, each with its rank, some at a time."""
+        cursor = self.connection.execute(table.select)
+        types = ("int", *table.types)
+        while chunk := list(islice(cursor, ROWS_AT_ONCE)):
+            try:
+                check_cells(chunk, table.columns)
+                rows = from_cells(chunk, types)
+            except (ArithmeticError, TypeError, ValueError) as error:
+                reason = f"the table of `{table.relation}` contains invalid facts"
+                raise self._damaged(reason) from error
+            yield rows
+
+    def _damaged(self, reason: str) -> DataError:
+        return DataError([catalogue.FILE_DAMAGED.at(None, name=self.path, reason=reason)])
+
+    # --- before a change is applied
+
+    def before_change(
+        self, database: MemoryDatabase, outcome: Propagated, change: ChangeSet
+    ) -> None:
+        clock: int = database.engine.clock  # type: ignore[attr-defined]
+        self.clock = self.writer.write(outcome, change, database.version + 1, clock)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """A transaction of its own, or a part of the group that is open."""
+        self.check_writable()
+        with self.writer.transaction():
+            yield
+
+    def check_writable(self) -> None:
+        if self.storage.lock is None:
+            raise DataError([catalogue.OPENED_READ_ONLY.at(None, name=self.path)])
+
+    # --- after a program changed
+
+    def program_changed(
+        self, database: MemoryDatabase, touched: Set[str], change: ChangeSet
+    ) -> None:
+        before = self.log.columns_at(database.version)
+        text = self.text or print_program(database.model.checked.program)
+        with self.writing():
+            self._write_program(database, database.version + 1, PROGRAM, change, before, text)
+            self._write_relations(database, touched)
+
+    def _write_program(
+        self,
+        database: MemoryDatabase,
+        version: int,
+        kind: str,
+        change: ChangeSet,
+        before: Columns,
+        text: str,
+    ) -> None:
+        self.log.append_program(version, text, relations_json(database.relations))
+        self.writer.columns = _log_columns(database)
+        self.log.append(version, kind, change, before, self.writer.columns)
+
+    def _write_relations(self, database: MemoryDatabase, touched: Set[str]) -> None:
+        """Bring tables to what memory holds: those that are touched, or are other ones now."""
+        model, tables = database.model, self.tables
+        for name, table in list(tables.items()):
+            relation = model.relations.get(name)
+            is_same = relation is not None and table == _table(model, relation, table.name)
+            if name not in model.stored or name in touched or not is_same:
+                drop_table(self.connection, table)
+                del tables[name]
+        for name in sorted(model.stored - tables.keys()):
+            taken = [table.name for table in tables.values()]
+            table = table_for(model.relations[name], _kind(model, name), taken)
+            add_table(self.connection, table)
+            tables[name] = table
+            self._insert_all(_engine(database), table)
+
+    def _insert_all(self, engine: RankedEngine, table: Table) -> None:
+        rows = engine.ranked(table.relation)
+        while chunk := list(islice(rows, ROWS_AT_ONCE)):
+            cells = to_cells([row for _, row in chunk], table.types)
+            chunked = ranked(cells, [rank for rank, _ in chunk])
+            self.connection.executemany(table.insert, chunked)
+
+
+def _engine(database: MemoryDatabase) -> RankedEngine:
+    return cast("RankedEngine", database.engine)
+
+
+def _log_columns(database: MemoryDatabase) -> Columns:
+    """The columns of every relation of the program, as the log wants them."""
+    return {name: each.types for name, each in database.relations.items()}
+
+
+def _table(model: Model, relation: Relation, name: str) -> Table:
+    return Table(relation.name, _kind(model, relation.name), name, relation.columns)
+
+
+def _kind(model: Model, name: str) -> str:
+    return "helper" if is_generated(name) else model.relations[name].kind
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Millions of rows make no garbage that must be looked for, and looking takes long."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -1,0 +1,98 @@
+"""Earlier versions of a database file: its state of today, and what the log takes back from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from deltalog.checks.program import CheckedProgram, check_query
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError
+from deltalog.diagnostics.similar import did_you_mean
+from deltalog.language.ast import Query, Row
+from deltalog.language.parser import parse_query
+from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.database import MemoryDatabase
+from deltalog.runtime.evaluation import create
+from deltalog.runtime.model import query_model
+from deltalog.runtime.parameters import Parameters, bind_parameters
+from deltalog.runtime.queries import answer, stored_reads
+from deltalog.runtime.rows import Rows
+from deltalog.store.cells import with_types
+from deltalog.store.file_persistence import FilePersistence
+from deltalog.store.log import Commit
+from deltalog.store.programs import stored_program
+
+FactsNow = Callable[[str], set[Row]]
+
+
+class FileHistory:
+    """Read inside a transaction of SQLite, so that log and memory are of one state."""
+
+    def __init__(self, persistence: FilePersistence, database: MemoryDatabase) -> None:
+        self._persistence = persistence
+        self._log = persistence.log
+        self._database = database
+
+    @property
+    def first(self) -> int:
+        return self._log.first
+
+    def facts_at(self, relation: str, version: int, facts_now: FactsNow) -> set[Row]:
+        """All facts of a relation or view that a version had; `facts_now` reads those of today."""
+        self.check_version(version)
+        known = self._log.columns_at(version)
+        if relation not in known:
+            hint = did_you_mean(str(relation), known)
+            raise DataError([catalogue.NO_SUCH_RELATION.at(None, name=relation, hint=hint)])
+        change = self._log.net(version, self._database.version, relation)
+        facts = facts_now(relation) if relation in self._database.relations else set()
+        facts = (facts - change.inserted[relation]) | change.deleted[relation]
+        is_same = known[relation] == self._persistence.writer.columns.get(relation)
+        return facts if is_same else with_types(facts, known[relation])
+
+    def query_at(
+        self, text: str | Query, parameters: Parameters, version: int, facts_now: FactsNow
+    ) -> Rows:
+        """Run the program of a version over the base facts it had, as far as the query reads them.
+
+        They are copied for it to an engine of its own.
+        """
+        checked = self.program_at(version)
+        base = frozenset(name for name, each in checked.relations.items() if each.kind == "base")
+        model = query_model(checked, base)
+        asked = parse_query(text) if isinstance(text, str) else text
+        query = bind_parameters(asked, parameters, checked.relations)
+        check_query(query, checked.relations)
+        engine = self._database.engine.fresh()
+        for name in stored_reads(model, query):
+            create(engine, {name: checked.relations[name]})
+            engine.insert(name, self.facts_at(name, version, facts_now))
+        return answer(engine, model, query, self._database.limits, self._database.watch)
+
+    def program_at(self, version: int) -> CheckedProgram:
+        self.check_version(version)
+        return stored_program(self._log.program_at(version))
+
+    def delta(self, first: int, last: int | None) -> ChangeSet:
+        last = self._database.version if last is None else last
+        self.check_version(first)
+        self.check_version(last)
+        if first <= last:
+            return self._log.net(first, last)
+        return -self._log.net(last, first)
+
+    def commits(self, after: int | None, until: int | None) -> list[Commit]:
+        after = self._log.first if after is None else after
+        until = self._database.version if until is None else until
+        self.check_version(after)
+        return list(self._log.commits(after, until))
+
+    def programs(self) -> list[tuple[int, str, str]]:
+        return self._log.programs()
+
+    def check_version(self, version: int) -> None:
+        first, last = self._log.first, self._database.version
+        if not isinstance(version, int) or not first <= version <= last:
+            words = {"version": str(version), "first": str(first), "last": str(last)}
+            path = str(self._persistence.path)
+            raise DataError([catalogue.NO_SUCH_VERSION.at(None, name=path, **words)])

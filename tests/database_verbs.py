@@ -1,0 +1,109 @@
+"""The verbs of a database, tried on one of any kind: they have the same names and effects.
+
+Used by `tests/conformance/test_databases.py`, and on Spark by `tests/pipeline/test_table_verbs.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import deltalog
+
+PROGRAM = """
+base edge(src: int, dst: int).
+base weight(node: int key, grams: int).
+path(X, Y) :- edge(X, Y).
+path(X, Y) :- edge(X, Z), path(Z, Y).
+edge(1, 2).
+"""
+OTHER_PROGRAM = PROGRAM.replace("path(X, Y) :- edge(X, Y).", "path(X, Y) :- edge(Y, X).")
+
+HISTORY: dict[str, Callable[[Any], object]] = {
+    "first_version": lambda db: db.first_version,
+    "readers": lambda db: db.readers,
+    "relations_at": lambda db: db.relations_at(0),
+    "delta": lambda db: db.delta(0),
+    "commits": lambda db: db.commits(),
+    "programs": lambda db: db.programs(),
+    "register": lambda db: db.register("r"),
+    "acknowledge": lambda db: db.acknowledge("r", 0),
+    "unregister": lambda db: db.unregister("r"),
+}
+UPKEEP: dict[str, Callable[[Any], object]] = {
+    "backup": lambda db: db.backup("copy.db"),
+    "compact": lambda db: db.compact(),
+    "verify": lambda db: db.verify(),
+}
+
+
+def changes(change: Any) -> list[tuple[str, str, tuple[Any, ...]]]:
+    """A change as rows, whatever form it has."""
+    return list(getattr(change, "changes", change))
+
+
+def check_verbs(db: deltalog.Database) -> None:
+    """Every verb that all kinds have, on a database of `PROGRAM`; ends with it closed."""
+    assert isinstance(db, deltalog.Database)
+    assert set(db.relations) == {"edge", "weight", "path"}
+    assert db.facts("path") == {(1, 2)}
+    first = db.version
+
+    grown = [("+", "edge", (2, 3)), ("+", "path", (1, 3)), ("+", "path", (2, 3))]
+    assert changes(db.what_if(insert={"edge": [(2, 3)]})) == grown
+    assert (db.version, db.facts("edge")) == (first, {(1, 2)})
+    assert changes(db.apply(insert={"edge": [(2, 3)]})) == grown
+    assert db.statistics.rounds > 0
+    assert db.rows("path") == {(1, 2), (1, 3), (2, 3)}
+    assert db.query("path($from, Y)", {"from": 1}) == {(2,), (3,)}
+    assert changes(db.apply(insert={"edge": [(2, 3)]})) == []
+    begun = db.version
+
+    db.apply(set={"weight": [(1, 10)]})
+    replaced = [("-", "weight", (1, 10)), ("+", "weight", (1, 11))]
+    assert changes(db.what_if(set={"weight": [(1, 11)]})) == replaced
+    assert changes(db.apply(set={"weight": [(1, 11)]})) == replaced
+    with pytest.raises(deltalog.DataError, match="E0705"):
+        db.apply(insert={"weight": [(1, 12)]})
+    with pytest.raises(deltalog.DataError, match="E0706"):
+        db.apply(set={"edge": [(1, 2)]})
+    assert db.version == begun + 2
+
+    with db.transaction() as tx:
+        tx.delete("edge", [(1, 2)])
+        tx.set("weight", (1, 12))
+        assert tx.facts("path") == {(2, 3)}
+        assert tx.query("weight(1, G)") == {(12,)}
+        assert db.facts("path") == {(1, 2), (1, 3), (2, 3)}
+    assert ("-", "path", (1, 3)) in changes(tx.delta)
+    tx = db.transaction()
+    tx.insert("edge", [(7, 8)])
+    tx.rollback()
+    assert db.facts("edge") == {(2, 3)}
+    assert db.version == begun + 3
+
+    assert "path" in db.explain()
+    assert not db.audit()
+    with pytest.raises(deltalog.DataError, match="E0701"):
+        db.facts("nobody")
+    assert ("+", "path", (3, 2)) in changes(db.change_program(OTHER_PROGRAM, is_committed=False))
+    assert db.facts("path") == {(2, 3)}
+    with db:
+        pass
+    with pytest.raises(deltalog.DataError, match=r"E0911|E1006"):
+        db.apply(insert={"edge": [(5, 6)]})
+
+
+def check_refused(db: Any, kind: str) -> None:
+    """A verb of `History` or `Upkeep` that is not available is one error, and names the kind."""
+    for verb, call in {**HISTORY, **UPKEEP}.items():
+        with pytest.raises(deltalog.DataError) as caught:
+            call(db)
+        assert caught.value.codes == ("E0725",)
+        assert f"`{verb}` is not available in a database {kind}" in str(caught.value)
+        assert "hint" in str(caught.value)
+    for asked in (lambda: db.facts("edge", 0), lambda: db.query("edge(X, Y)", version=0)):
+        with pytest.raises(deltalog.DataError, match="E0722"):
+            asked()
