@@ -575,7 +575,7 @@ def test_a_table_of_a_relation_with_a_key_stays_whole(memory: Database) -> None:
 def test_a_key_is_found_taken_when_the_table_is_given(db: Database) -> None:
     db.apply(insert={"salary": salaries("ann", "bob")})
     with db.transaction() as tx:
-        with pytest.raises(DataError, match='`salary` already contains the fact'):
+        with pytest.raises(DataError, match="`salary` already contains the fact"):
             tx.insert("salary", salaries("cay", "bob", amount=2))
         tx.insert("salary", salaries("dan", "bob"))
     assert db.facts("salary") == {(name, 1) for name in ("ann", "bob", "dan")}

@@ -191,14 +191,14 @@ def test_what_another_tool_writes_meanwhile_is_noticed(path: Path, is_grouped: b
     subprocess.run([sys.executable, "-c", _INSERT, path], check=True)
     for _ in range(2):
         grouped = database.group() if is_grouped else nullcontext()
-        with pytest.raises(deltalog.DataError, match="another program") as caught, grouped:
+        with pytest.raises(deltalog.DataError, match="other than Deltalog") as caught, grouped:
             database.apply(insert={"edge": [(3, 4)]})
         assert caught.value.codes == ("E0903",)
     assert (database.version, database.facts("edge")) == (2, {(1, 2), (2, 3)})
-    with pytest.raises(deltalog.DataError, match="another program"):
+    with pytest.raises(deltalog.DataError, match="other than Deltalog"):
         database.close()
     for is_read_only in (True, False):
-        with pytest.raises(deltalog.DataError, match="another program") as caught:
+        with pytest.raises(deltalog.DataError, match="other than Deltalog") as caught:
             connect(path, None, read_only=is_read_only)
         assert caught.value.codes == ("E0903",)
 
@@ -248,7 +248,7 @@ def test_a_reader_does_not_follow_what_another_tool_wrote(path: Path) -> None:
             lambda: database.close(),
             lambda: reader.refresh(),
         ):
-            with pytest.raises(deltalog.DataError, match="another program"):
+            with pytest.raises(deltalog.DataError, match="other than Deltalog"):
                 act()
         assert reader.facts("edge") == set()
 
