@@ -102,17 +102,17 @@ class VirtualStates:
     on_demand: Mapping[str, OnDemand] = field(default_factory=dict)
 
     def reached_from(self, rules: Iterable[Rule]) -> tuple[Rule, ...]:
-        """The rules that questions of these rules can lead to."""
-        found: dict[str, None] = {}
+        """The rules that questions of these rules can lead to, in the order of the program."""
+        found: set[str] = set()
         waiting = list(read_by(rules))
         while waiting:
             name = waiting.pop()
             if name in self.on_demand:
                 name = self.on_demand[name].asked_instead[name]
             if name not in found and name in self.rules:
-                found[name] = None
+                found.add(name)
                 waiting += read_by(self.rules[name])
-        return tuple(rule for name in found for rule in self.rules[name])
+        return tuple(rule for name, own in self.rules.items() if name in found for rule in own)
 
 
 @dataclass(frozen=True)
