@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from deltalog.analysis.columns import Relation
 from deltalog.analysis.relevance import needed_rules
 from deltalog.analysis.stratification import component_partition
-from deltalog.engines.base import Copied, Engine
+from deltalog.engines.base import Engine, LazyRows
 from deltalog.language.arrow import is_key
 from deltalog.engines.extensions import is_twinned
 from deltalog.language.ast import Row
@@ -101,7 +101,7 @@ def _forbidden(engine: Engine, relation: Relation) -> frozenset[Row]:
     if hasattr(engine, "load_frame"):  # Spark: the facts would all come to the driver
         return frozenset()
     copied = engine.copied(relation.name)
-    if isinstance(copied, Copied):
+    if isinstance(copied, LazyRows):
         table = copied.to_arrow(relation.columns)
         columns = zip(relation.columns, table.columns, strict=True)
         has_null = any(values.null_count and not each.nullable for each, values in columns)
