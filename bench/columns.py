@@ -57,7 +57,7 @@ def outputs(with_polars: bool) -> Mapping[str, Callable[[deltalog.Rows], object]
     return {**forms, TUPLES: list}
 
 
-def _leave(db: deltalog.Database, leave: Callable[[deltalog.Rows], object]) -> object:
+def _leave(db: deltalog.MemoryDatabase, leave: Callable[[deltalog.Rows], object]) -> object:
     return leave(db.rows("edge"))
 
 
@@ -74,7 +74,7 @@ def measure(rows: int, times_each: int, is_file: bool, is_text: bool, folder: Pa
     program = f"base edge(src: {type_}, dst: {type_})."
     given = inputs(rows, is_text)
 
-    def opened(number: int, name: str) -> deltalog.Database:
+    def opened(number: int, name: str) -> deltalog.MemoryDatabase:
         path = folder / f"{name.replace(' ', '_')}{number}.db"
         return deltalog.connect(path if is_file else None, program=program)
 

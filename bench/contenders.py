@@ -31,7 +31,7 @@ class Contender:
         """The strategy, and whether views are virtual."""
         return f"{self.strategy} virtual" if self.is_virtual else self.strategy
 
-    def open(self, workload: Workload) -> deltalog.Database:
+    def open(self, workload: Workload) -> deltalog.MemoryDatabase:
         return deltalog.connect(
             program=workload.program,
             engine=self.engine,

@@ -128,21 +128,21 @@ def followers(order: list[Element]) -> set[tuple[int, ...]]:
     return {(*one, *other) for one, other in itertools.pairwise(order)}
 
 
-def open_text(edits: Edits, program: str, engine: str) -> tuple[deltalog.Database, float]:
+def open_text(edits: Edits, program: str, engine: str) -> tuple[deltalog.MemoryDatabase, float]:
     """The database of a text, and the seconds that it took to load."""
     started = time.perf_counter()
     database = deltalog.connect(program=program, facts=edits.facts, engine=engine)
     return database, time.perf_counter() - started
 
 
-def check(database: deltalog.Database, edits: Edits) -> None:
+def check(database: deltalog.MemoryDatabase, edits: Edits) -> None:
     expected = followers(text_order(edits.insert, edits.remove))
     if database.facts("next_visible") != expected:
         raise SystemExit("next_visible is not the order of the text")
 
 
 def edit_times(
-    database: deltalog.Database, relation: str, rows: list[tuple[int, ...]]
+    database: deltalog.MemoryDatabase, relation: str, rows: list[tuple[int, ...]]
 ) -> tuple[list[float], list[float]]:
     """Milliseconds to undo each of some edits, and to make it again."""
     undone, redone = [], []

@@ -222,7 +222,7 @@ class _Three:
     """The bare file and both databases, which take turns."""
 
     bare: apsw.Connection
-    memory: deltalog.Database
+    memory: deltalog.MemoryDatabase
     file: deltalog.FileDatabase
     has_view: bool
     clock: Callable[[], float]
@@ -267,7 +267,7 @@ class _Three:
             self.bare.executemany("INSERT INTO back VALUES (?, ?, NULL)", rows)
 
     @staticmethod
-    def _applied(database: deltalog.Database, work: list[Rows]) -> None:
+    def _applied(database: deltalog.MemoryDatabase, work: list[Rows]) -> None:
         for rows in work:
             database.apply(insert={"edge": rows})
 

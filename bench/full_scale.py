@@ -170,7 +170,7 @@ class Bench:
         self.found.stage = stage
         self.say(self.found)
 
-    def _load(self) -> deltalog.Database:
+    def _load(self) -> deltalog.MemoryDatabase:
         self._stage("loading")
         before = resident_bytes()
         started = time.perf_counter()
@@ -184,7 +184,7 @@ class Bench:
             self.found.load_bytes = after - before
         return database
 
-    def _connect(self, base: Mapping[str, Any]) -> deltalog.Database:
+    def _connect(self, base: Mapping[str, Any]) -> deltalog.MemoryDatabase:
         return deltalog.connect(program=self.made.program, engine=self.found.engine, facts=base)
 
     def _load_limit(self) -> limit.Limit:
@@ -197,7 +197,9 @@ class Bench:
 
     # --- transactions
 
-    def _phase(self, database: deltalog.Database, closure: limit.Limit | None, phase: str) -> None:
+    def _phase(
+        self, database: deltalog.MemoryDatabase, closure: limit.Limit | None, phase: str
+    ) -> None:
         """Apply the transactions of a phase; the limit follows, some of them at a time."""
         steps: list[Transaction] = []
         by_limit: dict[str, list[float]] = {}
@@ -251,7 +253,9 @@ class Bench:
             (self.held[name].add if op == "+" else self.held[name].discard)(fact)
         return Transaction.of(kind, left) if left else None
 
-    def _apply(self, database: deltalog.Database, step: Transaction) -> tuple[float, float, int]:
+    def _apply(
+        self, database: deltalog.MemoryDatabase, step: Transaction
+    ) -> tuple[float, float, int]:
         """Milliseconds to apply it and to read the change, and how many facts changed."""
         started = time.perf_counter()
         change = database.apply(insert=step.insert, delete=step.delete)
@@ -264,7 +268,7 @@ class Bench:
 
     # --- comparing
 
-    def _compare_with_duckdb(self, database: deltalog.Database) -> None:
+    def _compare_with_duckdb(self, database: deltalog.MemoryDatabase) -> None:
         try:
             milliseconds, rows = duckdb_view.recomputed(self.held)
         except ImportError as error:
@@ -298,7 +302,7 @@ class Bench:
                 what = f"{cost.count - len(theirs)} of {cost.count} of kind {kind} by {system}"
                 self.found.missing[what] = f"stopped after {self.seconds_max:g} s for a phase"
 
-    def _verify(self, database: deltalog.Database, views: Mapping[str, set[Any]]) -> None:
+    def _verify(self, database: deltalog.MemoryDatabase, views: Mapping[str, set[Any]]) -> None:
         """Count and compare. A large state is not given to the reference engine: it would not end.
 
         Closures are compared with those computed by hand, so by other code than the engine's.

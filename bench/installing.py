@@ -131,7 +131,7 @@ def _verdict(each: Installed) -> str:
     return f"{mark} <{SECONDS_MAX:g} s"
 
 
-def _open(engine: str, program: str) -> tuple[deltalog.Database, float]:
+def _open(engine: str, program: str) -> tuple[deltalog.MemoryDatabase, float]:
     gc.collect()
     started = time.perf_counter()
     database = deltalog.connect(program=program, engine=engine, facts={"edge": FACTS})

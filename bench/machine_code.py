@@ -72,7 +72,7 @@ def compare(made: Workload, seconds_max: float) -> list[Ratio]:
         gc.unfreeze()
 
 
-def _opened(made: Workload, when: str) -> deltalog.Database:
+def _opened(made: Workload, when: str) -> deltalog.MemoryDatabase:
     """Open a database whose engine makes machine code, or never does."""
     before, jit.WHEN = jit.WHEN, when
     try:
@@ -88,7 +88,7 @@ def _wait_for_code() -> None:
 
 def _ratios(
     name: str,
-    both: tuple[deltalog.Database, deltalog.Database],
+    both: tuple[deltalog.MemoryDatabase, deltalog.MemoryDatabase],
     steps: Iterable[Transaction],
     seconds_max: float,
 ) -> list[Ratio]:
@@ -111,7 +111,7 @@ def _ratios(
     ]
 
 
-def _timed(database: deltalog.Database, step: Transaction) -> float:
+def _timed(database: deltalog.MemoryDatabase, step: Transaction) -> float:
     """Seconds of processor time: the clock also counts what other programs take."""
     started = time.thread_time()
     database.apply(insert=step.insert, delete=step.delete)

@@ -110,7 +110,9 @@ class Soak:
                 self._audit(database, followed, given, step)
                 tick(self)
 
-    def _make(self, database: deltalog.Database, step: Step, followed: dict[str, set[Row]]) -> None:
+    def _make(
+        self, database: deltalog.MemoryDatabase, step: Step, followed: dict[str, set[Row]]
+    ) -> None:
         started = time.perf_counter()
         try:
             delta = step.apply(database)
@@ -124,7 +126,7 @@ class Soak:
 
     def _audit(
         self,
-        database: deltalog.Database,
+        database: deltalog.MemoryDatabase,
         followed: dict[str, set[Row]],
         given: dict[str, set[Row]],
         step: Step,
@@ -205,7 +207,7 @@ def _follow(followed: dict[str, set[Row]], delta: ChangeSet) -> None:
         followed[name] |= rows
 
 
-def _give(database: deltalog.Database, given: dict[str, set[Row]], step: Step) -> None:
+def _give(database: deltalog.MemoryDatabase, given: dict[str, set[Row]], step: Step) -> None:
     """Apply the transaction itself to sets."""
     rows = given[step.relation]
     if step.op == "set":

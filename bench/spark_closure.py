@@ -126,7 +126,7 @@ def closure(spark: SparkSession, facts: int, changes: int, found: ClosureFound) 
     _drop(database)
 
 
-def _opened(spark: SparkSession, edge: DataFrame) -> tuple[deltalog.Database, float]:
+def _opened(spark: SparkSession, edge: DataFrame) -> tuple[deltalog.MemoryDatabase, float]:
     started = time.perf_counter()
     database = deltalog.connect(spark=spark, program=PROGRAM, facts={"edge": edge})
     return database, time.perf_counter() - started
@@ -158,7 +158,7 @@ def _changes(edge: DataFrame, communities: int, changes: int) -> Iterator[Edge]:
 
 
 def _apply(
-    database: deltalog.Database, kind: str, edge: Edge, is_counted: bool, found: ClosureFound
+    database: deltalog.MemoryDatabase, kind: str, edge: Edge, is_counted: bool, found: ClosureFound
 ) -> None:
     engine = _engine(database)
     before, size = Counter(engine.jobs), engine.size("path")
@@ -174,7 +174,7 @@ def _apply(
         found.jobs[kind] = dict(engine.jobs - before)
 
 
-def _check(database: deltalog.Database, touched: set[int]) -> None:
+def _check(database: deltalog.MemoryDatabase, touched: set[int]) -> None:
     """The communities that were changed, fact by fact."""
     engine = _engine(database)
     listed = ", ".join(map(str, sorted(touched)))
@@ -200,10 +200,10 @@ def _closed(edge: Iterable[tuple[Any, ...]]) -> set[tuple[Any, ...]]:
     return path
 
 
-def _engine(database: deltalog.Database) -> Any:
+def _engine(database: deltalog.MemoryDatabase) -> Any:
     return database.engine
 
 
-def _drop(database: deltalog.Database) -> None:
+def _drop(database: deltalog.MemoryDatabase) -> None:
     for relation in list(_engine(database).relations):
         database.engine.drop(relation)

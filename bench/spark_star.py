@@ -199,6 +199,8 @@ def star(spark: SparkSession, found: StarFound, changes: int, is_first: bool) ->
         engine.drop(relation)
 
 
-def _must_agree(database: deltalog.Database, expected: set[tuple[Any, ...]], what: str) -> None:
+def _must_agree(
+    database: deltalog.MemoryDatabase, expected: set[tuple[Any, ...]], what: str
+) -> None:
     if database.facts("open_amount") != expected:
         raise BenchError(f"star join, {what}: the view is not what the query by hand says")

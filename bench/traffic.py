@@ -75,7 +75,7 @@ class Step:
     relation: str
     row: Row
 
-    def apply(self, database: deltalog.Database) -> ChangeSet:
+    def apply(self, database: deltalog.MemoryDatabase) -> ChangeSet:
         if self.op == "insert":
             return database.apply(insert={self.relation: [self.row]})
         if self.op == "delete":

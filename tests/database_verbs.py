@@ -104,6 +104,7 @@ def check_refused(db: Any, kind: str) -> None:
         assert caught.value.codes == ("E0725",)
         assert f"`{verb}` is not available in a database {kind}" in str(caught.value)
         assert "hint" in str(caught.value)
-    for asked in (lambda: db.facts("edge", 0), lambda: db.query("edge(X, Y)", version=0)):
-        with pytest.raises(deltalog.DataError, match="E0722"):
-            asked()
+    with pytest.raises(deltalog.DataError, match="E0722"):
+        db.facts("edge", 0)
+    with pytest.raises(deltalog.DataError, match="E0722"):
+        db.query("edge(X, Y)", version=0)

@@ -106,7 +106,7 @@ class Upkeep:
 
     def connect(
         self, program: Program, facts: Mapping[str, set[Row]] = MappingProxyType({})
-    ) -> deltalog.Database:
+    ) -> deltalog.MemoryDatabase:
         return deltalog.connect(
             program=program,
             strategy=self.strategy,
@@ -146,12 +146,12 @@ PROPER_UPKEEP: dict[str, Upkeep] = {
 }
 
 
-def contents(database: deltalog.Database) -> Facts:
+def contents(database: deltalog.MemoryDatabase) -> Facts:
     """Every relation of a live database."""
     return {name: database.facts(name) for name in database.relations}
 
 
-def helpers(database: deltalog.Database) -> Facts:
+def helpers(database: deltalog.MemoryDatabase) -> Facts:
     """What is stored beside the views; wrong there shows in a view only later, if at all."""
     stored = filter(is_generated, database.model.stored)
     return {name: set(database.engine.rows(name)) for name in stored}

@@ -27,9 +27,10 @@ KINDS = ["memory", "file"]
 
 
 def opened(kind: str, tmp_path: Path, **options: Any) -> deltalog.MemoryDatabase:
-    if kind == "memory":
-        return deltalog.connect(program=PROGRAM, **options)
-    return deltalog.connect(tmp_path / "verbs.db", program=PROGRAM, **options)
+    path = None if kind == "memory" else tmp_path / "verbs.db"
+    made = deltalog.connect(path, program=PROGRAM, **options)
+    assert isinstance(made, deltalog.MemoryDatabase)
+    return made
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -58,7 +58,7 @@ def evaluated(partition: Partition, facts: Facts) -> tuple[Statistics, Facts]:
     return statistics, {name: set(engine.rows(name)) for name in engine.relations}
 
 
-def total(database: deltalog.Database) -> int:
+def total(database: deltalog.MemoryDatabase) -> int:
     """How many facts the last transaction generated."""
     return database.statistics.total
 

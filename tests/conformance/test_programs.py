@@ -108,7 +108,7 @@ def change_in(text: str, known: Relations) -> ChangeSet:
     return ChangeSet(sides["+"], sides["-"])
 
 
-def applied(database: deltalog.Database, change: ChangeSet) -> ChangeSet:
+def applied(database: deltalog.MemoryDatabase, change: ChangeSet) -> ChangeSet:
     """What the database says that one transaction changes in its views."""
     delta = database.apply(
         insert={name: list(rows) for name, rows in change.inserted.items()},

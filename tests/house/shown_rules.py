@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import deltalog
 from deltalog.language.ast import Program, Rule
 from deltalog.language.printer import print_rule
-from deltalog.runtime.database import Database
+from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.explain import explain
 from deltalog.runtime.network import NetworkStage, network
 
@@ -46,7 +46,7 @@ def _after(program: Program, name: str, strategy: str, rest: list[str]) -> str:
     return _parts(explain(database, after=name).partition, is_titled=False)
 
 
-def _opened(program: Program, strategy: str, rest: list[str]) -> Database:
+def _opened(program: Program, strategy: str, rest: list[str]) -> MemoryDatabase:
     return deltalog.connect(
         program=program,
         strategy=strategy,

@@ -173,10 +173,12 @@ def test_what_differs_from_recomputation_ends_the_benchmark(
 ) -> None:
     from bench import full_scale
 
-    honest = deltalog.Database.facts
+    honest = deltalog.MemoryDatabase.facts
     spoiled = {"path": {(0, 0)}}
     monkeypatch.setattr(
-        deltalog.Database, "facts", lambda db, name: honest(db, name) | spoiled.get(name, set())
+        deltalog.MemoryDatabase,
+        "facts",
+        lambda db, name: honest(db, name) | spoiled.get(name, set()),
     )
     tiny = ["w1_chain", "--scale", "0.02", "--changes", "2", "--engine", "reference"]
     assert full_scale.main(tiny) == 1

@@ -19,7 +19,7 @@ EXAMPLES = ROOT / "examples"
 PERMISSIONS = EXAMPLES / "permissions"
 
 
-def facts_of(folder: Path, database: deltalog.Database) -> Facts:
+def facts_of(folder: Path, database: deltalog.MemoryDatabase) -> Facts:
     return {
         path.stem: set(read_rows(path, database.relations[path.stem].columns))
         for path in sorted(folder.glob("*.csv"))
@@ -27,7 +27,7 @@ def facts_of(folder: Path, database: deltalog.Database) -> Facts:
 
 
 @pytest.fixture
-def permissions() -> deltalog.Database:
+def permissions() -> deltalog.MemoryDatabase:
     database = deltalog.connect(program=PERMISSIONS / "permissions.dl")
     database.apply(
         insert={name: list(rows) for name, rows in facts_of(PERMISSIONS, database).items()}
@@ -35,12 +35,12 @@ def permissions() -> deltalog.Database:
     return database
 
 
-def test_every_base_relation_has_a_file(permissions: deltalog.Database) -> None:
+def test_every_base_relation_has_a_file(permissions: deltalog.MemoryDatabase) -> None:
     files = {path.stem for path in PERMISSIONS.glob("*.csv")}
     assert files == {name for name, known in permissions.relations.items() if known.kind == "base"}
 
 
-def test_denials_beat_grants_through_nested_teams(permissions: deltalog.Database) -> None:
+def test_denials_beat_grants_through_nested_teams(permissions: deltalog.MemoryDatabase) -> None:
     """Rosa has a grant of her own, works in engineering, and is a contractor."""
     assert permissions.query('access("rosa", T)') == [("compiler-notes",), ("handbook",)]
     assert permissions.query('belongs("ada", T)') == [("company",), ("compiler",), ("engineering",)]
@@ -49,7 +49,7 @@ def test_denials_beat_grants_through_nested_teams(permissions: deltalog.Database
     assert permissions.query("outsider(U, T)") == {("sam", "handbook"), ("tom", "price-list")}
 
 
-def test_the_change_is_exact(permissions: deltalog.Database) -> None:
+def test_the_change_is_exact(permissions: deltalog.MemoryDatabase) -> None:
     before = permissions.facts("access")
     delta = permissions.apply(
         delete={"member": [("web", "engineering")], "denial": [("contractors", "roadmap")]},
@@ -73,13 +73,13 @@ def test_the_change_is_exact(permissions: deltalog.Database) -> None:
 
 
 @pytest.mark.parametrize("treatment", EVALUATIONS)
-def test_every_treatment_agrees(permissions: deltalog.Database, treatment: str) -> None:
+def test_every_treatment_agrees(permissions: deltalog.MemoryDatabase, treatment: str) -> None:
     program = permissions.model.checked.program
     results = EVALUATIONS[treatment](program, facts_of(PERMISSIONS, permissions))
     assert results == {name: permissions.facts(name) for name in permissions.relations}
 
 
-def test_its_transactions_can_be_made(permissions: deltalog.Database) -> None:
+def test_its_transactions_can_be_made(permissions: deltalog.MemoryDatabase) -> None:
     """The last one takes back a part of the first."""
     lines = (PERMISSIONS / "changes.jsonl").read_text(encoding="utf-8").splitlines()
     deltas = [permissions.apply(**json.loads(line)) for line in lines]

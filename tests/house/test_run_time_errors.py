@@ -72,5 +72,5 @@ def test_a_limit_reached_by_a_transaction_changes_nothing(limit: str) -> None:
     assert database.apply(insert={"start": [(4,)]}).inserted["count_up"] == {(4,)}
 
 
-def _contents(database: deltalog.Database) -> dict[str, set[tuple[object, ...]]]:
+def _contents(database: deltalog.MemoryDatabase) -> dict[str, set[tuple[object, ...]]]:
     return {name: database.facts(name) for name in database.relations}

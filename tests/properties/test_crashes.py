@@ -118,7 +118,7 @@ class Workers:
         return said
 
 
-def base_of(database: deltalog.Database) -> Facts:
+def base_of(database: deltalog.MemoryDatabase) -> Facts:
     return {name: database.facts(name) for name in ("edge", "label")}
 
 

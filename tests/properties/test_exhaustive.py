@@ -274,7 +274,7 @@ def walked(world: str, upkeep: str, walking: Callable[[Walk, tuple[Fact, ...]], 
     start = frozenset(facts_in(WORLDS[world].start))
     walk = Walk(world, PROPER_UPKEEP[upkeep], start)
     walking(walk, WORLDS[world].universe)
-    assert isinstance(walk.database, deltalog.Database)
+    assert isinstance(walk.database, deltalog.MemoryDatabase)
     assert walk.database.audit() == ()
 
 

@@ -181,7 +181,7 @@ def check_rule_change(change: RuleChange, kept: Files) -> None:
     database.close()
 
 
-def _in_memory(program: Program, kept: Files) -> deltalog.Database:
+def _in_memory(program: Program, kept: Files) -> deltalog.MemoryDatabase:
     return deltalog.connect(
         program=program,
         strategy=kept.strategy,
@@ -191,7 +191,7 @@ def _in_memory(program: Program, kept: Files) -> deltalog.Database:
     )
 
 
-def _applied(database: deltalog.Database, step: object) -> deltalog.ChangeSet:
+def _applied(database: deltalog.MemoryDatabase, step: object) -> deltalog.ChangeSet:
     inserts, deletes = step  # type: ignore[misc]
     base = {name for name, each in database.relations.items() if each.kind == "base"}
     return database.apply(

@@ -185,7 +185,9 @@ def migrated(change: RuleChange, facts: Facts) -> Facts:
     }
 
 
-def step(database: deltalog.Database, program: Program, facts: Facts, made: Transaction) -> Facts:
+def step(
+    database: deltalog.MemoryDatabase, program: Program, facts: Facts, made: Transaction
+) -> Facts:
     """One transaction on what the program knows; its delta and the state after it are exact."""
     inserts, deletes = ({n: r for n, r in part.items() if n in facts} for part in made)
     after = applied(facts, (inserts, deletes))

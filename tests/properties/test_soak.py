@@ -51,7 +51,7 @@ def test_a_wrong_view_is_noticed_and_the_command_fails(
 ) -> None:
     honest = Step.apply
 
-    def spoiled(step: Step, database: deltalog.Database) -> deltalog.ChangeSet:
+    def spoiled(step: Step, database: deltalog.MemoryDatabase) -> deltalog.ChangeSet:
         delta = honest(step, database)
         if delta.inserted["reach"]:
             database.engine.delete("reach", list(delta.inserted["reach"])[:1])

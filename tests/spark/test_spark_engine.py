@@ -31,7 +31,7 @@ def sizes(spark: SparkSession) -> None:
     spark.conf.set("spark.deltalog.driver_rows_max", "4")
 
 
-def engine_of(database: deltalog.Database) -> SparkEngine:
+def engine_of(database: deltalog.MemoryDatabase) -> SparkEngine:
     assert isinstance(database.engine, SparkEngine)
     return database.engine
 

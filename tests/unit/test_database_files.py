@@ -44,7 +44,7 @@ def connect(path: Path, program: str | None = GRAPH, **options: Any) -> deltalog
     return deltalog.connect(path, program=program, engine="reference", **options)
 
 
-def contents(database: deltalog.Database) -> dict[str, set[tuple[object, ...]]]:
+def contents(database: deltalog.MemoryDatabase) -> dict[str, set[tuple[object, ...]]]:
     return {name: database.facts(name) for name in database.relations}
 
 

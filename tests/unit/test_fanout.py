@@ -28,7 +28,7 @@ def facts(groups: int, folders: int) -> dict[str, list[tuple[int, int]]]:
     return {"in_group": pairs(groups), "grant": grant, "under": pairs(folders)}
 
 
-def second_steps(database: deltalog.Database) -> dict[str, str]:
+def second_steps(database: deltalog.MemoryDatabase) -> dict[str, str]:
     """Of each rule of `allow`, from where it goes on after its first step."""
     [node] = [each for each in database.propagation.nodes if "allow" in each.choice.predicates]
     found = {}

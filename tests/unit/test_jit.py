@@ -15,7 +15,7 @@ import pytest
 import deltalog
 from deltalog.engines.embedded import jit
 from deltalog.engines.embedded.engine import EmbeddedEngine
-from deltalog.runtime.database import Database
+from deltalog.runtime.database import MemoryDatabase
 from waiting import HANG_SECONDS, wait_until
 
 CLOSURE = """
@@ -39,18 +39,18 @@ def specialist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[jit.
     made.end()
 
 
-def closure() -> Database:
+def closure() -> MemoryDatabase:
     return deltalog.connect(program=CLOSURE, facts={"edge": CHAIN})
 
 
-def used() -> Database:
+def used() -> MemoryDatabase:
     """One in which all has been prepared."""
     database = closure()
     go_there_and_back(database)
     return database
 
 
-def made(database: Database) -> int:
+def made(database: MemoryDatabase) -> int:
     """How many pipelines of a database have machine code."""
     engine = database.engine
     assert isinstance(engine, EmbeddedEngine)
@@ -58,13 +58,13 @@ def made(database: Database) -> int:
     return sum(word in addresses for code in engine.codes.values() for word in code)
 
 
-def go_there_and_back(database: Database) -> None:
+def go_there_and_back(database: MemoryDatabase) -> None:
     for edge in CHAIN:
         database.apply(delete={"edge": [edge]})
         database.apply(insert={"edge": [edge]})
 
 
-def wait_until_made(database: Database, count: int) -> None:
+def wait_until_made(database: MemoryDatabase, count: int) -> None:
     def is_made() -> bool:
         go_there_and_back(database)
         return made(database) >= count

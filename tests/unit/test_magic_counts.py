@@ -38,7 +38,7 @@ def program(components: int) -> Program:
 
 
 @cache
-def graph(components: int) -> deltalog.Database:
+def graph(components: int) -> deltalog.MemoryDatabase:
     """All views are virtual."""
     return deltalog.connect(program=program(components), materialize=False)
 

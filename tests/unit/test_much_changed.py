@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import deltalog
-from deltalog.runtime.database import Facts
+from deltalog.runtime.protocols import Facts
 
 BASE = "base edge(a: int, b: int). base closed(a: int, b: int). "
 PATH = (

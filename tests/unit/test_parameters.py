@@ -26,7 +26,7 @@ BOB = ('b"o\\b', date(1999, 1, 1), 2.0, Decimal(7), "ann")
 
 
 @pytest.fixture(params=["embedded", "reference"])
-def db(request: pytest.FixtureRequest) -> deltalog.Database:
+def db(request: pytest.FixtureRequest) -> deltalog.MemoryDatabase:
     facts = {"person": [ANN, BOB]}
     return deltalog.connect(program=PROGRAM, facts=facts, engine=request.param)
 
@@ -52,7 +52,7 @@ def db(request: pytest.FixtureRequest) -> deltalog.Database:
     ],
 )
 def test_a_parameter_stands_for_a_literal(
-    db: deltalog.Database, text: str, values: dict[str, Any], answers: list[Any] | None
+    db: deltalog.MemoryDatabase, text: str, values: dict[str, Any], answers: list[Any] | None
 ) -> None:
     found = db.query(text, values)
     if answers is None:
@@ -61,7 +61,7 @@ def test_a_parameter_stands_for_a_literal(
         assert found == answers
 
 
-def test_the_same_text_is_asked_with_other_values(db: deltalog.Database) -> None:
+def test_the_same_text_is_asked_with_other_values(db: deltalog.MemoryDatabase) -> None:
     for source in (1, 2, 3, 4, 1):
         assert db.query("edge($s, Y)", {"s": source}) == db.query(f"edge({source}, Y)")
 
@@ -90,7 +90,7 @@ def test_what_is_printed_reads_back_as_the_same_query() -> None:
     ],
 )
 def test_wrong_parameters(
-    db: deltalog.Database, text: str, values: dict[str, Any], code: str, words: str
+    db: deltalog.MemoryDatabase, text: str, values: dict[str, Any], code: str, words: str
 ) -> None:
     with pytest.raises(deltalog.ProgramError) as caught:
         db.query(text, values)
@@ -105,7 +105,7 @@ def test_a_program_has_no_parameters(text: str) -> None:
     assert caught.value.codes == ("E0119",)
 
 
-def test_a_caret_points_at_what_was_typed(db: deltalog.Database) -> None:
+def test_a_caret_points_at_what_was_typed(db: deltalog.MemoryDatabase) -> None:
     with pytest.raises(deltalog.ProgramError) as caught:
         db.query("  edge(1, Y")
     assert "1 |   edge(1, Y\n  |            ^" in str(caught.value)

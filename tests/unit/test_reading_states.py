@@ -31,12 +31,12 @@ QUERIES = (
 ENGINES = ("embedded", "reference")
 
 
-def start(engine: str = "embedded", **options: object) -> deltalog.Database:
+def start(engine: str = "embedded", **options: object) -> deltalog.MemoryDatabase:
     facts = {"edge": [(1, 2), (2, 3)], "cost": [(1, 1), (2, 2), (3, 3)], "off": [(3,)]}
     return deltalog.connect(program=PROGRAM, facts=facts, engine=engine, **options)  # type: ignore[call-overload, no-any-return]
 
 
-def state(db: deltalog.Database) -> dict[str, set[tuple[object, ...]]]:
+def state(db: deltalog.MemoryDatabase) -> dict[str, set[tuple[object, ...]]]:
     return {name: db.facts(name) for name in db.relations}
 
 

@@ -24,7 +24,7 @@ VARIABLES = "I, F, S, B, D, T, M"
 
 
 @pytest.fixture(scope="module")
-def db() -> deltalog.Database:
+def db() -> deltalog.MemoryDatabase:
     return deltalog.connect(program=PROGRAM)
 
 
@@ -32,13 +32,13 @@ def one_column(*values: object) -> Rows:
     return Rows((Column("X", "int", True),), {(value,) for value in values})  # type: ignore[misc]
 
 
-def test_rows_are_sorted_by_the_order_of_their_types(db: deltalog.Database) -> None:
+def test_rows_are_sorted_by_the_order_of_their_types(db: deltalog.MemoryDatabase) -> None:
     assert list(db.query("pair(X, Y)")) == [(2, "a"), (2, "b"), (10, "a")]
     assert list(db.query("pair(X, Y), Z = Y")) == [(2, "a", "a"), (2, "b", "b"), (10, "a", "a")]
     assert list(db.query("all_types(X, _, _, _, _, _, _)")) == [(None,), (1,)]
 
 
-def test_columns_are_the_variables_in_order_of_occurrence(db: deltalog.Database) -> None:
+def test_columns_are_the_variables_in_order_of_occurrence(db: deltalog.MemoryDatabase) -> None:
     rows = db.query("Z = Y, pair(X, Y), pair(_, Y), not pair(_, Z), X > 1")
     assert rows.names == ("Z", "Y", "X")
     assert [column.type for column in rows.columns] == ["str", "str", "int"]
@@ -78,7 +78,7 @@ def test_many_rows_are_shown_in_part() -> None:
     assert repr(one_column(*range(10))).endswith("(7,), … 2 more]")
 
 
-def test_arrow_has_the_type_of_every_column(db: deltalog.Database) -> None:
+def test_arrow_has_the_type_of_every_column(db: deltalog.MemoryDatabase) -> None:
     table = db.query(f"all_types({VARIABLES})").to_arrow()
     assert table.schema == pyarrow.schema(
         {
@@ -94,7 +94,7 @@ def test_arrow_has_the_type_of_every_column(db: deltalog.Database) -> None:
     assert table.num_rows == 2
 
 
-def test_arrow_gives_the_values_back(db: deltalog.Database) -> None:
+def test_arrow_gives_the_values_back(db: deltalog.MemoryDatabase) -> None:
     rows = db.query(f"all_types({VARIABLES})")
     back: list[Row] = [tuple(record.values()) for record in rows.to_arrow().to_pylist()]
     assert rows == back
@@ -103,7 +103,7 @@ def test_arrow_gives_the_values_back(db: deltalog.Database) -> None:
     assert back[0] == (None,) * 7
 
 
-def test_no_rows_still_have_types(db: deltalog.Database) -> None:
+def test_no_rows_still_have_types(db: deltalog.MemoryDatabase) -> None:
     table = db.query(f"all_types({VARIABLES}), I > 1").to_arrow()
     assert table.num_rows == 0
     assert table.schema.field("M").type == pyarrow.decimal128(38, 18)
@@ -111,7 +111,7 @@ def test_no_rows_still_have_types(db: deltalog.Database) -> None:
 
 @pytest.mark.parametrize(("query", "count"), [("pair(2, _)", 1), ("pair(3, _)", 0)])
 def test_a_query_without_variables_has_one_empty_row_or_none(
-    db: deltalog.Database, query: str, count: int
+    db: deltalog.MemoryDatabase, query: str, count: int
 ) -> None:
     rows = db.query(query)
     assert list(rows) == [()] * count
@@ -121,7 +121,7 @@ def test_a_query_without_variables_has_one_empty_row_or_none(
     assert len(rows.to_pandas()) == count
 
 
-def test_pandas_has_the_columns_and_values(db: deltalog.Database) -> None:
+def test_pandas_has_the_columns_and_values(db: deltalog.MemoryDatabase) -> None:
     frame = db.query("pair(X, Y)").to_pandas()
     assert list(frame.columns) == ["X", "Y"]
     assert frame["X"].tolist() == [2, 2, 10]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import deltalog
-from deltalog import ChangeSet, Database, DataError, Transaction
+from deltalog import ChangeSet, DataError, MemoryDatabase, Transaction
 
 PROGRAM = """
     base edge(src: int, dst: int).
@@ -26,15 +26,15 @@ Rows = list[tuple[Any, ...]]
 
 
 @pytest.fixture
-def db() -> Database:
+def db() -> MemoryDatabase:
     return deltalog.connect(program=PROGRAM)
 
 
-def contents(db: Database) -> dict[str, set[tuple[Any, ...]]]:
+def contents(db: MemoryDatabase) -> dict[str, set[tuple[Any, ...]]]:
     return {name: db.facts(name) for name in db.relations}
 
 
-def transact(db: Database, *steps: tuple[Any, ...]) -> Transaction:
+def transact(db: MemoryDatabase, *steps: tuple[Any, ...]) -> Transaction:
     """One transaction of these steps, each an operation and its arguments."""
     with db.transaction() as tx:
         for operation, *arguments in steps:
@@ -52,7 +52,7 @@ def message(action: Callable[..., object], *arguments: Any, **options: Any) -> s
 # --- net effect ---------------------------------------------------------------------------------
 
 
-def test_insert_and_delete_change_views_too(db: Database) -> None:
+def test_insert_and_delete_change_views_too(db: MemoryDatabase) -> None:
     with db.transaction() as tx:
         tx.insert("edge", [(2, 3), (3, 4)])
         tx.delete("edge", [(1, 2)])
@@ -64,7 +64,7 @@ def test_insert_and_delete_change_views_too(db: Database) -> None:
     )
 
 
-def test_inserting_what_is_there_and_deleting_what_is_not_is_no_change(db: Database) -> None:
+def test_inserting_what_is_there_and_deleting_what_is_not_is_no_change(db: MemoryDatabase) -> None:
     before = contents(db)
     with db.transaction() as tx:
         tx.insert("edge", [(1, 2), (1, 2)])
@@ -80,7 +80,7 @@ def test_inserting_what_is_there_and_deleting_what_is_not_is_no_change(db: Datab
     [("id", False), ("di", True), ("idi", True), ("did", False), ("", True), ("d", False)],
 )
 def test_operations_count_in_the_order_they_are_given(
-    db: Database, order: str, holds: bool
+    db: MemoryDatabase, order: str, holds: bool
 ) -> None:
     with db.transaction() as tx:
         for operation in order:
@@ -90,7 +90,7 @@ def test_operations_count_in_the_order_they_are_given(
     assert bool(tx.delta) != holds
 
 
-def test_no_rows_at_all_are_no_change(db: Database) -> None:
+def test_no_rows_at_all_are_no_change(db: MemoryDatabase) -> None:
     before = db.version
     assert not db.apply(insert={"edge": []}, delete={"edge": []})
     assert not db.what_if(delete={"edge": []})
@@ -101,20 +101,20 @@ def test_no_rows_at_all_are_no_change(db: Database) -> None:
     assert db.version == before
 
 
-def test_a_fact_inserted_and_deleted_again_never_was(db: Database) -> None:
+def test_a_fact_inserted_and_deleted_again_never_was(db: MemoryDatabase) -> None:
     with db.transaction() as tx:
         tx.insert("edge", [(8, 9)])
         tx.delete("edge", [(8, 9)])
     assert tx.delta == ChangeSet()
 
 
-def test_rows_may_come_from_a_generator_and_be_lists(db: Database) -> None:
+def test_rows_may_come_from_a_generator_and_be_lists(db: MemoryDatabase) -> None:
     with db.transaction() as tx:
         tx.insert("edge", ([n, n + 1] for n in range(5, 8)))
     assert db.facts("edge") == {(1, 2), (5, 6), (6, 7), (7, 8)}
 
 
-def test_a_relation_without_columns_has_one_row_or_none(db: Database) -> None:
+def test_a_relation_without_columns_has_one_row_or_none(db: MemoryDatabase) -> None:
     with db.transaction() as tx:
         tx.insert("seen", [()])
     assert db.facts("seen") == {()}
@@ -124,14 +124,14 @@ def test_a_relation_without_columns_has_one_row_or_none(db: Database) -> None:
     assert db.facts("seen") == set()
 
 
-def test_a_transaction_sees_the_database_as_it_was(db: Database) -> None:
+def test_a_transaction_sees_the_database_as_it_was(db: MemoryDatabase) -> None:
     with db.transaction() as tx:
         tx.insert("edge", [(2, 3)])
         assert db.facts("path") == {(1, 2)}
     assert db.facts("path") == {(1, 2), (2, 3), (1, 3)}
 
 
-def test_apply_deletes_before_it_inserts(db: Database) -> None:
+def test_apply_deletes_before_it_inserts(db: MemoryDatabase) -> None:
     change = db.apply(
         insert={"salary": [("ann", 20)], "edge": [(1, 2)]},
         delete={"salary": [("ann", 5)], "edge": [(1, 2)]},
@@ -144,7 +144,7 @@ def test_apply_deletes_before_it_inserts(db: Database) -> None:
 # --- keys ---------------------------------------------------------------------------------------
 
 
-def test_set_replaces_the_fact_with_the_key(db: Database) -> None:
+def test_set_replaces_the_fact_with_the_key(db: MemoryDatabase) -> None:
     with db.transaction() as tx:
         tx.set("salary", ("ann", 12))
         tx.set("salary", ("bob", 3))
@@ -153,7 +153,7 @@ def test_set_replaces_the_fact_with_the_key(db: Database) -> None:
     assert db.facts("rich") == {("ann",)}
 
 
-def test_set_twice_keeps_the_last(db: Database) -> None:
+def test_set_twice_keeps_the_last(db: MemoryDatabase) -> None:
     with db.transaction() as tx:
         tx.set("salary", ("ann", 6))
         tx.set("salary", ("ann", 7))
@@ -161,7 +161,7 @@ def test_set_twice_keeps_the_last(db: Database) -> None:
     assert tx.delta == ChangeSet({"salary": {("ann", 7)}}, {"salary": {("ann", 5)}})
 
 
-def test_set_there_and_back_is_no_change_at_all(db: Database) -> None:
+def test_set_there_and_back_is_no_change_at_all(db: MemoryDatabase) -> None:
     with db.transaction() as tx:
         tx.set("salary", ("ann", 99))
         tx.set("salary", ("ann", 5))
@@ -169,7 +169,7 @@ def test_set_there_and_back_is_no_change_at_all(db: Database) -> None:
     assert db.facts("salary") == {("ann", 5)}
 
 
-def test_set_then_delete_leaves_no_fact_with_the_key(db: Database) -> None:
+def test_set_then_delete_leaves_no_fact_with_the_key(db: MemoryDatabase) -> None:
     with db.transaction() as tx:
         tx.set("salary", ("ann", 6))
         tx.delete("salary", [("ann", 6)])
@@ -177,7 +177,7 @@ def test_set_then_delete_leaves_no_fact_with_the_key(db: Database) -> None:
     assert tx.delta == ChangeSet({}, {"salary": {("ann", 5)}})
 
 
-def test_deleting_another_fact_with_the_key_does_not_free_it(db: Database) -> None:
+def test_deleting_another_fact_with_the_key_does_not_free_it(db: MemoryDatabase) -> None:
     tx = db.transaction()
     tx.delete("salary", [("ann", 6)])
     with pytest.raises(DataError) as caught:
@@ -185,14 +185,14 @@ def test_deleting_another_fact_with_the_key_does_not_free_it(db: Database) -> No
     assert caught.value.codes == ("E0705",)
 
 
-def test_a_key_is_free_once_its_fact_is_deleted(db: Database) -> None:
+def test_a_key_is_free_once_its_fact_is_deleted(db: MemoryDatabase) -> None:
     with db.transaction() as tx:
         tx.delete("salary", [("ann", 5)])
         tx.insert("salary", [("ann", 7)])
     assert db.facts("salary") == {("ann", 7)}
 
 
-def test_a_key_of_two_columns_is_taken_only_by_both(db: Database) -> None:
+def test_a_key_of_two_columns_is_taken_only_by_both(db: MemoryDatabase) -> None:
     with db.transaction() as tx:
         tx.insert("cell", [(0, 1, 1.0), (1, 0, None)])
         tx.set("cell", (0, 0, None))
@@ -200,7 +200,7 @@ def test_a_key_of_two_columns_is_taken_only_by_both(db: Database) -> None:
 
 
 @pytest.mark.parametrize("rows", [[("bob", 1), ("bob", 2)], [("ann", 6)], [("zoe", 1), ("ann", 0)]])
-def test_inserting_a_second_fact_for_a_key_changes_nothing(db: Database, rows: Rows) -> None:
+def test_inserting_a_second_fact_for_a_key_changes_nothing(db: MemoryDatabase, rows: Rows) -> None:
     before = contents(db)
     with pytest.raises(DataError) as caught:
         transact(db, ("insert", "edge", [(5, 5)]), ("insert", "salary", rows))
@@ -208,7 +208,7 @@ def test_inserting_a_second_fact_for_a_key_changes_nothing(db: Database, rows: R
     assert contents(db) == before
 
 
-def test_a_key_that_another_transaction_has_taken_meanwhile_is_noticed(db: Database) -> None:
+def test_a_key_that_another_transaction_has_taken_meanwhile_is_noticed(db: MemoryDatabase) -> None:
     first, second = db.transaction(), db.transaction()
     first.insert("salary", [("bob", 1)])
     second.insert("salary", [("bob", 2)])
@@ -220,14 +220,14 @@ def test_a_key_that_another_transaction_has_taken_meanwhile_is_noticed(db: Datab
     assert contents(db) == before
 
 
-def test_inserting_the_very_fact_that_has_the_key_is_no_conflict(db: Database) -> None:
+def test_inserting_the_very_fact_that_has_the_key_is_no_conflict(db: MemoryDatabase) -> None:
     with db.transaction() as tx:
         tx.insert("salary", [("ann", 5), ("bob", 1), ("bob", 1)])
     assert db.facts("salary") == {("ann", 5), ("bob", 1)}
 
 
 @pytest.fixture
-def questions(db: Database, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+def questions(db: MemoryDatabase, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Counts what the engine is asked for, and the rows it answers with."""
     counts: Counter[str] = Counter()
     present, lookup = db.engine.present, db.engine.lookup
@@ -248,7 +248,7 @@ def questions(db: Database, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 @pytest.mark.parametrize("size", [2_000, 20_000])
 def test_a_bulk_insert_asks_the_engine_a_fixed_number_of_questions_per_row(
-    db: Database, questions: Counter[str], size: int
+    db: MemoryDatabase, questions: Counter[str], size: int
 ) -> None:
     with db.transaction() as tx:
         tx.insert("salary", [(f"e{n}", n) for n in range(size)])
@@ -257,7 +257,7 @@ def test_a_bulk_insert_asks_the_engine_a_fixed_number_of_questions_per_row(
     assert questions["lookup"] <= 3 * size
 
 
-def test_twenty_thousand_keyed_rows_can_be_inserted_and_then_set(db: Database) -> None:
+def test_twenty_thousand_keyed_rows_can_be_inserted_and_then_set(db: MemoryDatabase) -> None:
     db.apply(insert={"salary": [(f"e{n}", 0) for n in range(20_000)]})
     with db.transaction() as tx:
         for n in range(20_000):
@@ -298,7 +298,9 @@ BAD_ROWS: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize("operation", ["insert", "delete"])
 @pytest.mark.parametrize(("relation", "row"), BAD_ROWS, ids=repr)
-def test_a_bad_row_changes_nothing(db: Database, relation: str, row: Any, operation: str) -> None:
+def test_a_bad_row_changes_nothing(
+    db: MemoryDatabase, relation: str, row: Any, operation: str
+) -> None:
     before = contents(db)
     with pytest.raises(DataError) as caught:
         transact(db, ("insert", "edge", [(5, 6)]), (operation, relation, [row]))
@@ -306,7 +308,7 @@ def test_a_bad_row_changes_nothing(db: Database, relation: str, row: Any, operat
     assert contents(db) == before
 
 
-def test_one_bad_row_keeps_the_good_ones_of_its_call_out(db: Database) -> None:
+def test_one_bad_row_keeps_the_good_ones_of_its_call_out(db: MemoryDatabase) -> None:
     with db.transaction() as tx:
         with pytest.raises(DataError):
             tx.insert("edge", [(5, 6), (7, "8")])
@@ -314,7 +316,7 @@ def test_one_bad_row_keeps_the_good_ones_of_its_call_out(db: Database) -> None:
     assert db.facts("edge") == {(1, 2), (9, 9)}
 
 
-def test_a_view_cannot_be_changed(db: Database) -> None:
+def test_a_view_cannot_be_changed(db: MemoryDatabase) -> None:
     expected = (
         "error[E0702]: `path` is a view and cannot be changed directly\n"
         "  = note: only base relations are changed"
@@ -324,7 +326,7 @@ def test_a_view_cannot_be_changed(db: Database) -> None:
     assert message(db.transaction().set, "path", (1, 2)) == expected
 
 
-def test_an_unknown_relation_gets_the_nearest_name(db: Database) -> None:
+def test_an_unknown_relation_gets_the_nearest_name(db: MemoryDatabase) -> None:
     nearest = "= hint: did you mean `edge`?"
     assert message(db.transaction().insert, "egde", [(1, 2)]).endswith(nearest)
     assert message(db.transaction().delete, "Edge", []).endswith(nearest)
@@ -335,7 +337,7 @@ def test_an_unknown_relation_gets_the_nearest_name(db: Database) -> None:
     assert message(db.facts, "qqq") == "error[E0701]: there is no relation `qqq`"
 
 
-def test_the_texts_about_rows(db: Database) -> None:
+def test_the_texts_about_rows(db: MemoryDatabase) -> None:
     tx = db.transaction()
     assert message(tx.insert, "edge", [(1,)]) == (
         "error[E0703]: a fact of `edge` has 2 values, but (1) has 1"
@@ -353,7 +355,7 @@ def test_the_texts_about_rows(db: Database) -> None:
     )
 
 
-def test_the_texts_about_keys(db: Database) -> None:
+def test_the_texts_about_keys(db: MemoryDatabase) -> None:
     assert message(db.transaction().insert, "salary", [("ann", 6)]) == (
         'error[E0705]: `salary` already contains the fact salary("ann", 5) with the key "ann"\n'
         "  = note: a key identifies at most one fact\n"
@@ -372,7 +374,7 @@ def test_the_texts_about_keys(db: Database) -> None:
 # --- begin and end ------------------------------------------------------------------------------
 
 
-def test_an_exception_in_the_block_rolls_back_and_goes_on(db: Database) -> None:
+def test_an_exception_in_the_block_rolls_back_and_goes_on(db: MemoryDatabase) -> None:
     before = contents(db)
     broken = ((n, 1 // n) for n in (1, 0))
     with pytest.raises(ZeroDivisionError):
@@ -380,7 +382,7 @@ def test_an_exception_in_the_block_rolls_back_and_goes_on(db: Database) -> None:
     assert contents(db) == before
 
 
-def test_an_ended_transaction_refuses_everything(db: Database) -> None:
+def test_an_ended_transaction_refuses_everything(db: MemoryDatabase) -> None:
     over = "error[E0712]: this transaction has already ended"
     committed, rolled_back = db.transaction(), db.transaction()
     committed.insert("edge", [(2, 3)])
@@ -394,7 +396,7 @@ def test_an_ended_transaction_refuses_everything(db: Database) -> None:
     assert db.facts("edge") == {(1, 2), (2, 3)}
 
 
-def test_a_commit_inside_the_block_is_the_only_one(db: Database) -> None:
+def test_a_commit_inside_the_block_is_the_only_one(db: MemoryDatabase) -> None:
     with db.transaction() as tx:
         tx.insert("edge", [(2, 3)])
         change = tx.commit()
@@ -402,7 +404,7 @@ def test_a_commit_inside_the_block_is_the_only_one(db: Database) -> None:
     assert change.inserted["path"] == {(2, 3), (1, 3)}
 
 
-def test_a_rollback_inside_the_block_drops_everything(db: Database) -> None:
+def test_a_rollback_inside_the_block_drops_everything(db: MemoryDatabase) -> None:
     with db.transaction() as tx:
         tx.insert("edge", [(2, 3)])
         tx.rollback()
@@ -410,14 +412,14 @@ def test_a_rollback_inside_the_block_drops_everything(db: Database) -> None:
     assert db.facts("edge") == {(1, 2)}
 
 
-def test_delta_is_empty_until_the_commit(db: Database) -> None:
+def test_delta_is_empty_until_the_commit(db: MemoryDatabase) -> None:
     with db.transaction() as tx:
         tx.insert("edge", [(2, 3)])
         assert tx.delta == ChangeSet()
     assert tx.delta.relations == ("edge", "path")
 
 
-def test_undoing_a_delta_restores_everything(db: Database) -> None:
+def test_undoing_a_delta_restores_everything(db: MemoryDatabase) -> None:
     before = contents(db)
     change = db.apply(insert={"edge": [(2, 1), (2, 3)]}, delete={"salary": [("ann", 5)]})
     base = (-change).only("edge", "salary", "cell", "seen")

@@ -36,11 +36,13 @@ PAPER = """
 """
 
 
-def opened(engine: str = "embedded", program: str = CHAIN, **options: Any) -> deltalog.Database:
+def opened(
+    engine: str = "embedded", program: str = CHAIN, **options: Any
+) -> deltalog.MemoryDatabase:
     return deltalog.connect(program=program, engine=engine, **options)
 
 
-def made_for(database: deltalog.Database, views: Iterable[str]) -> dict[str, int]:
+def made_for(database: deltalog.MemoryDatabase, views: Iterable[str]) -> dict[str, int]:
     """How many facts were generated for each of the views, whatever their rules are called."""
     generated = database.statistics.generated
     return {

@@ -131,14 +131,14 @@ def test_a_walk_that_fails_is_shrunk(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A database whose `apply` forgets the row 3: of many steps only one is left."""
-    honest = deltalog.Database.apply
+    honest = deltalog.MemoryDatabase.apply
 
     def apply(
-        self: deltalog.Database, insert: dict[str, list[tuple[int]]], delete: object
+        self: deltalog.MemoryDatabase, insert: dict[str, list[tuple[int]]], delete: object
     ) -> object:
         return honest(self, {n: [r for r in rows if r != (3,)] for n, rows in insert.items()})
 
-    monkeypatch.setattr(deltalog.Database, "apply", apply)
+    monkeypatch.setattr(deltalog.MemoryDatabase, "apply", apply)
     setting = Setting("memory", (PROGRAM,), Manner(engine), (("b", ((1,),)),))
     steps = [("apply", (("insert", "b", ((number,),)),), False) for number in (2, 1, 3, 2)]
     steps.insert(1, ("audit",))

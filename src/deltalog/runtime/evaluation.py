@@ -12,8 +12,8 @@ from deltalog.analysis.columns import Relation
 from deltalog.analysis.relevance import needed_rules
 from deltalog.analysis.stratification import component_partition
 from deltalog.engines.base import Engine, LazyRows
-from deltalog.language.arrow import is_key
 from deltalog.engines.extensions import is_twinned
+from deltalog.language.arrow import is_key
 from deltalog.language.ast import Row
 from deltalog.runtime.fixpoint import Statistics, Watch, install, run
 from deltalog.runtime.limits import Limits
