@@ -8,7 +8,7 @@ from command_line import GRAPH, Call, write
 
 from deltalog.cli import audit
 from deltalog.rewrites.strategies import STRATEGIES
-from deltalog.runtime.database import Database
+from deltalog.runtime.database import MemoryDatabase
 
 FACTS = ("--facts", "edge=edges.csv")
 MORE = GRAPH + "one_way(X, Y) :- path(X, Y), not path(Y, X).\nreach(X, count()) :- path(X, _).\n"
@@ -20,7 +20,7 @@ def _spoiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Databases whose stored views are not what they should be."""
     opened = audit.open_given
 
-    def spoiled(*arguments: Any) -> Database:
+    def spoiled(*arguments: Any) -> MemoryDatabase:
         database = opened(*arguments)
         database.engine.delete("path", [(1, 2)])
         database.engine.insert("path", [(number, 0) for number in range(30)])

@@ -16,7 +16,7 @@ from deltalog.engines.embedded import jit
 from deltalog.engines.embedded.engine import EmbeddedEngine
 from deltalog.engines.embedded.kernels import layout
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.database import Database
+from deltalog.runtime.database import MemoryDatabase
 from treatments import LIMITS
 
 Ranked = dict[str, list[tuple[int, tuple[object, ...]]]]
@@ -40,7 +40,7 @@ class Twins:
         self.patch.setattr(jit, "WHEN", when)
         return action()
 
-    def _connected(self) -> Database:
+    def _connected(self) -> MemoryDatabase:
         return deltalog.connect(engine="embedded", limits=LIMITS, **self.options)  # type: ignore[arg-type]
 
     def apply(self, insert: object = None, delete: object = None) -> None:
@@ -55,7 +55,7 @@ class Twins:
         assert compiled == interpreted
 
 
-def _seen(database: Database) -> tuple[Ranked, int]:
+def _seen(database: MemoryDatabase) -> tuple[Ranked, int]:
     engine = database.engine
     assert isinstance(engine, EmbeddedEngine)
     rows = {name: list(engine.ranked(name)) for name in engine.relations}

@@ -10,7 +10,7 @@ from programs import Features, Scenario, applied, scenarios
 import deltalog
 from deltalog.rewrites.strategies import STRATEGIES
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.database import Database
+from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.engine_choice import ENGINES
 from treatments import LIMITS, helpers, naive
 
@@ -24,7 +24,7 @@ TREATMENTS = [
 LONGER_JOINS = Features(longer_joins=True, aggregates=False)
 
 
-def _state(database: Database) -> dict[str, set[tuple[object, ...]]]:
+def _state(database: MemoryDatabase) -> dict[str, set[tuple[object, ...]]]:
     return {name: database.facts(name) for name in database.relations}
 
 
