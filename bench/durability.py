@@ -306,6 +306,7 @@ def _commit(
 _LOAD = """
 import json, sys, time
 import deltalog
+from deltalog.store.schema import read_tables
 deltalog.connect(program="base a(x: int).", engine=sys.argv[2])
 started = time.perf_counter()
 database = deltalog.connect(sys.argv[1], engine=sys.argv[2], read_only=True)
@@ -314,8 +315,8 @@ facts = sum(map(database.engine.size, database.model.stored))
 with open("/proc/self/statm") as file:
     resident = int(file.read().split()[1]) * 4096 / 1e6
 started = time.perf_counter()
-for name in database._tables:
-    for row in database._connection.execute(database._tables[name].select):
+for table in read_tables(database._connection).values():
+    for row in database._connection.execute(table.select):
         pass
 print(json.dumps([facts, seconds, time.perf_counter() - started, resident]))
 """

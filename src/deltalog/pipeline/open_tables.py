@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from deltalog.checks.program import check_program
 from deltalog.language.ast import Program
@@ -16,6 +16,7 @@ from deltalog.runtime.protocols import Participant
 from deltalog.runtime.read_program import read_program
 
 if TYPE_CHECKING:
+    from deltalog.engines.spark.engine import SparkEngine
     from deltalog.pipeline.table_database import TableDatabase
 
 
@@ -29,11 +30,9 @@ def open_tables(
     participants: tuple[Participant, ...] = (),
 ) -> TableDatabase:
     """Open the tables in the folder `state`; `deltalog.connect` describes the arguments."""
-    engine = spark_engine(spark)  # which reports that Spark is not installed
-    from deltalog.engines.spark.engine import SparkEngine
+    engine = cast("SparkEngine", spark_engine(spark))  # it reports that Spark is not installed
     from deltalog.pipeline.table_database import TableDatabase
 
-    assert isinstance(engine, SparkEngine)
     check_exact(options, "a table of changes")
     parsed = program if isinstance(program, Program) else parse(read_program(program))
     model = make_model(check_program(parsed), options)

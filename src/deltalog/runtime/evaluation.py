@@ -12,7 +12,7 @@ from deltalog.analysis.columns import Relation
 from deltalog.analysis.relevance import needed_rules
 from deltalog.analysis.stratification import component_partition
 from deltalog.engines.base import Engine, LazyRows
-from deltalog.engines.extensions import is_twinned
+from deltalog.engines.extensions import is_twinned, takes_frames
 from deltalog.language.arrow import is_key
 from deltalog.language.ast import Row
 from deltalog.runtime.fixpoint import Statistics, Watch, install, run
@@ -98,7 +98,7 @@ def differences(
 
 def _forbidden(engine: Engine, relation: Relation) -> frozenset[Row]:
     """Facts of a base relation that share a key, or have null in a column that may not be null."""
-    if hasattr(engine, "load_frame"):  # Spark: the facts would all come to the driver
+    if takes_frames(engine):  # Spark: the facts would all come to the driver
         return frozenset()
     copied = engine.copied(relation.name)
     if isinstance(copied, LazyRows):
