@@ -117,7 +117,7 @@ def test_search_and_choice(browse: Browse) -> None:
     document = drive(browse, small_graph(), script)
     assert 'data-visible="path"' in document
     assert 'data-entered="path" data-address="#path"' in document
-    assert 'data-cleared="Choose a node' in document
+    assert 'data-cleared="Select a node' in document
     assert current(document) == ["edge"]
 
 
