@@ -94,12 +94,12 @@ def test_the_end_of_input_ends_the_session() -> None:
 
 def test_progress_appears_after_a_second_and_goes_away() -> None:
     write("grow.dl", "n(0).\nn(X + 1) :- n(X).\n")
-    terminal = Terminal("run", "grow.dl", "--rounds-max", "1000000000", "--seconds-max", "2.2")
-    assert terminal.ended() == 3
-    assert "evaluating: " in terminal.shown
-    assert " rounds, " in terminal.shown
+    terminal = Terminal("run", "grow.dl", "--rounds-max", "1000000000")
+    terminal.wait_for("evaluating: ")
+    terminal.wait_for(" rounds, ")
+    terminal.interrupt()
+    assert terminal.ended() == 130
     assert "\x1b[2K" in terminal.shown
-    assert "still growing: `n`;" in terminal.shown
 
 
 def test_quick_work_shows_no_progress() -> None:
