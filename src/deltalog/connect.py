@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.arguments import check_argument
 from deltalog.diagnostics.report import DataError
 from deltalog.language.ast import Program
 from deltalog.runtime.change_check import Check, participants_for
@@ -163,6 +164,10 @@ def connect(
     }
     _check_arguments(kind, [name for name, value in passed.items() if value is not None])
     options = Options.of(strategy, materialize, network, nervous)
+    hint = "give a `deltalog.Limits`"
+    check_argument(limits is None or isinstance(limits, Limits), "limits", limits, hint)
+    hint = "give a function, which is called with the rounds and facts so far"
+    check_argument(watch is None or callable(watch), "watch", watch, hint)
     limits = limits or Limits()
     participants = participants_for(check)
     if kind != _FILE and program is None:
@@ -179,7 +184,9 @@ def connect(
         reason, hint = "`spark` is its engine", "leave out one of the two"
         raise _misfit("engine", "on Spark", reason, hint)
     start = known_engine(engine or DEFAULT_ENGINE, spark)
-    return open_in_memory(program, start, options, limits, watch, facts or {}, participants)
+    return open_in_memory(
+        program, start, options, limits, watch, {} if facts is None else facts, participants
+    )
 
 
 def _check_arguments(kind: str, passed: list[str]) -> None:

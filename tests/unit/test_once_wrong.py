@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+import pandas
 import pytest
 
 import deltalog
@@ -433,3 +434,56 @@ def test_audit_and_verify_find_two_facts_under_one_key(tmp_path: Path) -> None:
         assert str(next(iter(audit_lines(database, [found])))) == (
             "e: 3 facts against its declaration (key, or null)"
         )
+
+
+EDGES = "base e(x: int, y: int)."
+
+
+@pytest.mark.parametrize("name", ["rounds_max", "facts_max", "seconds_max"])
+@pytest.mark.parametrize("value", ["a", float("nan"), -1, True])
+def test_limits_are_numbers(name: str, value: Any) -> None:
+    with pytest.raises(DataError, match=rf"`Limits\.{name}` cannot be") as caught:
+        Limits(**{name: value})
+    assert caught.value.codes == ("E0726",)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"limits": 5},
+        {"facts": [("e", (1, 2))]},
+        {"facts": 5},
+        {"facts": 0},
+        {"program": 5},
+        {"strategy": 5},
+        {"watch": 5},
+    ],
+)
+def test_arguments_of_connect_are_of_their_kind(options: dict[str, Any], tmp_path: Path) -> None:
+    (name,) = options
+    for place in ((), (tmp_path / "e.db",)):
+        with pytest.raises(DataError, match=f"`{name}` cannot be") as caught:
+            deltalog.connect(*place, **{"program": EDGES, "engine": "reference", **options})
+        assert caught.value.codes == ("E0726",)
+    assert not (tmp_path / "e.db").exists()
+
+
+def test_arguments_of_a_database_are_of_their_kind() -> None:
+    db = deltalog.connect(program=EDGES, engine="reference")
+    for facts in ([("e", (1, 2))], 5, ()):
+        with pytest.raises(DataError, match="`insert` cannot be"):
+            db.apply(insert=facts)  # type: ignore[arg-type]
+    for parameters in ("x", pandas.Series({"x": 1}), 5):
+        with pytest.raises(DataError, match="`parameters` cannot be"):
+            db.query("e($x, Y)", parameters)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="`propagation` cannot be"):
+        db.explain("e(1, Y)", propagation=True)
+    with pytest.raises(DataError, match="is not a list") as caught:
+        db.apply(insert={"e": numpy.array(5)})
+    assert caught.value.codes == ("E0703",)
+
+
+def test_an_unknown_relation_of_a_query_is_not_declared() -> None:
+    db = deltalog.connect(program=EDGES, engine="reference")
+    with pytest.raises(ProgramError, match="the relations are e"):
+        db.query("quite_other(X)")

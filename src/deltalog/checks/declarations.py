@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from deltalog.analysis.columns import Relation, Relations
 from deltalog.diagnostics import catalogue
@@ -12,6 +13,8 @@ from deltalog.language.ast import Atom, Column, Declaration, Literal, Program
 from deltalog.language.functions import FUNCTIONS
 from deltalog.language.walk import atoms
 from deltalog.source import Span
+
+NAMES_SHOWN = 10
 
 
 def check_declarations(program: Program, relations: Relations) -> Iterator[Diagnostic]:
@@ -36,7 +39,9 @@ def check_declarations(program: Program, relations: Relations) -> Iterator[Diagn
         yield from check_atoms(body, relations)
 
 
-def check_atoms(body: tuple[Literal, ...], relations: Relations) -> Iterator[Diagnostic]:
+def check_atoms(
+    body: tuple[Literal, ...], relations: Relations, is_query: bool = False
+) -> Iterator[Diagnostic]:
     """The atoms of a body name known predicates with the right number of arguments."""
     for atom, _ in atoms(body):
         if atom.predicate in relations:
@@ -49,6 +54,9 @@ def check_atoms(body: tuple[Literal, ...], relations: Relations) -> Iterator[Dia
             )
         else:
             hint = did_you_mean(atom.predicate, relations)
+            if hint is None and is_query:
+                hint = f"the relations are {', '.join(islice(sorted(relations), NAMES_SHOWN))}"
+                hint += ", …" if len(relations) > NAMES_SHOWN else ""
             yield catalogue.UNKNOWN_PREDICATE.at(
                 atom.span,
                 name=atom.predicate,

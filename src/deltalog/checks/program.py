@@ -48,7 +48,7 @@ def check_query(query: Query, known: Relations) -> None:
     program = Program(queries=(query,))
     raise_if_any(
         [
-            *check_atoms(query.body, known),
+            *check_atoms(query.body, known, is_query=True),
             *check_query_safety(query),
             *check_aggregates(program),
             *check_body_types(query.body, known),

@@ -213,6 +213,7 @@ NO_HISTORY = Entry(
 PASS_NOT_RUN = Entry("E0723", "the pass `{name}` does not run here: {reason}")
 ARGUMENT_MISFIT = Entry("E0724", "`{name}` does not fit a database {kind}: {reason}")
 VERB_UNAVAILABLE = Entry("E0725", "`{verb}` is not available in a database {kind}")
+WRONG_ARGUMENT = Entry("E0726", "`{name}` cannot be {value}")
 
 # Limits
 ROUNDS_LIMIT = Entry(

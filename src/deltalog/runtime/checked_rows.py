@@ -95,7 +95,10 @@ def columns_differ(
 def _iterated(relation: Relation, rows: Iterable[Any]) -> list[Any]:
     if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
         raise DataError([wrong_arity(relation, repr(rows)[:80], "is not a list", FORMS)])
-    return list(rows)
+    try:
+        return list(rows)
+    except TypeError:  # an array without dimensions, or an iterator that fails
+        raise DataError([wrong_arity(relation, repr(rows)[:80], "is not a list", FORMS)]) from None
 
 
 def misfit(relation: Relation, column: Column, value: Any, number: int | None) -> Diagnostic:

@@ -23,6 +23,7 @@ from typing import Self
 from deltalog.analysis.columns import Relation, Relations
 from deltalog.checks.program import check_program, check_query
 from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.arguments import check_argument
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.base import Engine
@@ -460,6 +461,7 @@ class MemoryDatabase(WithoutUpkeep):
 
     def _load(self, facts: Facts) -> None:
         """The facts of the program, and those given."""
+        _check_facts("facts", facts)
         loading = self._transaction(lambda base: base)
         for relation, row in fact_rows(self.model.core):
             loading.insert(relation, [row])
@@ -482,6 +484,9 @@ def _filled(
     transaction: Transaction, insert: Facts | None, delete: Facts | None, put: Facts | None
 ) -> Transaction:
     """In the order in which files of changes count, too: a set replaces also what was inserted."""
+    for name, facts in (("delete", delete), ("insert", insert), ("set", put)):
+        if facts is not None:
+            _check_facts(name, facts)
     for relation, rows in (delete or {}).items():
         transaction.delete(relation, rows)
     for relation, rows in (insert or {}).items():
@@ -491,6 +496,16 @@ def _filled(
     return transaction
 
 
+def _check_facts(name: str, facts: object) -> None:
+    hint = 'give a mapping from relations to rows, as in `{"edge": [(1, 2)]}`'
+    check_argument(isinstance(facts, Mapping), name, facts, hint)
+
+
 def _bound(text: str | Query, parameters: Parameters | None, relations: Relations) -> Query:
+    hint = "a query is a text, as in `path(1, Y)`"
+    check_argument(isinstance(text, str | Query), "query", text, hint)
     query = parse_query(text) if isinstance(text, str) else text
-    return bind_parameters(query, parameters or {}, relations)
+    values = {} if parameters is None else parameters
+    hint = 'give a mapping from names to values, as in `{"src": 1}`'
+    check_argument(isinstance(values, Mapping), "parameters", values, hint)
+    return bind_parameters(query, values, relations)

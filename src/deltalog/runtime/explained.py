@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.arguments import check_argument
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Query
@@ -21,11 +22,8 @@ def explained(
     """The sections in `show`, or all of them; or the propagation network."""
     if propagation:
         if query is not None or show is not None:
-            hint = "the network covers the whole program and has no sections"
-            what = "query" if query is not None else "section"
-            raise DataError(
-                [catalogue.UNKNOWN_OPTION.at(None, what=what, name="propagation", hint=hint)]
-            )
+            hint = "the network covers the whole program: leave out the query and `show`"
+            check_argument(False, "propagation", propagation, hint)
         return network_text(network(database))
     sections = SECTIONS if show is None else tuple([show] if isinstance(show, str) else show)
     for name in sections:

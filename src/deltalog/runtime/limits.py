@@ -8,9 +8,11 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from numbers import Integral, Real
 from pathlib import Path
 
 from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.arguments import check_argument
 from deltalog.diagnostics.catalogue import Entry
 from deltalog.diagnostics.report import LimitError
 
@@ -35,6 +37,20 @@ class Limits:
     rounds_max: int = 10_000_000
     facts_max: int | None = None
     seconds_max: float = 3_600.0
+
+    def __post_init__(self) -> None:
+        for name, kind, what in (
+            ("rounds_max", Integral, "a whole number"),
+            ("facts_max", Integral, "a whole number"),
+            ("seconds_max", Real, "a number"),
+        ):
+            value = getattr(self, name)
+            if value is None and name == "facts_max":
+                continue
+            is_number = isinstance(value, kind) and not isinstance(value, bool)
+            check_argument(
+                is_number and value >= 0, f"Limits.{name}", value, f"it is {what}, 0 or more"
+            )
 
 
 UNLIMITED = Limits(FOREVER, FOREVER, float("inf"))

@@ -12,6 +12,7 @@ from typing import Literal as OneOf
 from deltalog.analysis.columns import Relation, Relations, generated_relations
 from deltalog.checks.program import CheckedProgram
 from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.arguments import check_argument
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Program, Rule
@@ -45,6 +46,8 @@ class Options:
         nervous: bool = False,
     ) -> Options:
         """Options as a person gives them: `"*"` in a mapping stands for all other views."""
+        hint = "give the name of a strategy, or a mapping from views to names"
+        check_argument(isinstance(strategy, str | Mapping), "strategy", strategy, hint)
         per_view = {} if isinstance(strategy, str) else dict(strategy)
         default = strategy if isinstance(strategy, str) else per_view.pop("*", "auto")
         if network not in ("bushy", "flat"):
@@ -53,9 +56,14 @@ class Options:
                 [catalogue.UNKNOWN_OPTION.at(None, what="network", name=network, hint=hint)]
             )
         if nervous and default != "differencing":
-            reason = "only `differencing` can be nervous"
+            reason = "only differencing can be nervous"
+            hint = '`nervous` belongs to `strategy="differencing"`'
             raise DataError(
-                [catalogue.STRATEGY_MISFIT.at(None, strategy=default, name="*", reason=reason)]
+                [
+                    catalogue.STRATEGY_MISFIT.at(
+                        None, strategy=default, name="*", reason=reason, hint=hint
+                    )
+                ]
             )
         return cls(materialize, known_strategy(default), per_view, network, nervous)  # type: ignore[arg-type]
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.arguments import check_argument
 from deltalog.diagnostics.report import DataError
 from deltalog.source import Source
 
 
 def read_program(program: str | Path) -> Source:
     """A program given as a path, or as text: a single line that ends in `.dl` is a path."""
+    hint = "a program is a text, a `Path`, or a parsed `Program`"
+    check_argument(isinstance(program, str | Path), "program", program, hint)
     is_path = isinstance(program, Path) or ("\n" not in program and program.strip().endswith(".dl"))
     if not is_path:
         return Source("<text>", str(program))

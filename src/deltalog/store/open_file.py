@@ -105,7 +105,7 @@ class _Opening:
                 self.start(),
                 self.limits,
                 self.watch,
-                facts or {},
+                {} if facts is None else facts,
                 text,
                 self.participants,
             )
