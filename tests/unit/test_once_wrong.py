@@ -487,3 +487,18 @@ def test_an_unknown_relation_of_a_query_is_not_declared() -> None:
     db = deltalog.connect(program=EDGES, engine="reference")
     with pytest.raises(ProgramError, match="the relations are e"):
         db.query("quite_other(X)")
+
+
+def test_a_set_replaces_what_another_transaction_committed_meanwhile() -> None:
+    db = deltalog.connect(program="base e(x: int key, y: int).", engine="reference")
+    db.apply(insert={"e": [(1, 1), (2, 1)]})
+    tx = db.transaction()
+    tx.set("e", [(1, 5), (3, 5)])
+    tx.set("e", (2, 5))
+    tx.delete("e", [(2, 5)])
+    db.apply(set={"e": [(1, 2), (3, 2), (2, 2)]})
+    assert tx.facts("e") == {(1, 5), (3, 5)}
+    assert tx.commit() == deltalog.ChangeSet(
+        {"e": {(1, 5), (3, 5)}}, {"e": {(1, 2), (2, 2), (3, 2)}}
+    )
+    assert db.facts("e") == {(1, 5), (3, 5)}

@@ -93,6 +93,7 @@ class Transaction:
         self._state: dict[str, dict[Row, bool]] = {}
         self._tables = WholeTables()
         self._holders: dict[tuple[str, Row], Row | None] = {}
+        self._set_keys: set[tuple[str, Row]] = set()
         self._is_over = False
         self.delta = NO_CHANGE
 
@@ -130,6 +131,7 @@ class Transaction:
             if other is not None:
                 self._put(known, other, False)
             self._put(known, checked, True)
+            self._set_keys.add((known.name, _key(known, checked)))
 
     def _taken(self, relation: Relation, rows: list[Row] | LazyTable, holds: bool) -> list[Row]:
         """Return the rows that have to be put one by one: none, if they stay a whole table."""
@@ -224,6 +226,8 @@ class Transaction:
             else:
                 come[relation] = new = frozenset([row for row, holds in rows.items() if holds])
                 gone[relation] = frozenset(rows).difference(new)
+        for name, replaced in self._replaced_meanwhile().items():
+            gone[name] = frozenset(replaced).union(gone.get(name, ()))
         wanted = ChangeSet.exact(come, gone)
         if self._holders:  # another transaction may have taken a key since this one looked
             check_taken_keys(wanted, self._relations, self._find)
@@ -233,6 +237,16 @@ class Transaction:
                 check_taken_keys(ChangeSet.exact({name: table}, {}), self._relations, self._find)
             (come if holds else gone)[name] = table
         return ChangeSet.exact(come, gone)
+
+    def _replaced_meanwhile(self) -> dict[str, FactSet]:
+        """Return facts with keys that were set, committed by others since: a set replaces them."""
+        found: dict[str, FactSet] = {}
+        for name, key in self._set_keys:
+            positions = dict(zip(self._relations[name].key, key, strict=True))
+            for row in self._find(name, positions):
+                if row not in self._state[name]:
+                    found.setdefault(name, set()).add(row)
+        return found
 
     def commit(self) -> ChangeSet:
         """Apply the net effect; answers the exact change of every relation and view."""
