@@ -502,3 +502,30 @@ def test_a_set_replaces_what_another_transaction_committed_meanwhile() -> None:
         {"e": {(1, 5), (3, 5)}}, {"e": {(1, 2), (2, 2), (3, 2)}}
     )
     assert db.facts("e") == {(1, 5), (3, 5)}
+
+
+def test_null_and_misfits_as_parameters() -> None:
+    program = "base e(x: int, d: date?). e(1, null)."
+    db = deltalog.connect(program=program, engine="reference")
+    for text in ("e(X, D), X > $z", "e(X, D), $z <= X + 1", "e(X, D), X = $z"):
+        assert db.query(text, {"z": None}) == []
+    assert db.query("e(X, $z)", {"z": None}) == [(1,)]
+    assert db.query("e(X, D), X < $z", {"z": 2.5}) == [(1, None)]
+    for text, value in (("e($z, D)", None), ("e(X, D), X < $z", "a"), ("e(X, D), D = $z", "2020")):
+        with pytest.raises(ProgramError) as caught:
+            db.query(text, {"z": value})
+        assert caught.value.codes == ("E0721",)
+
+
+def test_a_product_as_a_query_is_not_called_a_rule() -> None:
+    facts = {"e": [(x, x) for x in range(100)]}
+    limits = Limits(facts_max=1000)
+    db = deltalog.connect(program=EDGES, facts=facts, engine="reference", limits=limits)
+    with pytest.raises(DeltalogError, match="the query itself has too many answers"):
+        db.query("e(A, B), e(C, D)")
+
+
+def test_a_fact_without_a_list_around_it() -> None:
+    db = deltalog.connect(program=EDGES, engine="reference")
+    with pytest.raises(DataError, match=r"one fact is given in a list: `\[\(1, 2\)\]`"):
+        db.apply(insert={"e": (1, 2)})

@@ -28,16 +28,25 @@ def checked_rows(relation: Relation, rows: Iterable[Any]) -> list[Row]:
     given = rows.copy() if type(rows) is list else _iterated(relation, rows)
     if is_canonical(given, relation.types):
         return given
+    if len(given) == relation.arity > 1 and not any(map(_is_row, given)):
+        hint = f"one fact is given in a list: `[{tuple(given)!r}]`"
+        raise DataError([wrong_arity(relation, repr(given[0])[:80], "is not a tuple", hint)])
     if len(given) == 1:
         return [checked_row(relation, given[0])]
     return [checked_row(relation, row, number) for number, row in enumerate(given, 1)]
+
+
+def _is_row(row: Any) -> bool:
+    if isinstance(row, str | bytes | bytearray | memoryview):
+        return False
+    return isinstance(row, Mapping | Sequence)
 
 
 def checked_row(relation: Relation, row: Any, number: int | None = None) -> Row:
     """Return the row in canonical form, or raise a `DataError` that says what does not fit."""
     if isinstance(row, Mapping):
         row = _by_name(relation, row, number)
-    elif isinstance(row, str | bytes | bytearray | memoryview) or not isinstance(row, Sequence):
+    elif not _is_row(row):
         hint = "a fact is a tuple; write `(value,)` for a single value"
         raise DataError([wrong_arity(relation, repr(row)[:80], "is not a tuple", hint)])
     if len(row) != relation.arity:

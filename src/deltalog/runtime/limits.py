@@ -114,8 +114,10 @@ class Meter:
 def _reached(entry: Entry, name: str, limit: float, growing: Iterable[str]) -> LimitError:
     option = f"--{name.replace('_', '-')}"
     hint = f"`Limits({name}=…)` or `{option}` raises the limit"
-    written = {name.split("__")[0] for name in growing}
-    if written:
-        names = ", ".join(f"`{name}`" for name in sorted(written))
+    written = {"" if name.startswith("answer__") else name.split("__")[0] for name in growing}
+    if written == {""}:
+        hint = f"the query itself has too many answers; ask for fewer, or {hint}"
+    elif written:
+        names = ", ".join(f"`{name}`" for name in sorted(written - {""}))
         hint = f"still growing: {names}; if no rule computes new values without end, {hint}"
     return LimitError([entry.at(None, limit=limit, hint=hint)])

@@ -22,7 +22,7 @@ from deltalog.analysis.rule_types import expression_type, fitting_atoms, variabl
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic, raise_if_any
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.language.ast import Comparison, Constant, Expression, Query, Variable
+from deltalog.language.ast import Comparison, Constant, Expression, Literal, Query, Variable
 from deltalog.language.values import TYPE_HINTS, VALUE_ERRORS, canonical, parse_value
 from deltalog.language.walk import literals, substitute, variables
 from deltalog.runtime.checked_rows import PYTHON_HINTS, shown_value
@@ -41,6 +41,11 @@ def bind_parameters(query: Query, values: Parameters, relations: Relations) -> Q
     constants: dict[str, Constant] = {}
     problems: list[Diagnostic] = []
     for name, parameter in wanted.items():
+        if values[name] is None and not _may_be_null(query, name, relations):
+            hint = "the column it stands in may not be null"
+            type_ = _type([type_ for type_, _ in places[name]]) or "a value"
+            problems.append(_misfit(parameter, "null", type_, hint))
+            continue
         found = _constant(values[name], parameter, places[name])
         if isinstance(found, Constant):
             constants[parameter.name] = found
@@ -52,7 +57,18 @@ def bind_parameters(query: Query, values: Parameters, relations: Relations) -> Q
         known = constants.get(variable.name)
         return variable if known is None else replace(known, span=variable.span)
 
-    return replace(query, body=tuple(substitute(literal, bound) for literal in query.body))
+    return replace(query, body=tuple(_ordered(substitute(each, bound)) for each in query.body))
+
+
+def _ordered(literal: Literal) -> Literal:
+    """Return what never holds in the place of an order of null, which is no literal's type."""
+    if not isinstance(literal, Comparison) or literal.operator in ("=", "!="):
+        return literal
+    sides = literal.left, literal.right
+    for side, other in (sides, sides[::-1]):
+        if isinstance(side, Constant) and side.type == "null":
+            return replace(literal, operator="!=", left=other, right=other)
+    return literal
 
 
 def read_parameters(query: Query, texts: Mapping[str, str], relations: Relations) -> Parameters:
@@ -127,6 +143,16 @@ def _places(query: Query, name: str, relations: Relations) -> Iterator[tuple[str
                         yield type_, False
 
 
+def _may_be_null(query: Query, name: str, relations: Relations) -> bool:
+    """Whether null fits every column that a parameter stands in."""
+    return all(
+        column.nullable
+        for atom, _ in fitting_atoms(query.body, relations)
+        for column, term in zip(relations[atom.predicate].columns, atom.arguments, strict=True)
+        if isinstance(term, Variable) and term.name == f"${name}"
+    )
+
+
 def _type(places: list[str]) -> str | None:
     """The narrowest of these types: an int may widen where a float or decimal is wanted."""
     return min(places, key=lambda type_: _WIDTHS.get(type_, 0), default=None)
@@ -138,15 +164,19 @@ _WIDTHS = {"int": 0, "decimal": 1, "float": 2}
 def _constant(
     value: Any, parameter: Variable, places: list[tuple[str, bool]]
 ) -> Constant | Diagnostic:
-    """The value as a constant of the type of its place; in comparisons alone its own type will do.
+    """The value as a constant of the type of its place.
 
-    Whether null may stand in a column is checked with the query, as for the literal.
+    In comparisons any number may be compared with any other.
     """
     if value is None:
         return Constant(None, "null")
     columns = [type_ for type_, is_column in places if is_column]
     own = _own_type(value)
-    for type_ in (_type(columns),) if columns else (_type([type_ for type_, _ in places]), own):
+    compared = _type([type_ for type_, _ in places])
+    fitting = [_type(columns)] if columns else [compared]
+    if not columns and (compared is None or {compared, own} <= _WIDTHS.keys()):
+        fitting.append(own)
+    for type_ in fitting:
         if type_ is not None:
             try:
                 return Constant(canonical(value, type_), type_)
