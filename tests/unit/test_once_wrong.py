@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import enum
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,13 @@ import deltalog
 from deltalog import DataError, DeltalogError, Limits, ProgramError
 from deltalog.cli.audit import audit_lines
 from deltalog.engines.scalars import compute
+from deltalog.language.parser import parse_query
 from deltalog.language.values import VALUE_ERRORS, canonical
 from deltalog.runtime.engine_choice import ENGINES
+
+
+from deltalog.runtime.database import ENGINES
+from deltalog.runtime.parameters import read_parameters
 from deltalog.store.verify import verify
 
 WIDE = "12345678901234567890.123456789012345678"
@@ -529,3 +535,34 @@ def test_a_fact_without_a_list_around_it() -> None:
     db = deltalog.connect(program=EDGES, engine="reference")
     with pytest.raises(DataError, match=r"one fact is given in a list: `\[\(1, 2\)\]`"):
         db.apply(insert={"e": (1, 2)})
+
+
+def test_single_moments_of_numpy_and_pandas() -> None:
+    db = deltalog.connect(program="base e(d: date?, t: timestamp?).", engine="reference")
+    day, moment = numpy.datetime64("2026-01-31"), numpy.datetime64("2026-01-31T12:00:00.123456789")
+    nothing = numpy.datetime64("NaT")
+    db.apply(insert={"e": [(day, moment), (pandas.NaT, nothing)]})
+    assert db.facts("e") == {
+        (date(2026, 1, 31), datetime(2026, 1, 31, 12, 0, 0, 123456)),
+        (None, None),
+    }
+    for row in ((moment, None), (None, day)):
+        with pytest.raises(DataError) as caught:
+            db.apply(insert={"e": [row]})
+        assert caught.value.codes == ("E0704",)
+
+
+def test_a_moment_out_of_range_is_shown() -> None:
+    db = deltalog.connect(program="base e(d: date, t: timestamp).", engine="reference")
+    far = numpy.array(["12026-01-31"], "datetime64[D]"), numpy.array(["12026"], "datetime64[s]")
+    with pytest.raises(DataError, match=r"(?s)12026-01-31.*of the years 1 to 9999") as caught:
+        db.apply(insert={"e": dict(zip("dt", far, strict=True))})
+    assert caught.value.codes == ("E0704", "E0704")
+
+
+def test_null_as_a_parameter_on_the_command_line() -> None:
+    db = deltalog.connect(program="base e(x: int, d: date?).", engine="reference")
+    query = parse_query("e(X, $d)")
+    assert read_parameters(query, {"d": "null"}, db.relations) == {"d": None}
+    with pytest.raises(ProgramError, match='"" does not fit the parameter'):
+        read_parameters(query, {"d": ""}, db.relations)

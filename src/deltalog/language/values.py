@@ -48,6 +48,14 @@ def canonical(value: Any, type_: str) -> Value:
     return _CANONICAL[type_](value)
 
 
+def is_null(value: Any) -> bool:
+    """Whether a single value is None, or what NumPy and pandas have for a moment that is not."""
+    if value is None:
+        return True
+    kind = type(value).__name__
+    return kind == "NaTType" or (kind == "datetime64" and bool(value != value))
+
+
 def is_canonical(rows: Sequence[Sequence[Any]], types: tuple[str | None, ...]) -> bool:
     """Whether rows are tuples of ints, text, bools and dates of these types, as they are stored.
 
@@ -203,12 +211,16 @@ def _bool(value: Any) -> bool:
 
 
 def _date(value: Any) -> date:
+    if type(value).__name__ == "datetime64":  # of NumPy; days, not seconds, are a date
+        value = value.item()
     if not isinstance(value, date) or isinstance(value, datetime):
         raise TypeError("not a date")
     return date(value.year, value.month, value.day)
 
 
 def _timestamp(value: Any) -> datetime:
+    if type(value).__name__ == "datetime64" and isinstance(value.item(), datetime | int):
+        value = value.astype("datetime64[us]").item()  # rounded down, as columns are
     if not isinstance(value, datetime):
         raise TypeError("not a timestamp")
     if value.tzinfo is not None:

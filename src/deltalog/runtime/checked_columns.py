@@ -108,13 +108,24 @@ def _decoded(array: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
 
 
 def _shown(scalar: Any) -> Any:
-    """A value to be shown; bytes and numbers for text and dates that Python does not have."""
+    """A value to be shown; bytes for text, and NumPy's form of dates, that Python does not have."""
     try:
         return scalar.as_py()
     except UnicodeError:
         return scalar.as_buffer().to_pybytes()
     except (ValueError, OverflowError):
-        return scalar.value
+        return _moment(scalar)
+
+
+def _moment(scalar: Any) -> Any:
+    """Return a date or timestamp that Python does not have as one of NumPy."""
+    import numpy
+    import pyarrow
+
+    if pyarrow.types.is_date32(scalar.type):
+        return numpy.datetime64(scalar.value, "D")
+    unit = "ms" if pyarrow.types.is_date64(scalar.type) else scalar.type.unit
+    return numpy.datetime64(scalar.value, unit)
 
 
 def _first(wrong: pyarrow.ChunkedArray) -> int:

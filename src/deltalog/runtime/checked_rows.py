@@ -18,7 +18,7 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Column, Row
-from deltalog.language.values import VALUE_ERRORS, canonical, is_canonical, print_value
+from deltalog.language.values import VALUE_ERRORS, canonical, is_canonical, is_null, print_value
 
 FORMS = "facts are a list of tuples or dicts, a table or a DataFrame"
 
@@ -55,7 +55,7 @@ def checked_row(relation: Relation, row: Any, number: int | None = None) -> Row:
     try:
         return tuple(
             [
-                None if value is None and column.nullable else canonical(value, str(column.type))
+                None if column.nullable and is_null(value) else canonical(value, str(column.type))
                 for value, column in zip(row, relation.columns, strict=True)
             ]
         )
@@ -65,7 +65,7 @@ def checked_row(relation: Relation, row: Any, number: int | None = None) -> Row:
 
 def _misfits(relation: Relation, row: Sequence[Any], number: int | None) -> Iterator[Diagnostic]:
     for value, column in zip(row, relation.columns, strict=True):
-        if value is None and column.nullable:
+        if column.nullable and is_null(value):
             continue
         try:
             canonical(value, str(column.type))
@@ -118,8 +118,13 @@ def misfit(relation: Relation, column: Column, value: Any, number: int | None) -
         column=column.name,
         name=relation.name,
         type=column.type,
-        hint=None if value is None else PYTHON_HINTS[str(column.type)],
+        hint=None if value is None else _hint(value, str(column.type)),
     )
+
+
+def _hint(value: Any, type_: str) -> str:
+    is_far = type(value).__name__ == "datetime64" and type_ in ("date", "timestamp")
+    return PYTHON_HINTS[type_] + (", of the years 1 to 9999" if is_far else "")
 
 
 PYTHON_HINTS = {

@@ -10,7 +10,7 @@ that follows (checks, desugaring, Magic Sets) sees an ordinary literal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -57,18 +57,19 @@ def bind_parameters(query: Query, values: Parameters, relations: Relations) -> Q
         known = constants.get(variable.name)
         return variable if known is None else replace(known, span=variable.span)
 
-    return replace(query, body=tuple(_ordered(substitute(each, bound)) for each in query.body))
+    return replace(query, body=tuple(_bound(each, bound) for each in query.body))
 
 
-def _ordered(literal: Literal) -> Literal:
-    """Return what never holds in the place of an order of null, which is no literal's type."""
-    if not isinstance(literal, Comparison) or literal.operator in ("=", "!="):
-        return literal
-    sides = literal.left, literal.right
-    for side, other in (sides, sides[::-1]):
-        if isinstance(side, Constant) and side.type == "null":
-            return replace(literal, operator="!=", left=other, right=other)
-    return literal
+def _bound(literal: Literal, bound: Callable[[Variable], Expression]) -> Literal:
+    """Return the literal with its constants; `X > $z` never holds if `$z` is null."""
+    found = substitute(literal, bound)
+    if isinstance(literal, Comparison) and literal.operator not in ("=", "!="):
+        left, right = literal.left, literal.right
+        for side, other in ((left, found.right), (right, found.left)):
+            value = bound(side) if isinstance(side, Variable) and side.is_parameter else None
+            if isinstance(value, Constant) and value.type == "null":
+                return replace(found, operator="!=", left=other, right=other)
+    return found
 
 
 def read_parameters(query: Query, texts: Mapping[str, str], relations: Relations) -> Parameters:
@@ -88,10 +89,13 @@ def read_parameters(query: Query, texts: Mapping[str, str], relations: Relations
                 catalogue.VARIABLE_TYPE_UNKNOWN.at(parameter.span, name=parameter.name, hint=hint)
             )
             continue
+        if texts[name] == "null" and type_ != "str" and _may_be_null(query, name, relations):
+            values[name] = None
+            continue
         try:
             values[name] = parse_value(texts[name], type_)
         except VALUE_ERRORS:
-            problems.append(_misfit(parameter, texts[name], type_, TYPE_HINTS.get(type_)))
+            problems.append(_misfit(parameter, texts[name] or '""', type_, TYPE_HINTS.get(type_)))
     raise_if_any(problems)
     return values
 
