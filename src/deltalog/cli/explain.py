@@ -166,9 +166,9 @@ def explain(
     """Show dependencies, strata, rewritten rules, and plans.
 
     With --propagation, show how changes propagate from relations to views. --changes and the
-    options after it require --propagation; with --changes every arc also shows its flow. With
-    --after and a pass of update propagation, show the rules of the views that run it under the
-    chosen --strategy.
+    options after it require --propagation; with --changes every arc also shows its flow (of a
+    program, not of a database file). With --after and a pass of update propagation, show the rules
+    of the views that run it under the chosen --strategy.
     """
     progress = Progress()
     changes = changed.changes

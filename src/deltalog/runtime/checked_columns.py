@@ -125,7 +125,7 @@ def _moment(scalar: Any) -> Any:
     if pyarrow.types.is_date32(scalar.type):
         return numpy.datetime64(scalar.value, "D")
     unit = "ms" if pyarrow.types.is_date64(scalar.type) else scalar.type.unit
-    return numpy.datetime64(scalar.value, unit)
+    return numpy.array(scalar.value).astype(f"datetime64[{unit}]")[()]
 
 
 def _first(wrong: pyarrow.ChunkedArray) -> int:

@@ -63,7 +63,9 @@ def bind_parameters(query: Query, values: Parameters, relations: Relations) -> Q
 def _bound(literal: Literal, bound: Callable[[Variable], Expression]) -> Literal:
     """Return the literal with its constants; `X > $z` never holds if `$z` is null."""
     found = substitute(literal, bound)
-    if isinstance(literal, Comparison) and literal.operator not in ("=", "!="):
+    if (
+        isinstance(literal, Comparison) and isinstance(found, Comparison)
+    ) and literal.operator not in ("=", "!="):
         left, right = literal.left, literal.right
         for side, other in ((left, found.right), (right, found.left)):
             value = bound(side) if isinstance(side, Variable) and side.is_parameter else None

@@ -135,12 +135,18 @@ def compiled_sources() -> str:
     return hashlib.sha256(b"".join(sources)).hexdigest()
 
 
+SECONDS_BETWEEN_LINES = 10.0
+_line_due = [0.0]
+"""When the next line is due where there is no terminal."""
+
+
 def _show(done: int, total: int) -> None:
     text = f"compiling the kernels of the embedded engine, once per machine: {done} of {total}"
     if sys.stderr is not None and sys.stderr.isatty():
         _write(f"\r{text} " if done < total else f"\r{text}, ")
-    elif done == 0:
-        _write(f"{text.rpartition(':')[0]} ... ")
+    elif done == 0 or time.monotonic() >= _line_due[0]:
+        _line_due[0] = time.monotonic() + SECONDS_BETWEEN_LINES
+        _write(f"{text}\n")
 
 
 def _write(text: str) -> None:
