@@ -20,9 +20,6 @@ from deltalog.engines.scalars import compute
 from deltalog.language.parser import parse_query
 from deltalog.language.values import VALUE_ERRORS, canonical
 from deltalog.runtime.engine_choice import ENGINES
-
-
-from deltalog.runtime.database import ENGINES
 from deltalog.runtime.parameters import read_parameters
 from deltalog.store.verify import verify
 
