@@ -563,3 +563,13 @@ def test_null_as_a_parameter_on_the_command_line() -> None:
     assert read_parameters(query, {"d": "null"}, db.relations) == {"d": None}
     with pytest.raises(ProgramError, match='"" does not fit the parameter'):
         read_parameters(query, {"d": ""}, db.relations)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_query_with_a_part_that_only_has_to_exist_keeps_its_columns(engine: str) -> None:
+    """The helper of that part stands before the rule of the answer."""
+    db = deltalog.connect(
+        program="base a(x: int). base b(y: int).", facts={"a": [(1,)], "b": [(2,)]}, engine=engine
+    )
+    found = db.query("a(X), b(_)")
+    assert (found.names, list(found)) == (("X",), [(1,)])

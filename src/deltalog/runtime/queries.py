@@ -77,9 +77,10 @@ def prepare_query(
         rules = needed_rules(form.rules, {names.ANSWER}, form.stored)
         partition = component_partition(rules)
     types = variable_types(query.body, known)
+    head = next(rule.head for rule in form.asked if rule.head.predicate == names.ANSWER)
     columns = tuple(
         Column(term.name, types.get(term.name), True)
-        for term in form.asked[0].head.arguments
+        for term in head.arguments
         if isinstance(term, Variable)
     )
     return PreparedQuery(columns, rules, partition)
