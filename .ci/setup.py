@@ -153,7 +153,7 @@ def uv_variables(listed: str) -> dict[str, str]:
     {'UV_FIND_LINKS': 'a,b', 'SSL_CERT_FILE': '/etc/ca.pem'}
 
     Variables of uv that the user has set are left alone. pip takes the best release that any index
-    has, so uv is told to do the same.
+    has, so uv is set to do the same.
     """
     settings: dict[str, dict[str, str]] = {"global": {}, "install": {}, ":env:": {}}
     for line in listed.splitlines():
@@ -175,10 +175,10 @@ def stage(name: str, work: Callable[[], str]) -> None:
     """Do something, and print one line about it."""
     started = time.monotonic()
     try:
-        told = work()
+        summary = work()
     except StageError as error:
         raise SystemExit(f"{error}\n{name} failed, see above") from None
-    print(f"{name:{WIDTH}} {time.monotonic() - started:4.0f} s  {told}", flush=True)
+    print(f"{name:{WIDTH}} {time.monotonic() - started:4.0f} s  {summary}", flush=True)
 
 
 def install(environment: Environment) -> None:
