@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import product
 from typing import Any
 
@@ -28,7 +29,8 @@ from expected import (
     variables,
 )
 from families import domain, drawn_rows
-from walker import Action, Manner, Walker, WrongError, drawn_manner
+from forms import FORMS
+from walker import VETO, Action, Manner, Walker, WrongError, drawn_manner
 
 import deltalog
 from deltalog.analysis.columns import Relation
@@ -36,11 +38,11 @@ from deltalog.cli.restore import _put_back
 from deltalog.language.ast import Row
 from deltalog.language.values import sort_key
 from deltalog.runtime.limits import Limits
-from deltalog.store.verify import verify
 from treatments import LIMITS
 
 Draw = Callable[["Drawing"], tuple[Any, ...] | None]
 Take = Callable[..., None]
+CHECK_REFUSED = "E1007"
 
 
 class Stop(BaseException):
@@ -323,6 +325,58 @@ def with_set(walker: Walker, how: str, operations: tuple[Operation, ...]) -> Non
     _taken(walker, how, operations)
 
 
+def _drawn_for_some_views(drawing: Drawing) -> tuple[Any, ...] | None:
+    how = drawing.rng.choice(("apply", "what_if", "transaction"))
+    operations = drawing.change(is_plain=how != "transaction")
+    views = tuple(view for view in drawing.moment.known.views if drawing.chance(0.4))
+    return None if not operations else (how, operations, views)
+
+
+@verb(_drawn_for_some_views, 6)
+def for_some_views(
+    walker: Walker, how: str, operations: tuple[Operation, ...], views: tuple[str, ...]
+) -> None:
+    """A change of which the caller wants to know what it does to some views only."""
+    if knows(walker, operations) and {*views} <= {*walker.now.known.views}:
+        walker.run(walker.changing(operations, how, views=views))
+
+
+def _drawn_with_tables(drawing: Drawing) -> tuple[Any, ...] | None:
+    how = drawing.rng.choice(("apply", "what_if", "transaction"))
+    operations = drawing.change(is_plain=how != "transaction")
+    return None if not operations else (how, operations, drawing.rng.choice(sorted(FORMS)))
+
+
+@verb(_drawn_with_tables, 4)
+def with_tables(walker: Walker, how: str, operations: tuple[Operation, ...], form: str) -> None:
+    """A change whose rows come as tables."""
+    if knows(walker, operations):
+        walker.run(walker.changing(operations, how, form=FORMS[form]))
+
+
+@verb(_drawn_change("apply"), 3)
+def vetoed(walker: Walker, operations: tuple[Operation, ...], is_tried: bool) -> None:
+    """A change that the check of the database refuses; a what-if is not checked."""
+    if not walker.manner.is_checked or not knows(walker, operations):
+        return
+    action = walker.changing(operations, "what_if" if is_tried else "apply")
+    try:
+        is_refused = not is_tried and walker.now.changed(operations) != walker.now
+    except RefusedError:
+        is_refused = False
+
+    def call() -> Any:
+        VETO.reason = "it is late"
+        try:
+            return action.call()
+        finally:
+            VETO.reason = None
+
+    walker.line("# with a check that refuses")
+    error = CHECK_REFUSED if is_refused else action.error
+    walker.run(Action(action.line, call, action.check, action.after, error))
+
+
 def _drawn_own_writes(drawing: Drawing) -> tuple[Any, ...]:
     questions = tuple(drawing.question() for _ in range(2))
     return drawing.change(is_plain=False), questions, drawing.chance(0.5)
@@ -588,6 +642,32 @@ def audit(walker: Walker) -> None:
             raise WrongError(f"audit: {found}")
 
     walker.run(Action("db.audit()", lambda: walker.db.audit(), check))
+
+
+@verb(lambda d: (d.rng.randint(0, 99),), 2)
+def rows(walker: Walker, number: int) -> None:
+    """The facts of a relation, as rows and as a table."""
+    names = sorted(walker.now.state)
+    if not names:
+        return
+    name = names[number % len(names)]
+    expected = walker.now.state[name]
+
+    def check(found: Any) -> None:
+        if set(found) != expected or len(found) != len(expected):
+            raise WrongError(f"rows of {name}: {found}, expected {expected}")
+        if walker.now.known.relations[name].arity:
+            taken = found.to_arrow()
+            listed = zip(*(column.to_pylist() for column in taken.columns), strict=True)
+            if sorted(map(_comparable, listed)) != sorted(map(_comparable, expected)):
+                raise WrongError(f"{name} as a table: {taken}, expected {expected}")
+
+    walker.run(Action(f"db.rows({name!r})", lambda: walker.db.rows(name), check))
+
+
+def _comparable(row: Row) -> str:
+    """A row with decimals of any scale."""
+    return repr([value.normalize() if isinstance(value, Decimal) else value for value in row])
 
 
 @verb(lambda d: (), 2)
@@ -874,7 +954,7 @@ def restore(walker: Walker, number: int, is_in_place: bool) -> None:
 @verb(lambda d: (), 1, "file")
 def verify_file(walker: Walker) -> None:
     walker.line("verify(db)")
-    found = verify(walker.db)
+    found = walker.db.verify()
     if not found.is_clean:
         raise WrongError(f"verify: {found}")
 

@@ -27,10 +27,24 @@ from deltalog.runtime.model import Options, make_model
 from treatments import LIMITS, check_ranks
 
 Step = tuple[Any, ...]
+Form = Callable[..., Any]
+"""Makes a table out of the names of columns and rows; `list` leaves rows as they are."""
 
 
 class WrongError(AssertionError):
     """A database did something else than the model says."""
+
+
+class Veto:
+    """The check of a database that has one; it refuses everything while it has a reason."""
+
+    reason: str | None = None
+
+    def __call__(self, change: ChangeSet) -> str | None:
+        return self.reason
+
+
+VETO = Veto()
 
 
 @dataclass(frozen=True)
@@ -42,15 +56,18 @@ class Manner:
     materialize: bool = True
     network: str = "bushy"
     nervous: bool = False
+    is_checked: bool = False
 
     def __str__(self) -> str:
-        names = ("engine", "strategy", "materialize", "network", "nervous")
+        names = ("engine", "strategy", "materialize", "network", "nervous", "is_checked")
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
 
     @property
     def options(self) -> dict[str, Any]:
         shown = {"engine": self.engine, "strategy": self.strategy, "network": self.network}
-        return {**shown, "materialize": self.materialize, "nervous": self.nervous, "limits": LIMITS}
+        check = {"check": VETO} if self.is_checked else {}
+        kept = {"materialize": self.materialize, "nervous": self.nervous, "limits": LIMITS}
+        return {**shown, **kept, **check}
 
     def under(self, text: str) -> Manner:
         """What is left of it under another program: strategies only of views that this has."""
@@ -78,7 +95,7 @@ def drawn_manner(rng: random.Random, text: str, engine: str, nervous: bool = Fal
         if made.refusal(text) is None:
             return made
     strategy = rng.choice(list(STRATEGIES))
-    made = Manner(engine, strategy, rng.random() < 0.6, network)
+    made = Manner(engine, strategy, rng.random() < 0.6, network, is_checked=rng.random() < 0.3)
     views = known(text).views
     if views and rng.random() < 0.35:
         chosen = {name: rng.choice(list(STRATEGIES)) for name in views if rng.random() < 0.6}
@@ -175,20 +192,27 @@ class Walker:
             action.after()
         self.check_state()
 
-    def changing(self, operations: tuple[Operation, ...], how: str, is_late: bool) -> Action:
-        """A transaction, or a what-if."""
+    def changing(
+        self,
+        operations: tuple[Operation, ...],
+        how: str,
+        is_late: bool = False,
+        views: tuple[str, ...] | None = None,
+        form: Form = list,
+    ) -> Action:
+        """A transaction, or a what-if: of some views, with rows in some form."""
         before = self.now
         try:
             after, error = before.changed(operations), None
         except RefusedError as refusal:
             after, error = before, str(refusal)
-        line, call = self._call(operations, how)
+        line, call = self._call(operations, how, views, form)
 
         def check(delta: Any) -> None:
             if is_late:
                 self.late.append((delta, before, after, line))
             else:
-                self.check_delta(delta, before, after)
+                self.check_delta(delta, before, after, views=views)
 
         def done() -> None:
             if how != "what_if" and after != before:
@@ -196,28 +220,49 @@ class Walker:
 
         return Action(line, call, check, done, error)
 
-    def _call(self, operations: tuple[Operation, ...], how: str) -> tuple[str, Callable[[], Any]]:
+    def _call(
+        self,
+        operations: tuple[Operation, ...],
+        how: str,
+        views: tuple[str, ...] | None,
+        form: Form,
+    ) -> tuple[str, Callable[[], Any]]:
+        wanted = {} if views is None else {"views": views}
+        made = "" if form is list else f"  # rows as {form.__name__}"
         if how == "transaction":
             shown = "; ".join(
                 f"tx.{kind}({name!r}, {rows[0] if kind == 'set' else list(rows)!r})"
                 for kind, name, rows in operations
             )
-            return f"with db.transaction() as tx: {shown}", lambda: self._transaction(operations)
-        delete = {name: list(rows) for kind, name, rows in operations if kind == "delete"}
-        insert = {name: list(rows) for kind, name, rows in operations if kind == "insert"}
-        put = {name: list(rows) for kind, name, rows in operations if kind == "set"}
-        options: dict[str, Any] = {
-            "insert": insert,
-            "delete": delete,
-            **({"set": put} if put else {}),
-        }
-        shown = ", ".join(f"{name}={rows}" for name, rows in options.items())
-        return f"db.{how}({shown})", lambda: getattr(self.db, how)(**options)
+            text = ", ".join(f"{name}={each}" for name, each in wanted.items())
+            line = f"with db.transaction({text}) as tx: {shown}{made}"
+            return line, lambda: self._transaction(operations, form, **wanted)
+        kinds = [k for k in ("insert", "delete", "set") if any(k == o[0] for o in operations)]
+        rows_of = {k: {name: rows for kind, name, rows in operations if kind == k} for k in kinds}
+        shown = ", ".join(f"{name}={value}" for name, value in {**rows_of, **wanted}.items())
 
-    def _transaction(self, operations: tuple[Operation, ...]) -> ChangeSet:
-        with self.db.transaction() as tx:
+        def call() -> Any:
+            formed = {
+                kind: {name: self._formed(form, name, rows) for name, rows in each.items()}
+                for kind, each in rows_of.items()
+            }
+            return getattr(self.db, how)(**formed, **wanted)
+
+        return f"db.{how}({shown}){made}", call
+
+    def _formed(self, form: Form, name: str, rows: tuple[Row, ...]) -> Any:
+        columns = self.now.known.relations[name].columns
+        if form is list or not columns:  # a table without columns has no size
+            return list(rows)
+        return form([column.name for column in columns], rows)
+
+    def _transaction(
+        self, operations: tuple[Operation, ...], form: Form, **wanted: Any
+    ) -> ChangeSet:
+        with self.db.transaction(**wanted) as tx:
             for kind, name, rows in operations:
-                getattr(tx, kind)(name, rows[0] if kind == "set" else list(rows))
+                is_one = kind == "set" and form is list
+                getattr(tx, kind)(name, rows[0] if is_one else self._formed(form, name, rows))
         delta: ChangeSet = tx.delta
         return delta
 
@@ -249,10 +294,17 @@ class Walker:
     # --- comparing
 
     def check_delta(
-        self, delta: ChangeSet, before: Moment, after: Moment, manner: Manner | None = None
+        self,
+        delta: ChangeSet,
+        before: Moment,
+        after: Moment,
+        manner: Manner | None = None,
+        views: tuple[str, ...] | None = None,
     ) -> None:
         """A delta is exact; a nervous one may say too much about views, and never too little."""
         expected = before.to(after)
+        if views is not None:
+            expected = expected.without(*{*before.known.views} - {*views})
         if not (manner or self.manner).nervous:
             if delta != expected:
                 raise WrongError(f"delta {delta}, expected {expected}")
