@@ -44,7 +44,7 @@ from deltalog.runtime.parameters import Parameters, bind_parameters
 from deltalog.runtime.program_change import apply_program
 from deltalog.runtime.propagation import Propagation
 from deltalog.runtime.protocols import Facts, Participant, Persistence
-from deltalog.runtime.queries import answer, stored_reads, user_model
+from deltalog.runtime.queries import answer, stored_reads
 from deltalog.runtime.read_program import read_program
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.shown import database_html
@@ -249,7 +249,7 @@ class MemoryDatabase(WithoutUpkeep):
 
     def _answer_after(self, wanted: ChangeSet, query: Query, magic: bool) -> Rows:
         """Propagate the change without making it, and read stored relations through it."""
-        model = user_model(self.model)
+        model = self.model.as_written
         check_query(query, self.relations)
         reads = stored_reads(model, query)
         change = self._change_of(wanted, reads)

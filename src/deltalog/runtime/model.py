@@ -5,8 +5,10 @@ A model knows no engine and holds no facts; it is made once per program and can 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 from typing import Literal as OneOf
 
 from deltalog.analysis.columns import Relation, Relations, generated_relations
@@ -111,6 +113,16 @@ class Model:
     def is_in_place(self) -> bool:
         """Whether base relations are updated before changes are propagated."""
         return self.options.strategy == "differencing"
+
+    @cached_property
+    def as_written(self) -> Model:
+        """The same database as it was written, without helpers, whose changes nobody reports."""
+        return query_model(self.checked, self.stored.intersection(self.checked.relations))
+
+    @cached_property
+    def query_plans(self) -> dict[Hashable, Any]:
+        """Plans of queries that were asked before (`runtime/queries.py`)."""
+        return {}
 
     def stored_views(self) -> tuple[str, ...]:
         return tuple(sorted(n for n in self.stored if self.relations[n].kind == "view"))

@@ -13,10 +13,10 @@ Nothing but scratch relations is written, whatever the change says.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from deltalog.analysis.columns import generated_relations
+from deltalog.analysis.columns import Relations, generated_relations
 from deltalog.analysis.relevance import needed_rules
 from deltalog.analysis.rule_types import variable_types
 from deltalog.analysis.stratification import (
@@ -38,7 +38,7 @@ from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.evaluation import create
 from deltalog.runtime.fixpoint import Statistics, Watch, install, run
 from deltalog.runtime.limits import Limits
-from deltalog.runtime.model import Model, query_model, written_form
+from deltalog.runtime.model import Model, written_form
 from deltalog.runtime.rows import Rows
 
 
@@ -106,33 +106,68 @@ def answer(
 
     `change` is the net change of stored relations after which they are to hold.
     """
-    prepared = prepare_query(model, query, magic, change.relations)
-    stored = {name: model.relations[name] for name in model.stored}
     sides = {
-        side(name): (model.relations[name], rows[name])
+        side(name): rows[name]
         for side, rows in ((names.plus, change.inserted), (names.minus, change.deleted))
         for name in change.relations
     }
-    stored |= {name: relation for name, (relation, _) in sides.items()}
-    scratch = generated_relations(prepared.rules, stored)
-    apart = {name: names.apart(name) for name in (*scratch, *sides)}
-    stages = [tuple(renamed(rule, apart) for rule in part) for part in prepared.partition]
+    plan = _known_plan(model, query, magic, frozenset(change.relations))
     try:
-        create(engine, {apart[name]: relation for name, relation in scratch.items()})
-        for name, (relation, rows) in sides.items():
-            create(engine, {apart[name]: relation})
-            engine.insert(apart[name], rows)
-        statistics = run(engine, install(engine, stages), limits, watch=watch)
-        found = engine.copied(apart[names.ANSWER])
+        create(engine, plan.relations)
+        for name, rows in sides.items():
+            engine.insert(names.apart(name), rows)
+        statistics = run(engine, install(engine, plan.stages), limits, watch=watch)
+        found = engine.copied(names.apart(names.ANSWER))
     finally:
-        for name in apart.values():
+        for name in plan.relations:
             engine.drop(name)
-    originals = {made: name for name, made in apart.items()}
-    generated = {originals[name]: count for name, count in statistics.generated.items()}
-    return Rows(prepared.columns, found, Statistics(statistics.rounds, [lambda: generated]))
+    generated = {plan.originals[name]: count for name, count in statistics.generated.items()}
+    return Rows(plan.columns, found, Statistics(statistics.rounds, [lambda: generated]))
 
 
-def user_model(model: Model) -> Model:
-    """The same database as it was written: no helper relations, whose changes nobody reports."""
-    visible = model.stored.intersection(model.checked.relations)
-    return query_model(model.checked, visible)
+@dataclass(frozen=True)
+class _Plan:
+    """A query ready to run: the relations it makes for itself, and rules that read and write them.
+
+    `originals` has the names that these relations have in the rewritten rules.
+    """
+
+    columns: tuple[Column, ...]
+    relations: Relations
+    originals: Mapping[str, str]
+    stages: tuple[tuple[Rule, ...], ...]
+
+
+PLANS_MAX = 256
+"""How many plans of queries are kept for a program."""
+
+
+def _known_plan(model: Model, query: Query, magic: bool, changed: frozenset[str]) -> _Plan:
+    """The plan of a query, kept for the next time.
+
+    It depends on nothing but the program: facts decide only later in which order rules are joined.
+    """
+    key, plans = (query, magic, changed), model.query_plans
+    found: _Plan | None = plans.get(key)
+    if found is None:
+        found = _plan(model, query, magic, changed)
+        if len(plans) >= PLANS_MAX:
+            del plans[next(iter(plans))]
+        plans[key] = found
+    return found
+
+
+def _plan(model: Model, query: Query, magic: bool, changed: frozenset[str]) -> _Plan:
+    prepared = prepare_query(model, query, magic, changed)
+    stored = {name: model.relations[name] for name in model.stored}
+    sides = {
+        side(name): model.relations[name] for side in (names.plus, names.minus) for name in changed
+    }
+    made = {**generated_relations(prepared.rules, {**stored, **sides}), **sides}
+    apart = {name: names.apart(name) for name in made}
+    return _Plan(
+        prepared.columns,
+        {apart[name]: relation for name, relation in made.items()},
+        {apart[name]: name for name in made},
+        tuple(tuple(renamed(rule, apart) for rule in part) for part in prepared.partition),
+    )
