@@ -51,6 +51,11 @@ def names_of(types: Sequence[str]) -> list[str]:
     return [name_of(column) for column in range(len(types))]
 
 
+def shared_names(types: Sequence[str]) -> list[str]:
+    """The columns of a relation in a table that many share: each is the k-th of its type."""
+    return [f"{type_}_{types[:column].count(type_)}" for column, type_ in enumerate(types)]
+
+
 def schema(types: Sequence[str], is_ranked: bool = True) -> T.StructType:
     fields = [T.StructField(name_of(i), SPARK_TYPES[type_]) for i, type_ in enumerate(types)]
     rank = [T.StructField(RANK, T.LongType())] if is_ranked else []

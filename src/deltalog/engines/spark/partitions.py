@@ -30,7 +30,15 @@ from pyspark.sql import types as T
 
 from deltalog.engines.base import Engine
 from deltalog.engines.extensions import NULL_WORD, RawInt64Engine, takes_raw_int64
-from deltalog.engines.spark.columns import ARROW_TYPES, RANK, SPARK_TYPES, name_of, rows_in, vectors
+from deltalog.engines.spark.columns import (
+    ARROW_TYPES,
+    RANK,
+    SPARK_TYPES,
+    name_of,
+    rows_in,
+    shared_names,
+    vectors,
+)
 from deltalog.engines.spark.local_fixpoint import MakeEngine, fixpoint
 from deltalog.language.ast import Row
 from deltalog.plan.nodes import RulePlan
@@ -47,11 +55,6 @@ class Source:
     types: tuple[str, ...]
     data: DataFrame
     column: int | None
-
-
-def shared_names(types: Sequence[str]) -> list[str]:
-    """The columns of a relation in the one DataFrame: the k-th of their type."""
-    return [f"{type_}_{types[:column].count(type_)}" for column, type_ in enumerate(types)]
 
 
 def run_partitions(

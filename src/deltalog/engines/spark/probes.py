@@ -32,8 +32,9 @@ from deltalog.engines.spark.columns import (
     literal,
     name_of,
     rows_in,
+    shared_names,
 )
-from deltalog.engines.spark.relation import Columns, Frame, Needs, SparkRelation
+from deltalog.engines.spark.relation import Columns, Frame, Needs, SparkRelation, TableFrame
 from deltalog.language.ast import Row, Value
 
 PROBE = "probe"
@@ -63,9 +64,15 @@ class Probe:
 
     def shared_names(self) -> list[str]:
         """The names of its columns in the union of all probes."""
-        return [
-            f"{type_}_{self.types[:column].count(type_)}" for column, type_ in enumerate(self.types)
-        ]
+        return shared_names(self.types)
+
+    def read_on_disk(self) -> bool:
+        """Look the keys up without a job, if the frame is a table that the driver can read."""
+        if not isinstance(self.frame, TableFrame):
+            return False
+        found = self.frame.table.find(self.columns, self.keys)
+        self.frame.remember(self.columns, self.keys, found)
+        return True
 
 
 def probes(
@@ -183,8 +190,8 @@ def _filtered(spark: SparkSession, probe: Probe, literal_keys_max: int) -> DataF
 
 
 def _in_range_text(name: str, wanted: Sequence[Any]) -> str:
-    ranges = (f"{name} BETWEEN {first} AND {last}" for first, last in _ranges(sorted(wanted)))
-    return f"({' OR '.join(ranges)})"
+    parts = (f"{name} BETWEEN {first} AND {last}" for first, last in ranges(sorted(wanted)))
+    return f"({' OR '.join(parts)})"
 
 
 def _joined(spark: SparkSession, data: DataFrame, probe: Probe) -> DataFrame:
@@ -207,17 +214,17 @@ def _in_range(data: DataFrame, column: int, type_: str, wanted: Sequence[Value])
     if type_ not in RANGED or None in wanted:
         return data
     own = F.col(name_of(column))
-    ranges = [
+    parts = [
         own.between(literal(first, type_), literal(last, type_))
-        for first, last in _ranges(sorted(wanted))
+        for first, last in ranges(sorted(wanted))
     ]
-    return data.where(reduce(Column.__or__, ranges))
+    return data.where(reduce(Column.__or__, parts))
 
 
-def _ranges(values: list[Any]) -> list[tuple[Any, Any]]:
+def ranges(values: list[Any]) -> list[tuple[Any, Any]]:
     """A few ranges that hold all values: the widest gaps are left out.
 
-    >>> _ranges([1, 2, 3, 900, 901])
+    >>> ranges([1, 2, 3, 900, 901])
     [(1, 3), (900, 901)]
     """
     gaps = range(1, len(values))

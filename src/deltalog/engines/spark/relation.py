@@ -6,6 +6,9 @@ reference engine. A small relation is one local piece and nothing else. Together
 
     relation  =  (frame1 - mask1) + (frame2 - mask2) + … + local rows       (all disjoint)
 
+A relation that a database keeps in tables is read when somebody wants it (`read_later`): a small
+one becomes rows on the driver, a large one a frame that is probed on disk (`TableFrame`).
+
 So a small change costs no write on the cluster. The pieces are made one (`engine.py` folds them)
 when masks and local rows grow.
 
@@ -21,8 +24,9 @@ is noted and ask again.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from pyspark.sql import DataFrame
 
@@ -80,8 +84,8 @@ class Needs:
 class Frame:
     """Rows on the cluster with their ranks; what has been probed of them is remembered."""
 
-    def __init__(self, data: DataFrame, start: int, count: int) -> None:
-        self.data = data
+    def __init__(self, data: DataFrame | None, start: int, count: int) -> None:
+        self._data = data
         self.kept = data  # what is given back when nobody needs the frame any more
         self.start = start
         self.count = count
@@ -91,11 +95,22 @@ class Frame:
         self.spread: tuple[float, ...] = ()  # rows per value of each column, if it was looked for
 
     @property
+    def data(self) -> DataFrame:
+        assert self._data is not None
+        return self._data
+
+    @property
     def end(self) -> int:
         return self.start + self.count
 
     def __len__(self) -> int:
         return self.count - len(self.mask)
+
+    def at(self, start: int) -> Frame:
+        """The same rows from another position on, with nothing probed."""
+        made = Frame(self._data, start, self.count)
+        made.kept, made.spread, made.mask = self.kept, self.spread, set(self.mask)
+        return made
 
     def narrow(self, columns: Columns, rows_max: float) -> int | None:
         """The column with the fewest rows per value, if that is few; the first of about equal ones.
@@ -145,6 +160,42 @@ class Frame:
         self.ranks.clear()
 
 
+class OnDisk(Protocol):
+    """A table that does not change, which the driver can read."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def spread(self) -> tuple[float, ...]: ...
+    def frame(self) -> DataFrame:
+        """All rows, with ranks, as a frame of the engine."""
+        ...
+
+    def find(self, columns: Columns, keys: Sequence[Row]) -> Iterable[tuple[Row, int]]:
+        """All rows that have one of these keys, and perhaps others, with their ranks."""
+        ...
+
+
+class TableFrame(Frame):
+    """Rows in a table on disk, probed where they lie; Spark reads it where a rule reads it all."""
+
+    def __init__(self, table: OnDisk, start: int) -> None:
+        super().__init__(None, start, table.size)
+        self.table = table
+        self.spread = table.spread
+
+    @property
+    def data(self) -> DataFrame:
+        if self._data is None:
+            self._data = self.table.frame()
+        return self._data
+
+    def at(self, start: int) -> Frame:
+        made = TableFrame(self.table, start)
+        made.mask = set(self.mask)
+        return made
+
+
 class Local(Relation):
     """Rows on the driver, from a position on."""
 
@@ -166,7 +217,23 @@ class SparkRelation:
         self.types = types
         self.clock = clock
         self.needs = needs
-        self.pieces: list[Frame | Local] = []
+        self._pieces: list[Frame | Local] = []
+        self._unread: tuple[int, Callable[[SparkRelation], None]] | None = None
+
+    def read_later(self, size: int, read: Callable[[SparkRelation], None]) -> None:
+        """The relation has so many rows; they are added by `read` when somebody wants them."""
+        self._unread = (size, read)
+
+    @property
+    def pieces(self) -> list[Frame | Local]:
+        if self._unread is not None:
+            (_, read), self._unread = self._unread, None
+            read(self)
+        return self._pieces
+
+    @pieces.setter
+    def pieces(self, pieces: list[Frame | Local]) -> None:
+        self._unread, self._pieces = None, pieces
 
     @property
     def frames(self) -> list[Frame]:
@@ -194,6 +261,8 @@ class SparkRelation:
         return last.end if isinstance(last, Frame) else last.start + last.end
 
     def __len__(self) -> int:
+        if self._unread is not None:
+            return self._unread[0]
         return sum(len(piece) for piece in self.pieces)
 
     def __contains__(self, row: object) -> bool:
@@ -279,11 +348,11 @@ class SparkRelation:
 
     def take_over(self, frame: Frame) -> None:
         """Add what another relation has in a frame; both have it then."""
-        self.append(frame.data, frame.count, frame.kept, frame.spread)
-        self.frames[-1].mask = set(frame.mask)
+        if frame.count:
+            self.pieces.append(frame.at(self.end))
 
     def clear(self) -> None:
-        self.pieces.clear()
+        self.pieces = []
 
     def has_frames(self, start: int = 0, end: int | None = None) -> bool:
         """Whether rows between two positions are on the cluster."""

@@ -30,7 +30,15 @@ from deltalog.engines.spark.probes import (
     probes,
     spread_of,
 )
-from deltalog.engines.spark.relation import Clock, Columns, Frame, Needs, SparkRelation
+from deltalog.engines.spark.relation import (
+    Clock,
+    Columns,
+    Frame,
+    Needs,
+    OnDisk,
+    SparkRelation,
+    TableFrame,
+)
 from deltalog.engines.spark.settings import Settings
 from deltalog.language.ast import Row
 
@@ -222,20 +230,19 @@ class Storage:
         self.place(store, kept, found[0], spread=spread_of(found))
         return int(found[0])
 
-    def load_ranked(self, relation: str, data: DataFrame) -> None:
-        """Fill an empty relation with rows that have their ranks, as a table has kept them.
+    def read_later(self, relation: str, size: int, read: Callable[[SparkRelation], None]) -> None:
+        """An empty relation is filled by `read` when somebody wants its rows, which have ranks.
 
         Whoever does that sets the clock to what it was when they were kept.
         """
-        store, most = self.relations[relation], self.settings.driver_rows_max
-        self.jobs["load"] += 1
-        few = collected(data.limit(most + 1), store.types)
-        if len(few) <= most:
-            for rank, row in few:
-                store.put(row, rank)
-            return
-        kept = data.persist(StorageLevel.MEMORY_AND_DISK)
-        store.append(kept, kept.count())
+        self.relations[relation].read_later(size, read)
+
+    def keep_on_disk(self, relation: str, table: OnDisk) -> None:
+        """A large relation is what a table holds: it is probed there, and not kept by Spark."""
+        store = self.relations[relation]
+        frames = store.frames
+        store.pieces = [TableFrame(table, 0)]
+        self._release(frames)
 
     def place(
         self,
@@ -303,9 +310,10 @@ class Storage:
         self.needs.take(self.ahead, self.relations)
         wanted = probes(self.needs, self.relations, is_widened)
         self.needs.clear()
-        if wanted:
+        elsewhere = [probe for probe in wanted if not probe.read_on_disk()]
+        if elsewhere:
             self.jobs["probe"] += 1
-            fetch(self.spark, wanted, self.settings.literal_keys_max)
+            fetch(self.spark, elsewhere, self.settings.literal_keys_max)
 
     def look_around(self, relation: str, rows: Iterable[Row]) -> None:
         """Expect what is looked up for the neighbours of rows, as far as they are here."""
@@ -322,7 +330,7 @@ class Storage:
 
     def _release(self, frames: Iterable[Frame]) -> None:
         """Give frames back that no relation has any more."""
-        gone = {id(piece.kept): piece.kept for piece in frames}
+        gone = {id(piece.kept): piece.kept for piece in frames if piece.kept is not None}
         if gone:
             held = {id(piece.kept) for store in self.relations.values() for piece in store.frames}
             for data in (data for key, data in gone.items() if key not in held):

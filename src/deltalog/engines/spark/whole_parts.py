@@ -12,7 +12,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from deltalog.engines.spark.columns import RANK, name_of
+from deltalog.engines.spark.columns import RANK, name_of, shared_names
 from deltalog.engines.spark.frames import Frames, contents
 from deltalog.engines.spark.local_fixpoint import (
     MakeEngine,
@@ -21,7 +21,7 @@ from deltalog.engines.spark.local_fixpoint import (
     reference_name,
     references,
 )
-from deltalog.engines.spark.partitions import SOURCE, Source, run_partitions, shared_names
+from deltalog.engines.spark.partitions import SOURCE, Source, run_partitions
 from deltalog.engines.spark.parts import SparkPart
 from deltalog.engines.spark.probes import counted, spread_of
 from deltalog.engines.spark.storage import Storage

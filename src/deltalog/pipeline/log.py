@@ -1,0 +1,209 @@
+"""The log: one table, in which every commit is one transaction.
+
+A commit is the exact change of every relation it touches, and a record of what it is:
+
+    sequence  version  relation  change  rank  int_0  int_1  text
+    3         2        edge      insert        1      2
+    3         2        path      insert  1041  1      2
+    3         2                  batch                       ["prices", "0002.csv"]
+    3         2                  commit                      {"clock": 1041, …}
+
+It has happened if the transaction has, and not otherwise: nothing else decides, so after a crash
+there is nothing to put back. Tables follow later (`folds.py`).
+
+The transaction is a conditional one: it makes the next version of the Delta table, or fails if
+somebody else has made it. So two writers never mix. A version that only rearranges the files of
+the log is no reason to fail: the writer looks, and tries again. In a folder of one machine there is
+also a lock on the file `lock`, which the operating system gives back when the process ends.
+
+What is too large for the driver is written to files before the commit, which names them; files that
+no commit names are garbage.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
+
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError
+from deltalog.pipeline.location import Location
+from deltalog.pipeline.log_rows import (
+    BATCH,
+    COMMIT,
+    REFUSED,
+    Changes,
+    Stamp,
+    encoded_changes,
+    encoded_texts,
+    log_schema,
+)
+
+Batch = tuple[str, str]
+"""The name of a source, and of what it gave."""
+Refused = Sequence[tuple[str, str, str]]
+"""Rows that are not taken: relation, reason, and the row as text."""
+ATTEMPTS_MAX = 20
+COMPACTED_FILES = 64
+"""Files of the log that are made one."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a commit is, besides the rows it changes.
+
+    `files` are folders of Parquet files, by relation, that hold rows which are too many for the
+    log. `counts` are the rows that were inserted and deleted. `spread` tells of large relations how
+    many rows the values of each column have. `program` is there if it is another one.
+    """
+
+    sequence: int = 0
+    version: int = 0
+    clock: int = 0
+    kind: str = "transaction"
+    at: datetime | None = None
+    program: str | None = None
+    counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    spread: Mapping[str, Sequence[float]] = field(default_factory=dict)
+
+    def text(self) -> str:
+        held = {k: v for k, v in asdict(self).items() if k not in ("sequence", "version", "at")}
+        return json.dumps({name: value for name, value in held.items() if value not in ({}, None)})
+
+    @classmethod
+    def read(cls, row: Mapping[str, Any]) -> Record:
+        held = json.loads(row["text"])
+        counts = {name: (each[0], each[1]) for name, each in held.pop("counts", {}).items()}
+        return cls(row["sequence"], row["version"], at=row["at"], counts=counts, **held)
+
+
+class Log:
+    """The log of one state, read and written by the driver."""
+
+    def __init__(self, location: Location) -> None:
+        self._location = location
+        self.path = location.path("log")
+        self._table: DeltaTable | None = None
+        self._files = 0
+
+    def open(self) -> list[Record]:
+        """Read what has been committed: the records of all commits, oldest first."""
+        try:
+            self._table = DeltaTable(self.path)
+        except TableNotFoundError:
+            return []
+        self._files = len(self._table.file_uris())
+        return self._records(-1)
+
+    def refresh(self, after: int) -> list[Record]:
+        """The records of commits after this one (its sequence), which others have made."""
+        if self._table is None:
+            return self.open()
+        self._table.update_incremental()
+        return self._records(after)
+
+    @property
+    def table_version(self) -> int | None:
+        return None if self._table is None else self._table.version()
+
+    def _records(self, after: int) -> list[Record]:
+        wanted = (pc.field("change") == COMMIT) & (pc.field("sequence") > after)
+        found = self._read(wanted, ["sequence", "version", "at", "text"]).sort_by("sequence")
+        return [Record.read(row) for row in found.to_pylist()]
+
+    def batches(self) -> set[Batch]:
+        """Everything that has been taken from sources."""
+        found = self._read(pc.field("change") == BATCH, ["text"]).column("text").to_pylist()
+        return {(source, batch) for source, batch in map(json.loads, found)}
+
+    def refused(self) -> pyarrow.Table:
+        """The rows that were not taken: sequence, at, text."""
+        return self._read(pc.field("change") == REFUSED, ["sequence", "at", "text"])
+
+    def changes(self, relation: str, after: int, until: int) -> pyarrow.Table:
+        """The rows of the log for a relation in versions after one, up to another, in order."""
+        version = pc.field("version")
+        wanted = (pc.field("relation") == relation) & (version > after) & (version <= until)
+        return self._read(wanted, None).sort_by("sequence")
+
+    def _read(self, wanted: pc.Expression, columns: list[str] | None) -> pyarrow.Table:
+        if self._table is None:
+            schema = log_schema([])
+            names = schema.names if columns is None else columns
+            return schema.empty_table().select(names)
+        return self._table.to_pyarrow_dataset().to_table(columns=columns, filter=wanted)
+
+    # --- writing
+
+    def append(
+        self,
+        record: Record,
+        changes: Iterable[Changes],
+        all_types: Iterable[Sequence[str]],
+        batches: Iterable[Batch] = (),
+        refused: Refused = (),
+    ) -> None:
+        """Commit, unless somebody else has committed since: then nothing has happened."""
+        assert record.at is not None
+        stamp = Stamp(record.sequence, record.version, record.at)
+        schema = log_schema(all_types)
+        if self._table is not None:
+            held = pyarrow.schema(self._table.schema().to_arrow())
+            schema = pyarrow.unify_schemas([held, schema])
+        rows = pyarrow.concat_tables(
+            [
+                encoded_changes(stamp, changes, schema),
+                encoded_texts(stamp, BATCH, [json.dumps(each) for each in batches], schema),
+                encoded_texts(stamp, REFUSED, [json.dumps(each) for each in refused], schema),
+                encoded_texts(stamp, COMMIT, [record.text()], schema),
+            ]
+        )
+        for _ in range(ATTEMPTS_MAX):
+            try:
+                self._write(rows)
+            except CommitFailedError:
+                if self.refresh(record.sequence - 1):
+                    raise in_use(self._location.name, "another run") from None
+            else:
+                self._files += 1
+                return
+        raise in_use(self._location.name, "another run")
+
+    def _write(self, rows: pyarrow.Table) -> None:
+        once = CommitProperties(max_commit_retries=0)
+        if self._table is None:
+            write_deltalake(self.path, rows, mode="error", commit_properties=once)
+            self._table = DeltaTable(self.path)
+            return
+        is_known = len(self._table.schema().fields) == len(rows.schema)
+        write_deltalake(
+            self._table,
+            rows,
+            mode="append",
+            schema_mode=None if is_known else "merge",
+            commit_properties=once,
+        )
+
+    def tidy(self) -> None:
+        """Make many small files one."""
+        if self._table is not None and self._files > COMPACTED_FILES:
+            self._table.optimize.compact()
+            self._files = len(self._table.file_uris())
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def in_use(state: str, owner: str) -> DataError:
+    hint = "wait until it ends, or use a separate state"
+    return DataError([catalogue.STATE_IN_USE.at(None, name=state, owner=owner, hint=hint)])

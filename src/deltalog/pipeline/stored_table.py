@@ -1,0 +1,306 @@
+"""One relation as a Delta table that others can read: it follows the log, and says how far it is.
+
+    state/tables/path      src, dst, rank__        stands for version 17 of the state
+
+A table is brought up to a version of the state by one transaction of Delta, which also says that
+version (as the transaction of the application `deltalog`), so a crash in between costs a repeat and
+nothing else. What is small is rewritten; of what is large only the files that hold changed rows.
+
+The driver reads a table where it lies: `find` looks rows up by files and groups of rows whose
+statistics do not exclude them, without a job of Spark.
+
+Views that use themselves have one column more, `rank__`: the order of derivation, which deletion
+from them needs (`docs/decisions/0011`). A relation without columns has the column `holds__`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_, or_
+from typing import Any
+
+import pyarrow
+import pyarrow.compute as pc
+import pyarrow.fs
+import pyarrow.parquet
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import TableNotFoundError
+from deltalake.transaction import AddAction, create_table_with_add_actions
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from deltalog.engines.spark.columns import ARROW_TYPES, RANK, name_of, rows_in, vectors
+from deltalog.engines.spark.probes import RANGED, ranges
+from deltalog.language.ast import Row
+from deltalog.pipeline.location import Location
+from deltalog.pipeline.table_files import (
+    GROUP_ROWS,
+    Actions,
+    TableFiles,
+    files_with,
+    removed,
+)
+
+RANK_COLUMN = "rank__"
+HOLDS_COLUMN = "holds__"
+APPLICATION = "deltalog"
+REWRITTEN_ROWS_MAX = 100_000
+"""Up to so many rows a table is rewritten rather than merged into."""
+SMALL_FILES_MAX = 16
+"""Files of fewer rows than a group, before they are made one."""
+RETENTION_HOURS = 1
+_SETTINGS = {
+    "delta.logRetentionDuration": "interval 1 days",
+    "delta.deletedFileRetentionDuration": f"interval {RETENTION_HOURS} hours",
+}
+Columns = tuple[int, ...]
+Ranked = tuple[Row, int]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """What a stretch of the log does to a table: rows with ranks, and rows that go."""
+
+    inserted: Sequence[Ranked] = ()
+    updated: Sequence[Ranked] = ()
+    deleted: Sequence[Row] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.inserted or self.updated or self.deleted)
+
+
+@dataclass
+class StoredTable:
+    """The table of one relation; `columns` are those of the relation, with their `types`."""
+
+    location: Location
+    relative: str
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    is_ranked: bool = False
+    _delta: DeltaTable | None = field(default=None, repr=False)
+
+    @property
+    def path(self) -> str:
+        return self.location.path(self.relative)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All columns, as the table has them."""
+        return (*(self.columns or (HOLDS_COLUMN,)), *((RANK_COLUMN,) if self.is_ranked else ()))
+
+    @property
+    def schema(self) -> pyarrow.Schema:
+        types = [ARROW_TYPES[type_] for type_ in self.types] or [pyarrow.bool_()]
+        types += [pyarrow.int64()] if self.is_ranked else []
+        return pyarrow.schema(list(zip(self.names, types, strict=True)))
+
+    # --- reading
+
+    @property
+    def delta(self) -> DeltaTable | None:
+        """The table on disk, if there is one."""
+        if self._delta is None:
+            try:
+                self._delta = DeltaTable(self.path)
+            except TableNotFoundError:
+                return None
+        return self._delta
+
+    @property
+    def version(self) -> int:
+        """The version of the state that the table stands for; 0 if there is none."""
+        found = None if self.delta is None else self.delta.transaction_version(APPLICATION)
+        return found or 0
+
+    @property
+    def size(self) -> int:
+        if self.delta is None:
+            return 0
+        actions = pyarrow.table(self.delta.get_add_actions(flatten=True))
+        return int(pc.sum(actions.column("num_records")).as_py() or 0)
+
+    def ranked_rows(self) -> list[Ranked]:
+        """All rows, with their ranks."""
+        if self.delta is None:
+            return []
+        return self.decoded(self.delta.to_pyarrow_dataset().to_table())
+
+    def decoded(self, table: pyarrow.Table) -> list[Ranked]:
+        columns = [table.column(name) for name in self.columns]
+        rows = rows_in(columns, self.types, table.num_rows)
+        ranks = table.column(RANK_COLUMN).to_pylist() if self.is_ranked else [0] * len(rows)
+        return list(zip(rows, ranks, strict=True))
+
+    def encoded(self, rows: Sequence[Ranked]) -> pyarrow.Table:
+        arrays = vectors([row for row, _ in rows], self.types)
+        arrays = arrays or [pyarrow.array([True] * len(rows), pyarrow.bool_())]
+        if self.is_ranked:
+            arrays.append(pyarrow.array([rank for _, rank in rows], pyarrow.int64()))
+        return pyarrow.Table.from_arrays(arrays, schema=self.schema)
+
+    def snapshot(self, spark: SparkSession, spread: tuple[float, ...]) -> Snapshot:
+        """The table as it is now, whatever becomes of it."""
+        assert self.delta is not None
+        return Snapshot(self, spark, self.delta.version(), self.size, spread)
+
+    # --- frames
+
+    def outwards(self, data: DataFrame) -> DataFrame:
+        """A frame of the engine (`c0`, `c1`, …, `rank`) with the columns of the table."""
+        if not self.columns:
+            return data.select(F.lit(True).alias(HOLDS_COLUMN))
+        found = [F.col(name_of(i)).alias(name) for i, name in enumerate(self.columns)]
+        return data.select(*found, *([F.col(RANK).alias(RANK_COLUMN)] if self.is_ranked else []))
+
+    def inwards(self, data: DataFrame) -> DataFrame:
+        """The table as a frame of the engine, always with ranks."""
+        rank = F.col(RANK_COLUMN) if self.is_ranked else F.lit(0).cast("long")
+        found = [F.col(f"`{name}`").alias(name_of(i)) for i, name in enumerate(self.columns)]
+        return data.select(*found, rank.alias(RANK))
+
+    # --- following the log
+
+    def follow(self, fold: Fold, version: int) -> None:
+        """Bring the table to a version, in one transaction."""
+        if self.delta is None or self.size + len(fold.inserted) <= REWRITTEN_ROWS_MAX:
+            self._rewrite(fold, version)
+        else:
+            self._commit(self._copied(fold), version)
+
+    def _rewrite(self, fold: Fold, version: int) -> None:
+        lost = {*fold.deleted, *(row for row, _ in fold.updated)}
+        kept = [each for each in self.ranked_rows() if each[0] not in lost]
+        rows = [*kept, *fold.updated, *fold.inserted]
+        removing = [] if self.delta is None else [removed(path) for path in self._files()]
+        self._commit([*([self._written(self.encoded(rows))] if rows else []), *removing], version)
+
+    def _files(self) -> Mapping[str, int]:
+        """The files of the table, with the number of their rows."""
+        assert self.delta is not None
+        actions = pyarrow.table(self.delta.get_add_actions(flatten=True))
+        names, sizes = (actions.column(name).to_pylist() for name in ("path", "num_records"))
+        return dict(zip(names, sizes, strict=True))
+
+    def _written(self, rows: pyarrow.Table) -> AddAction:
+        files = TableFiles(self.location.uri(self.relative))
+        return files.write(rows, self.columns[0] if self.columns else None)
+
+    def _copied(self, fold: Fold) -> Actions:
+        """Copy on write: the files that hold changed rows, and a new one for what is new."""
+        assert self.delta is not None
+        actions: Actions = []
+        updated = dict(fold.updated) if self.is_ranked else {}
+        lost = {*fold.deleted, *updated}
+        small = {path for path, size in self._files().items() if (size or 0) < GROUP_ROWS}
+        new = [self.encoded(fold.inserted)]
+        if lost:
+            wanted = self.wanted(tuple(range(len(self.columns))), list(lost))
+            dataset = self.delta.to_pyarrow_dataset()
+            for file in files_with(dataset, "", self.columns, wanted, lost, self._rows):
+                small.discard(file.path)
+                again = self.encoded([(row, updated[row]) for row in file.gone if row in updated])
+                whole = pyarrow.concat_tables([file.kept.cast(self.schema), again])
+                actions += [removed(file.path)]
+                actions += [self._written(whole)] if whole.num_rows else []
+        if len(small) >= SMALL_FILES_MAX:
+            new += [self._contents(path) for path in small]
+            actions += [removed(path) for path in small]
+        together = pyarrow.concat_tables(new)
+        return [*actions, *([self._written(together)] if together.num_rows else [])]
+
+    def _contents(self, path: str) -> pyarrow.Table:
+        system, root = pyarrow.fs.FileSystem.from_uri(self.location.uri(self.relative))
+        return pyarrow.parquet.read_table(f"{root}/{path}", filesystem=system).cast(self.schema)
+
+    def _rows(self, table: pyarrow.Table) -> list[Row]:
+        columns = [table.column(name) for name in self.columns]
+        return rows_in(columns, self.types, table.num_rows)
+
+    def adopt(self, folder: str, version: int) -> None:
+        """The table becomes the Parquet files of a folder below it, which are not read."""
+        adding = TableFiles(self.location.uri(self.relative)).added(folder)
+        removing = [] if self.delta is None else [removed(path) for path in self._files()]
+        self._commit([*adding, *removing], version)
+
+    def _commit(self, actions: Actions, version: int) -> None:
+        schema = Schema.from_arrow(self.schema)
+        stands_for = CommitProperties(app_transactions=[Transaction(APPLICATION, version)])
+        if self.delta is None:
+            create_table_with_add_actions(
+                self.path,
+                schema,
+                [each for each in actions if isinstance(each, AddAction)],
+                configuration=_SETTINGS,
+                commit_properties=stands_for,
+            )
+            return
+        self.delta.create_write_transaction(actions, "append", schema, commit_properties=stands_for)
+        self.delta.update_incremental()
+
+    def tidy(self) -> None:
+        """Remove files that no version of the last hour has."""
+        if self.delta is not None:
+            self.delta.vacuum(RETENTION_HOURS, dry_run=False, enforce_retention_duration=False)
+
+    def wanted(self, columns: Columns, keys: Sequence[Row]) -> pc.Expression:
+        """A condition that all rows with these keys fulfil, and perhaps others."""
+        values = zip(*keys, strict=True)
+        return reduce(
+            and_,
+            (
+                _one_of(self.columns[column], self.types[column], list(dict.fromkeys(each)))
+                for column, each in zip(columns, values, strict=True)
+            ),
+        )
+
+
+# --- lookups --------------------------------------------------------------------------------------
+
+
+class Snapshot:
+    """A table at a version of its own; the rows of the engine that lie on disk."""
+
+    def __init__(
+        self,
+        table: StoredTable,
+        spark: SparkSession,
+        delta_version: int,
+        size: int,
+        spread: tuple[float, ...],
+    ) -> None:
+        assert table.delta is not None
+        self.size = size
+        self.spread = spread
+        self._table = table
+        self._spark = spark
+        self._delta_version = delta_version
+        self._dataset = table.delta.to_pyarrow_dataset()
+
+    def frame(self) -> DataFrame:
+        reader = self._spark.read.format("delta").option("versionAsOf", self._delta_version)
+        return self._table.inwards(reader.load(self._table.path))
+
+    def find(self, columns: Columns, keys: Sequence[Row]) -> Iterable[Ranked]:
+        found = self._dataset.to_table(filter=self._table.wanted(columns, keys))
+        return self._table.decoded(found)
+
+
+def _one_of(name: str, type_: str, values: list[Any]) -> pc.Expression:
+    """Whether a column has one of the values; ranges exclude what lies outside by statistics."""
+    own = pc.field(name)
+    listed = vectors([(value,) for value in values], (type_,))[0]
+    wanted = own.isin(listed)
+    if type_ not in RANGED or None in values:
+        return wanted
+    bounds = [
+        (own >= _scalar(first, type_)) & (own <= _scalar(last, type_))
+        for first, last in ranges(sorted(values))
+    ]
+    return reduce(or_, bounds) & wanted
+
+
+def _scalar(value: Any, type_: str) -> pyarrow.Scalar:
+    return pyarrow.scalar(value, ARROW_TYPES[type_])

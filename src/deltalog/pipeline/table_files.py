@@ -1,0 +1,138 @@
+"""The Parquet files of a table, and the actions of Delta that add and remove them.
+
+A change of a large table rewrites only the files that hold changed rows (copy on write): their rows
+are found by statistics, the files are written without them, and one transaction adds the new files
+and removes the old ones.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow
+import pyarrow.compute as pc
+import pyarrow.dataset
+import pyarrow.fs
+import pyarrow.parquet
+from deltalake.transaction import AddAction, RemoveAction
+
+GROUP_ROWS = 50_000
+"""Rows of a group in a file: the least that a lookup reads."""
+Actions = list[AddAction | RemoveAction]
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """The folder of a table."""
+
+    uri: str
+
+    @property
+    def _system(self) -> tuple[pyarrow.fs.FileSystem, str]:
+        found: tuple[pyarrow.fs.FileSystem, str] = pyarrow.fs.FileSystem.from_uri(self.uri)
+        return found
+
+    def write(self, rows: pyarrow.Table, sorted_by: str | None) -> AddAction:
+        """Write a new file."""
+        system, root = self._system
+        system.create_dir(root)
+        name = f"part-{uuid.uuid4()}.parquet"
+        if sorted_by is not None:
+            rows = rows.sort_by(sorted_by)
+        target = f"{root}/{name}"
+        pyarrow.parquet.write_table(rows, target, row_group_size=GROUP_ROWS, filesystem=system)
+        return self._added(system, root, name, system.get_file_info(target))
+
+    def added(self, folder: str) -> Actions:
+        """All files of a folder below, which were written before."""
+        system, root = self._system
+        found = system.get_file_info(pyarrow.fs.FileSelector(f"{root}/{folder}"))
+        return [
+            self._added(system, root, f"{folder}/{info.base_name}", info)
+            for info in found
+            if info.base_name.endswith(".parquet")
+        ]
+
+    @staticmethod
+    def _added(
+        system: pyarrow.fs.FileSystem, root: str, name: str, info: pyarrow.fs.FileInfo
+    ) -> AddAction:
+        file = pyarrow.parquet.read_metadata(f"{root}/{name}", filesystem=system)
+        written = int(info.mtime_ns // 1_000_000)
+        return AddAction(name, info.size, {}, written, True, json.dumps(_statistics(file)))
+
+
+def removed(path: str) -> RemoveAction:
+    return RemoveAction(path, True, int(time.time() * 1000), partition_values={})
+
+
+def _statistics(file: pyarrow.parquet.FileMetaData) -> Mapping[str, Any]:
+    """Bounds of the columns for which a bound of Parquet is one of Delta."""
+    least: dict[str, Any] = {}
+    most: dict[str, Any] = {}
+    for column in range(file.num_columns):
+        name = file.schema.column(column).name
+        found = [file.row_group(i).column(column).statistics for i in range(file.num_row_groups)]
+        if found and all(each is not None and each.has_min_max for each in found):
+            first, last = min(each.min for each in found), max(each.max for each in found)
+            if isinstance(first, int | date) and not isinstance(first, bool):
+                least[name], most[name] = _plain(first), _plain(last)
+    return {"numRecords": file.num_rows, "minValues": least, "maxValues": most}
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, date) else value
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A file that holds rows which are to go: its path, the rows that stay, and those that go."""
+
+    path: str
+    kept: pyarrow.Table
+    gone: Collection[tuple[Any, ...]]
+
+
+def files_with(
+    dataset: pyarrow.dataset.Dataset,
+    root: str,
+    columns: Sequence[str],
+    wanted: pc.Expression,
+    rows: Collection[tuple[Any, ...]],
+    decode: Callable[[pyarrow.Table], list[tuple[Any, ...]]],
+) -> Iterator[Rewritten]:
+    """The files that hold some of these rows; `wanted` says by values where they can be."""
+    for fragment in dataset.get_fragments(filter=wanted):
+        near = fragment.to_table(columns=list(columns), filter=wanted)
+        found = set(rows).intersection(decode(near))
+        if not found:
+            continue
+        held = fragment.to_table()
+        places = [i for i, row in _candidates(held, columns, wanted, decode) if row in found]
+        stays = np.ones(held.num_rows, dtype=bool)
+        stays[places] = False
+        yield Rewritten(_relative(fragment.path, root), held.filter(pyarrow.array(stays)), found)
+
+
+def _candidates(
+    held: pyarrow.Table,
+    columns: Sequence[str],
+    wanted: pc.Expression,
+    decode: Callable[[pyarrow.Table], list[tuple[Any, ...]]],
+) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """The rows of a file that can be meant, with their places."""
+    numbers = pyarrow.array(np.arange(held.num_rows))
+    near = held.select(list(columns)).append_column("place__", numbers).filter(wanted)
+    return zip(near.column("place__").to_pylist(), decode(near), strict=True)
+
+
+def _relative(path: str, root: str) -> str:
+    return unquote(path).removeprefix(root).lstrip("/")
