@@ -29,7 +29,7 @@ from deltalog.engines.spark.storage import LazyFrame
 from deltalog.language.ast import Row
 from deltalog.pipeline.input_facts import check_keys
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.transaction import key_taken
+from deltalog.runtime.checked_rows import key_taken
 
 Frames = Mapping[str, DataFrame]
 
