@@ -37,7 +37,7 @@ from deltalog.engines.spark.frames import apart, within, without
 from deltalog.language.ast import Column as RelationColumn
 from deltalog.language.ast import Row
 from deltalog.language.values import VALUE_ERRORS, parse_value, plain
-from deltalog.runtime.checked_rows import CheckedRows, key_of, key_taken
+from deltalog.runtime.checked_rows import CheckedRows, key_of, key_set_twice, key_taken, shown_fact
 
 REASON = "reason__"
 ROW = "row__"
@@ -221,6 +221,15 @@ def check_unique_keys(relation: Relation, data: DataFrame) -> None:
         if twice:
             key = ", ".join(str(value) for value in tuple(twice[0])[:-1])
             raise DataError([catalogue.KEY_CONFLICT.at(None, name=relation.name, key=key)])
+
+
+def check_set_once(relation: Relation, data: DataFrame) -> None:
+    """No two rows of one `set` have the same key and different values."""
+    twice = _repeated_keys(relation, data.distinct()).limit(1).localCheckpoint()
+    if not twice.isEmpty():
+        rows = driver_rows(relation, within(data, twice, relation.key).distinct().limit(2))
+        shown = " and ".join(sorted(shown_fact(relation, row) for row in rows))
+        raise DataError([key_set_twice(relation, shown, key_of(relation, rows[0]))])
 
 
 def _repeated_keys(relation: Relation, distinct: DataFrame) -> DataFrame:

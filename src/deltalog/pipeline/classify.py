@@ -5,8 +5,9 @@
     3   4   -     null               bad     edge  "`?` is not an operation …"
     5   6   ?     null
 
-A row is bad if it does not fit its relation (`checked_frames.py`), has no known operation, or is
-inserted although another fact, which stays, has its key. A small batch is classified on the
+A row is bad if it does not fit its relation (`checked_frames.py`), has no known operation, is
+inserted although another fact, which stays, has its key, or is set while another row of the batch
+sets its key to other values. A small batch is classified on the
 driver, a large one on the cluster, by columns and joins.
 """
 
@@ -36,7 +37,7 @@ from deltalog.pipeline.checked_frames import (
 )
 from deltalog.pipeline.checked_frames import split_by_taken_keys as split_frame_by_taken_keys
 from deltalog.pipeline.table_database import TableDatabase
-from deltalog.runtime.checked_rows import CheckedRows
+from deltalog.runtime.checked_rows import CheckedRows, key_conflicts
 from deltalog.runtime.checked_rows import split_by_taken_keys as split_rows_by_taken_keys
 
 OPS: Mapping[str, str] = {
@@ -101,6 +102,10 @@ def _classified_rows(
                 relation, inserted, deleted, holders
             )
             found.bad += [(name, _taken_key(relation, each), _shown(row)) for row, each in refused]
+    for name, put in found.set.items():
+        repeated = key_conflicts(database.relations[name], put)
+        found.bad += [(name, REPEATED_KEY, _shown(row)) for row in put if row in repeated]
+        found.set[name] = [row for row in put if row not in repeated]
     for side in (found.delete, found.insert, found.set):
         side.update({n: CheckedRows(database.relations[n], rows) for n, rows in side.items()})
     return found

@@ -8,8 +8,8 @@ bound as frames. With S stored, D deleted, I inserted and P put (which replaces 
     come     wanted - S
     gone     ((D ∪ those of S with a key of P) ∩ S) - wanted
 
-which is what the three in this order would have done one by one, if neither I nor P gives a key
-twice. That is checked first: a key has at most one fact, here as everywhere.
+which is what the three in this order would have done one by one, if neither I nor P has two facts
+with one key. That is checked first, here as everywhere.
 """
 
 from __future__ import annotations
@@ -24,7 +24,12 @@ from deltalog.engines.base import Changed
 from deltalog.engines.spark.engine import SparkEngine
 from deltalog.engines.spark.frames import apart, contents, within, without
 from deltalog.engines.spark.storage import LazyFrame
-from deltalog.pipeline.checked_frames import check_free_keys, check_unique_keys, driver_rows
+from deltalog.pipeline.checked_frames import (
+    check_free_keys,
+    check_set_once,
+    check_unique_keys,
+    driver_rows,
+)
 from deltalog.runtime.changes import ChangeSet
 
 Frames = Mapping[str, DataFrame]
@@ -46,10 +51,13 @@ def net(
         given = [insert[name]] if name in insert else []
         taken = [delete[name]] if name in delete else []
         if name in put:
+            check_set_once(relation, put[name])
             taken.append(within(stored, put[name], relation.key))
-            given = [*(apart(data, put[name], relation.key) for data in given), put[name]]
+            given = [apart(data, put[name], relation.key) for data in given]
+        for data in given:
+            check_unique_keys(relation, data)
+        given += [put[name]] if name in put else []
         wanted = reduce(DataFrame.unionAll, given).distinct() if given else stored.limit(0)
-        check_unique_keys(relation, wanted)
         everything = tuple(range(arity))
         come = _kept(engine, relation, without(wanted, stored, arity))
         go = [within(stored, data, everything) for data in taken]

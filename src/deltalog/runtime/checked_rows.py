@@ -232,6 +232,16 @@ def key_conflicts(relation: Relation, rows: Iterable[Row]) -> set[Row]:
     return found
 
 
+def check_set_once(relation: Relation, rows: Iterable[Row]) -> None:
+    """No two rows of one `set` have the same key and different values."""
+    first: dict[Row, tuple[int, Row]] = {}
+    for number, row in enumerate(rows, 1):
+        key = key_of(relation, row)
+        earlier, other = first.setdefault(key, (number, row))
+        if other != row:
+            raise DataError([key_set_twice(relation, f"rows {earlier} and {number}", key)])
+
+
 def check_taken_keys(change: ChangeSet, relations: Relations, find: FindKey) -> None:
     """Nothing is inserted beside a fact that has its key and stays."""
     for name in change.inserted:
@@ -299,10 +309,28 @@ def forbidden_rows(relation: Relation, rows: Changed) -> frozenset[Row]:
     return frozenset(nulls | key_conflicts(relation, held))
 
 
+def key_set_twice(relation: Relation, rows: str, key: Row) -> Diagnostic:
+    """Say that some rows set a key to different facts."""
+    return catalogue.KEY_SET_TWICE.at(
+        None,
+        rows=rows,
+        key=", ".join(map(print_value, key)),
+        name=relation.name,
+        hint="leave one row per key; in a transaction a later `set` replaces an earlier one",
+    )
+
+
 def key_taken(relation: Relation, row: Row) -> Diagnostic:
     """Say that a fact has a key, which therefore no other can have."""
     key = ", ".join(map(print_value, key_of(relation, row)))
-    shown = f"{relation.name}({', '.join(print_value(value) for value in row)})"
     return catalogue.KEY_TAKEN.at(
-        None, key=key, name=relation.name, row=shown, hint="`set` replaces it"
+        None,
+        key=key,
+        name=relation.name,
+        row=shown_fact(relation, row),
+        hint="`set` replaces it",
     )
+
+
+def shown_fact(relation: Relation, row: Row) -> str:
+    return f"{relation.name}({', '.join(map(print_value, row))})"

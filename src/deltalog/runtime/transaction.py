@@ -26,6 +26,7 @@ from deltalog.language.ast import Query, Row
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.checked_rows import (
     FindKey,
+    check_set_once,
     check_taken_keys,
     checked_row,
     key_of,
@@ -124,12 +125,16 @@ class Transaction:
         self._put_all(known, self._taken(known, incoming(known, rows), False), False)
 
     def set(self, relation: str, rows: RowsLike) -> None:
-        """Replace the fact that has this key, or add it if there is none; one row or many."""
+        """Replace the fact that has this key, or add it if there is none; one row or many.
+
+        Rows of one call have no order: two that set a key to different facts are an error.
+        """
         known = self._open(relation)
         if not known.key:
             raise DataError([catalogue.NO_KEY.at(None, name=relation)])
         self._split_tables(known)
         many = incoming_rows(known, rows) if is_many(rows) else [checked_row(known, rows)]
+        check_set_once(known, many)
         for checked in many:
             other = self._holder(known, checked)
             if other is not None:
