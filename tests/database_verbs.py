@@ -69,6 +69,14 @@ def check_verbs(db: deltalog.Database) -> None:
         db.apply(insert={"weight": [(1, 12)]})
     with pytest.raises(deltalog.DataError, match="E0706"):
         db.apply(set={"edge": [(1, 2)]})
+    with pytest.raises(deltalog.DataError, match="E0727"):
+        db.apply(set={"weight": [(1, 12), (1, 13)]})
+    with pytest.raises(deltalog.DataError, match="E0727"):
+        db.what_if(set={"weight": [(1, 12), (1, 13)]})
+    assert changes(db.what_if(set={"weight": [(1, 12), (1, 12)]})) == [
+        ("-", "weight", (1, 11)),
+        ("+", "weight", (1, 12)),
+    ]
     assert db.version == begun + 2
 
     with db.transaction() as tx:

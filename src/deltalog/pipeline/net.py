@@ -8,8 +8,8 @@ bound as frames. With S stored, D deleted, I inserted and P put (which replaces 
     come     wanted - S
     gone     ((D ∪ those of S with a key of P) ∩ S) - wanted
 
-which is what the three in this order would have done one by one, if neither I nor P gives a key
-twice. That is checked first: a key has at most one fact, here as everywhere.
+which is what the three in this order would have done one by one, if neither I nor P has two facts
+with one key. That is checked first, here as everywhere.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from functools import reduce
 from pyspark.sql import DataFrame
 
 from deltalog.analysis.columns import Relation
-from deltalog.diagnostics.report import DataError
 from deltalog.engines.base import Changed
-from deltalog.engines.spark.columns import names_of, rows_in
 from deltalog.engines.spark.engine import SparkEngine
 from deltalog.engines.spark.frames import apart, contents, within, without
 from deltalog.engines.spark.storage import LazyFrame
-from deltalog.language.ast import Row
-from deltalog.pipeline.input_facts import check_keys
+from deltalog.pipeline.checked_frames import (
+    check_free_keys,
+    check_set_once,
+    check_unique_keys,
+    driver_rows,
+)
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.transaction import key_taken
 
 Frames = Mapping[str, DataFrame]
 
@@ -50,10 +51,13 @@ def net(
         given = [insert[name]] if name in insert else []
         taken = [delete[name]] if name in delete else []
         if name in put:
+            check_set_once(relation, put[name])
             taken.append(within(stored, put[name], relation.key))
-            given = [*(apart(data, put[name], relation.key) for data in given), put[name]]
+            given = [apart(data, put[name], relation.key) for data in given]
+        for data in given:
+            check_unique_keys(relation, data)
+        given += [put[name]] if name in put else []
         wanted = reduce(DataFrame.unionAll, given).distinct() if given else stored.limit(0)
-        check_keys(relation, wanted)
         everything = tuple(range(arity))
         come = _kept(engine, relation, without(wanted, stored, arity))
         go = [within(stored, data, everything) for data in taken]
@@ -68,21 +72,7 @@ def net(
     return ChangeSet.exact(inserted, deleted)
 
 
-def check_free_keys(relation: Relation, come: DataFrame, stays: DataFrame) -> None:
-    """Nothing comes beside a fact that has its key and stays."""
-    if relation.key:
-        found = _rows(relation, within(stays, come, relation.key).limit(1))
-        if found:
-            raise DataError([key_taken(relation, found[0])])
-
-
 def _kept(engine: SparkEngine, relation: Relation, data: DataFrame) -> LazyFrame:
     """One side of a change, computed now."""
     kept, count = engine.cut(data, "net")
-    return LazyFrame(count, lambda: _rows(relation, kept), kept)
-
-
-def _rows(relation: Relation, data: DataFrame) -> list[Row]:
-    types = tuple(type_ or "int" for type_ in relation.types)
-    table = data.select(*names_of(types)).toArrow()
-    return rows_in(table.columns, types, table.num_rows)
+    return LazyFrame(count, lambda: driver_rows(relation, kept), kept)

@@ -33,6 +33,7 @@ from deltalog.language.parser import parse, parse_query
 from deltalog.rewrites import names
 from deltalog.rewrites.desugar import fact_rows
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
+from deltalog.runtime.checked_rows import check_taken_keys, has_free_keys, with_unique_keys
 from deltalog.runtime.engine_choice import known_engine
 from deltalog.runtime.evaluation import Difference, create, differences, evaluate
 from deltalog.runtime.fixpoint import Statistics, Watch
@@ -48,15 +49,8 @@ from deltalog.runtime.queries import answer, stored_reads
 from deltalog.runtime.read_program import read_program
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.shown import database_html
-from deltalog.runtime.transaction import (
-    Commit,
-    Transaction,
-    base_relation,
-    check_taken_keys,
-    with_unique_keys,
-)
+from deltalog.runtime.transaction import Commit, Transaction, base_relation
 from deltalog.runtime.unavailable import WithoutUpkeep
-from deltalog.runtime.whole_tables import has_free_keys
 
 
 def open_in_memory(
