@@ -142,15 +142,13 @@ def _record(step: Step) -> dict[str, Any]:
 def status(project: ProjectFile, as_json: AsJson = False) -> None:
     """Show the version and the tables of a state, and the batches it has processed."""
     read = read_project(project)
-    progress = Progress()
     try:
         from deltalog.pipeline.status import state_status
     except ImportError as error:
         hint = "install it with `pip install 'deltalog[spark]'`"
         needed = {"name": "spark", "needed": "pyspark", "hint": hint}
         raise DataError([catalogue.ENGINE_NEEDS.at(None, **needed)]) from error
-    with progress.phase("starting Spark and reading the state"):
-        found = state_status(read)
+    found = state_status(read)
     if as_json:
         write_result(json.dumps(found.record(), ensure_ascii=False, default=str))
         return

@@ -1,26 +1,29 @@
-"""Load many facts at once: views are computed anew, and every table is written as a whole.
+"""Load many facts at once: views are computed anew, and what is large is written once.
 
-    edge + 50,000,000 rows   →   all views evaluated; tables replaced, differences in change tables
+    edge + 50,000,000 rows   →   all views evaluated; large ones in files that the commit names
 
 A change that is larger than what it changes is not worth propagating. Keys are checked before
-anything is loaded; after that an error leaves memory and tables apart, so the caller closes the
+anything is loaded; after that an error leaves memory and log apart, so the caller closes the
 database.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
-from typing import NamedTuple, cast
+from typing import Any, cast
 
 from pyspark.sql import DataFrame
 
-from deltalog.engines.spark.columns import frame
+from deltalog.engines.spark.columns import RANK
 from deltalog.engines.spark.engine import SparkEngine
-from deltalog.engines.spark.frames import contents, without
+from deltalog.engines.spark.frames import contents, within, without
+from deltalog.engines.spark.storage import LazyFrame
 from deltalog.pipeline.checked_frames import check_free_keys
-from deltalog.pipeline.commit_writer import CommitWriter, Work, stored_frame
+from deltalog.pipeline.commit_writer import CommitWriter, cut
 from deltalog.pipeline.deltas import Counts
+from deltalog.pipeline.drafts import NOTHING, Draft, Held, few, unranked
+from deltalog.pipeline.reading import read_frame
+from deltalog.pipeline.stored_table import StoredTable
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.evaluation import evaluate
 
@@ -38,51 +41,96 @@ def check_bulk_keys(database: MemoryDatabase, frames: Mapping[str, DataFrame]) -
 def bulk_load(
     database: MemoryDatabase, writer: CommitWriter, frames: Mapping[str, DataFrame]
 ) -> Counts:
-    """Load checked frames, compute all views, and write everything that is not as it was.
+    """Load checked frames, compute all views, and commit everything that is not as it was.
 
     Returns how many facts of each relation were inserted and deleted.
     """
-    engine = cast("SparkEngine", database.engine)
+    engine, state = cast("SparkEngine", database.engine), writer.state
+    virtual = sorted(database.model.checked.relations.keys() - writer.stored.keys())
+    before = {} if state.is_new else {name: _virtual(database, name) for name in virtual}
     for name, data in frames.items():
         engine.load_frame(name, data)
-    model = database.model
-    evaluate(engine, model, database.limits, database.watch)
-    works: dict[str, Work] = {}
-    counts: dict[str, tuple[int, int]] = {}
+    evaluate(engine, database.model, database.limits, database.watch)
+    draft = Draft(engine.spark)
     for name, table in writer.stored.items():
-        data, size, _ = stored_frame(engine, name)
-        if name in model.checked.relations:
-            inserted, deleted = _difference(engine, writer, name, data, size)
-            if inserted.size or deleted.size:
-                counts[name] = inserted.size, deleted.size
-                both = writer.with_op(name, inserted.data, "+").unionByName(
-                    writer.with_op(name, deleted.data, "-")
-                )
-                works.update([writer.noting(name, both, inserted.size + deleted.size)])
-        works[table.path] = partial(writer.tables.replace, table.path, table.outwards(data), size)
-    writer.commit(works, engine, writer.commits.last.version + bool(counts))
-    return counts
+        held = _stored(engine, name)
+        if state.is_new:
+            draft.add_load(name, table, held)
+        else:
+            _add_difference(draft, engine, writer, name, held)
+    for name in virtual:
+        _add_virtual(draft, writer.unstored(name), name, before.get(name), _virtual(database, name))
+    is_changed = any(map(any, draft.counts.values()))
+    writer.commit(draft, engine, state.last.version + is_changed, "load")
+    return state.last.counts
 
 
-class _Side(NamedTuple):
-    """One side of a difference, with its number of rows."""
+def _stored(engine: SparkEngine, name: str) -> Held:
+    """A relation of the engine, where it is."""
+    store = engine.relations[name]
+    if store.types and store.has_frames():
+        return Held(len(store), data=contents(engine.spark, store, is_ranked=True))
+    return few([(row, rank) for rank, row in engine.ranked(name)])
 
-    data: DataFrame
-    size: int
+
+def _virtual(database: MemoryDatabase, name: str) -> Any:
+    """The facts of a view that is not stored."""
+    return database.rows(name).held
 
 
-def _difference(
-    engine: SparkEngine, writer: CommitWriter, name: str, data: DataFrame, size: int
-) -> tuple[_Side, _Side]:
-    """The facts that a relation has and its table has not, and the other way round."""
+def _add_difference(
+    draft: Draft, engine: SparkEngine, writer: CommitWriter, name: str, held: Held
+) -> None:
+    """What a stored relation has and its table and the log have not, and the other way round."""
+    table, state = writer.stored[name], writer.state
+    if held.data is None and state.size(name) <= engine.settings.driver_rows_max:
+        _add_small(draft, writer, name, held)
+        return
+    new = held.frame(engine.spark, table.types)
+    old = read_frame(state, table, name, state.last.version)
+    arity = len(table.types)
+    inserted, deleted = (cut(engine, without(a, b, arity)) for a, b in ((new, old), (old, new)))
+    reranked = NOTHING
+    if table.is_ranked:
+        columns = [f"c{i}" for i in range(arity)]
+        other = old.withColumnRenamed(RANK, "before__")
+        both = within(new, old, tuple(range(arity))).join(other, columns)
+        reranked = cut(engine, both.where(f"before__ != {RANK}").drop("before__"))
+    draft.add(name, table, inserted, deleted, reranked, lambda: new)
+
+
+def _add_small(draft: Draft, writer: CommitWriter, name: str, held: Held) -> None:
     table = writer.stored[name]
-    version = writer.commits.last.tables.get(writer.relative(table.path))
-    types = engine.relations[name].types
-    if version is None:
-        return _Side(data, size), _Side(frame(engine.spark, [], types), 0)
-    before = table.inwards(writer.tables.read(table.path, version))
-    if not types:
-        excess = before.count() - size
-        return _Side(data, max(0, -excess)), _Side(before.limit(max(0, excess)), max(0, excess))
-    inserted, deleted = without(data, before, len(types)), without(before, data, len(types))
-    return _Side(inserted, inserted.count()), _Side(deleted, deleted.count())
+    old = dict(writer.rows_on_disk(name))
+    new = dict(held.rows)
+    draft.add(
+        name,
+        table,
+        few([each for each in new.items() if each[0] not in old]),
+        few([(row, 0) for row in old if row not in new]),
+        few(
+            [e for e in new.items() if e[0] in old and old[e[0]] != e[1]] if table.is_ranked else []
+        ),
+    )
+
+
+def _add_virtual(draft: Draft, table: StoredTable, name: str, before: Any, after: Any) -> None:
+    """The change of a view that is not stored, from what it was."""
+    sides = (after, () if before is None else before)
+    if any(isinstance(side, LazyFrame) for side in sides) and table.types:
+        new, old = (_framed(draft, table, side) for side in sides)
+        arity = len(table.types)
+        inserted, deleted = without(new, old, arity), without(old, new, arity)
+        sizes = inserted.count(), deleted.count()
+        draft.add(name, table, Held(sizes[0], data=inserted), Held(sizes[1], data=deleted))
+        return
+    now, then = (set(side.read() if isinstance(side, LazyFrame) else side) for side in sides)
+    draft.add(
+        name, table, few([(row, 0) for row in now - then]), few([(row, 0) for row in then - now])
+    )
+
+
+def _framed(draft: Draft, table: StoredTable, side: Any) -> DataFrame:
+    if isinstance(side, LazyFrame):
+        return unranked(side.data)
+    return few([(row, 0) for row in side]).frame(draft.spark, table.types)

@@ -1,57 +1,43 @@
-"""The writer of commits: the tables that changed, and the row that makes it true.
+"""The writer of commits: what a change does to every relation, appended to the log at once.
 
 A stored view is brought up from the same relations as the one in memory: what goes, and what comes
-with its ranks. Its change table gets the net change. Everything is written at the same time, since
-nothing of it counts before the row in the commit table.
+with its ranks. Tables follow after the commit (`folds.py`); a large one is then probed where it
+lies. A database that is opened again reads a relation when it first needs it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
 from typing import Any, cast
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from deltalog.diagnostics.report import InternalError
-from deltalog.engines.spark.columns import RANK, frame, name_of
+from deltalog.engines.spark.columns import name_of
 from deltalog.engines.spark.engine import SparkEngine
-from deltalog.engines.spark.frames import contents, without
+from deltalog.engines.spark.frames import contents, within, without
+from deltalog.engines.spark.relation import SparkRelation, TableFrame
 from deltalog.engines.spark.storage import LazyFrame
-from deltalog.language.ast import Row
 from deltalog.language.printer import print_program
-from deltalog.pipeline.commits import Batch, Commits
-from deltalog.pipeline.tables import Table, Tables, together
+from deltalog.pipeline.drafts import NOTHING, Draft, Held, few, unranked
+from deltalog.pipeline.folds import MINUTE, Folds, Freshness, net_fold
+from deltalog.pipeline.log import Batch, Record, Refused
+from deltalog.pipeline.state import State
+from deltalog.pipeline.stored_table import Fold, Ranked, StoredTable
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.fixpoint import Statistics
 from deltalog.runtime.model import Model
-from deltalog.runtime.outcome import Propagated
+from deltalog.runtime.outcome import Propagated, StoredChange
 from deltalog.runtime.protocols import Facts
-
-Refused = Sequence[tuple[str, str, str]]
-"""Rows that are not taken: relation, reason, and the row as text."""
-Work = Callable[[], None]
-Sized = tuple[DataFrame, int, Callable[[], Iterable[Row]]]
-"""A frame of the engine, how many rows it has, and these rows."""
-
-REWRITTEN_ROWS_MAX = 10_000
-
-QUARANTINE = "quarantine"
-QUARANTINE_SCHEMA = (
-    "sequence LONG, source STRING, batch STRING, relation STRING, reason STRING, row STRING"
-)
 
 
 class CommitWriter:
     """Writes what a commit changes; knows the tables of a model."""
 
-    def __init__(self, tables: Tables, commits: Commits, model: Model) -> None:
-        self.tables = tables
-        self.commits = commits
+    def __init__(self, state: State, model: Model, freshness: Freshness = MINUTE) -> None:
+        self.state = state
         self.model = model
         self._batches: tuple[Batch, ...] = ()
         self._refused: Refused = ()
@@ -59,50 +45,67 @@ class CommitWriter:
         self.stored = {name: self._table(name, name in ranked) for name in sorted(model.stored)}
         kept = " ".join(f"{name}{'*' * table.is_ranked}" for name, table in self.stored.items())
         self.program = f"{print_program(model.checked.program)}% kept: {kept}\n"
+        self.folds = Folds(state, self.stored, freshness)
 
-    def _table(self, name: str, is_ranked: bool) -> Table:
-        relation = self.model.relations[name]
+    def _table(self, name: str, is_ranked: bool) -> StoredTable:
         if name in self.model.checked.relations:
-            columns = tuple(column.name for column in relation.columns)
-            return Table(self.tables.path("tables", name), columns, is_ranked)
-        columns = tuple(name_of(i) for i in range(relation.arity))
-        return Table(self.tables.path("helpers", name), columns, is_ranked)
+            return self.unstored(name, "tables", is_ranked)
+        types = self.types(name)
+        columns = tuple(name_of(i) for i in range(len(types)))
+        return StoredTable(self.state.location, f"helpers/{name}", columns, types, is_ranked)
 
-    @property
-    def is_new(self) -> bool:
-        return not self.commits.last.sequence
+    def unstored(self, name: str, room: str = "changes", is_ranked: bool = False) -> StoredTable:
+        """A table with the declared columns of a relation; the default is for changes only."""
+        columns = tuple(column.name for column in self.model.relations[name].columns)
+        place = f"{room}/{name}"
+        return StoredTable(self.state.location, place, columns, self.types(name), is_ranked)
 
-    def relative(self, path: str) -> str:
-        return path.removeprefix(self.tables.path("")).lstrip("/")
+    def types(self, name: str) -> tuple[str, ...]:
+        return tuple(type_ or "int" for type_ in self.model.relations[name].types)
 
-    def recover(self) -> None:
-        """Put back what is ahead of the last commit."""
-        ahead = [
-            path
-            for path, version in self.commits.last.tables.items()
-            if self.tables.version(self.tables.path(path)) != version
-        ]
-        if not ahead:
-            return
-        known = self.commits.last.tables
-        paths = {path: self.tables.path(path) for path in ahead}
-        together([partial(self.tables.restore, paths[path], known[path]) for path in ahead])
-        self.commits.write(self.commits.last, self._versions(paths.values()), (), "restore")
+    # --- opening
 
     def initial_state(self, database: MemoryDatabase, facts: Facts) -> Statistics:
-        """Compute the state, or load stored relations into the engine as they were kept."""
-        if self.is_new:
+        """Compute the state, or let the engine read stored relations when it wants them."""
+        if self.state.is_new:
             return database.compute_state(facts)
         engine = cast("SparkEngine", database.engine)
-        versions = self.commits.last.tables
-
-        def load(name: str, table: Table) -> None:
-            found = self.tables.read(table.path, versions[self.relative(table.path)])
-            engine.load_ranked(name, table.inwards(found))
-
-        together(partial(load, name, table) for name, table in self.stored.items())
-        engine.clock.now = max(engine.clock.now, self.commits.last.clock)
+        for name in self.stored:
+            engine.read_later(name, self.state.size(name), self._reader(engine, name))
+        engine.clock.now = max(engine.clock.now, self.state.last.clock)
         return Statistics()
+
+    def _reader(self, engine: SparkEngine, name: str) -> Callable[[SparkRelation], None]:
+        def read(store: SparkRelation) -> None:
+            table, fold = self.stored[name], self._fold(name)
+            rows = [*fold.updated, *fold.inserted]
+            if self._is_large(engine, name):
+                frame = TableFrame(table.snapshot(engine.spark, self.state.spread(name)), 0)
+                frame.mask = fold.lost
+                store.pieces = [frame]
+            else:
+                rows = self.rows_on_disk(name)
+            for row, rank in sorted(rows, key=lambda each: each[1]):
+                store.put(row, rank)
+
+        return read
+
+    def rows_on_disk(self, name: str) -> list[Ranked]:
+        """The rows of a small relation, with ranks, as table and log have them."""
+        fold = self._fold(name)
+        kept = [each for each in self.stored[name].ranked_rows() if each[0] not in fold.lost]
+        return [*kept, *fold.updated, *fold.inserted]
+
+    def _fold(self, name: str) -> Fold:
+        """What the log has for a table that it has not followed yet."""
+        table, last = self.stored[name], self.state.last.version
+        if any(self.state.files_of(name, table.version, last)):
+            self.folds.fold([name])
+        return net_fold(self.state.log.changes(name, table.version, last), table.types)
+
+    def _is_large(self, engine: SparkEngine, name: str) -> bool:
+        table, most = self.stored[name], engine.settings.driver_rows_max
+        return bool(table.types) and table.delta is not None and table.size > most
 
     def program_changed(
         self, database: MemoryDatabase, touched: Set[str], change: ChangeSet
@@ -124,123 +127,122 @@ class CommitWriter:
         self, database: MemoryDatabase, outcome: Propagated, change: ChangeSet
     ) -> None:
         engine = cast("SparkEngine", database.engine)
-        works: dict[str, Work] = {}
+        draft = Draft(engine.spark)
+        moved = {each.relation: each for each in outcome.stored_changes()}
         for name in change.relations:
-            works.update(self._noted(name, change, engine))
-            if self.model.relations[name].kind == "base":
-                table = self.stored[name]
-                gone, come = (
-                    held_frame(side.held.get(name), engine, self._types(name))
-                    for side in (change.deleted, change.inserted)
-                )
-                works[table.path] = self._bringing_up(engine, name, table, gone, come)
-        for stored, gone_name, come_name, *_ in outcome.stored_changes():
-            table = self.stored[stored]
-            come = stored_frame(engine, come_name)
-            if gone_name is None:
-                works[table.path] = partial(
-                    self.tables.replace, table.path, table.outwards(come[0]), come[1]
-                )
-                continue
-            gone = stored_frame(engine, gone_name)
-            if gone[1] or come[1]:
-                works[table.path] = self._bringing_up(engine, stored, table, gone, come)
-        self.commit(works, engine, self.commits.last.version + 1)
+            if name not in moved:
+                self._add_net(draft, engine, name, change)
+        for each in moved.values():
+            self._add_moved(draft, engine, each)
+        self.commit(draft, engine, self.state.last.version + 1)
 
-    def _bringing_up(
-        self, engine: SparkEngine, name: str, table: Table, gone: Sized, come: Sized
-    ) -> Work:
-        """Take what is gone out of a table and put in what has come.
+    def _add_net(self, draft: Draft, engine: SparkEngine, name: str, change: ChangeSet) -> None:
+        """The exact change of a base relation, or of a view that is not stored."""
+        inserted, deleted = (_held(s.held.get(name)) for s in (change.inserted, change.deleted))
+        table = self.stored.get(name)
+        if table is None:
+            draft.add(name, self.unstored(name), inserted, deleted)
+            return
+        types, spark = table.types, engine.spark
 
-        A small table is written anew: that costs a third of a merge.
-        """
-        if not gone[1]:
-            return partial(self.tables.append, table.path, table.outwards(come[0]), come[1])
-        arity = len(table.columns)
-        store = engine.relations[name]
-        if arity and not store.has_frames() and len(store) + come[1] <= REWRITTEN_ROWS_MAX:
-            lost = set(gone[2]())
-            ranked = [each for each in engine.ranked(name) if each[1] not in lost]
-            held = frame(
-                engine.spark, [row for _, row in ranked], store.types, [rank for rank, _ in ranked]
-            )
-            whole = table.outwards(held.unionByName(come[0]))
-            return partial(self.tables.replace, table.path, whole, len(ranked) + come[1])
-        left = without(gone[0], come[0], arity) if come[1] else gone[0]
-        return partial(self.tables.merge, table, table.outwards(left), table.outwards(come[0]))
+        def whole() -> DataFrame:  # the engine may have the change already
+            held = contents(spark, engine.relations[name], is_ranked=True)
+            stays = without(held, deleted.frame(spark, types), len(types))
+            new = inserted.frame(spark, types)
+            return without(stays, new, len(types)).unionByName(new)
 
-    def _noted(
-        self, name: str, change: ChangeSet, engine: SparkEngine
-    ) -> Iterator[tuple[str, Work]]:
-        """The exact change of a relation, appended to its change table."""
-        sides = []
-        count = 0
-        for op, side in (("-", change.deleted), ("+", change.inserted)):
-            data, size, _ = held_frame(side.held.get(name), engine, self._types(name))
-            count += size
-            if size:
-                sides.append(self.with_op(name, data, op))
-        if sides:
-            data = sides[0] if len(sides) == 1 else sides[0].unionByName(sides[1])
-            yield self.noting(name, data, count)
+        draft.add(name, table, inserted, deleted, whole=whole)
 
-    def _types(self, name: str) -> tuple[str, ...]:
-        return tuple(type_ or "int" for type_ in self.model.relations[name].types)
-
-    def with_op(self, name: str, data: DataFrame, op: str) -> DataFrame:
-        version = F.lit(self.commits.last.version + 1).cast("long").alias("version")
-        columns = tuple(column.name for column in self.model.relations[name].columns)
-        named = Table("", columns).outwards(data)
-        return named.select(version, F.lit(op).alias("op"), "*")
-
-    def noting(self, name: str, data: DataFrame, count: int) -> tuple[str, Work]:
-        path = self.tables.path("changes", name)
-        is_known = self.relative(path) in self.commits.last.tables
-        write = self.tables.append if is_known else self.tables.replace
-        return path, partial(write, path, data, count)
-
-    def commit(self, works: dict[str, Work], engine: SparkEngine, version: int) -> None:
-        """Write tables, and then the row that makes it true."""
-        works |= self._refusing()
-        together(works.values())
-        changed = replace(
-            self.commits.last, version=version, clock=engine.clock.now, program=self.program
+    def _add_moved(self, draft: Draft, engine: SparkEngine, moved: StoredChange) -> None:
+        """What a commit does to a stored view or helper, with the ranks of its rows."""
+        name, table = moved.relation, self.stored[moved.relation]
+        come = engine.relations[moved.inserted_in]
+        gone = engine.relations[name if moved.deleted_in is None else moved.deleted_in]
+        if table.types and (come.has_frames() or gone.has_frames()):
+            self._add_frames(draft, engine, table, moved)
+            return
+        new = {row: rank for rank, row in engine.ranked(come.name)}
+        old = set(engine.rows(gone.name))
+        draft.add(
+            name,
+            table,
+            few([(row, rank) for row, rank in new.items() if row not in old]),
+            few([(row, 0) for row in old if row not in new]),
+            few([each for each in new.items() if each[0] in old] if table.is_ranked else []),
         )
-        self.commits.write(changed, self._versions(works), self._batches, "commit")
+
+    def _add_frames(
+        self, draft: Draft, engine: SparkEngine, table: StoredTable, moved: StoredChange
+    ) -> None:
+        """The same where rows are on the cluster."""
+        name, arity = moved.relation, len(table.types)
+        come, stored = (
+            contents(engine.spark, engine.relations[each], is_ranked=True)
+            for each in (moved.inserted_in, name)
+        )
+        if moved.deleted_in is not None and not engine.size(moved.deleted_in):
+            inserted = Held(engine.size(moved.inserted_in), data=come)
+            draft.add(name, table, inserted, whole=lambda: stored.unionByName(come))
+            return
+        if moved.deleted_in is None:
+            gone, whole = stored, come
+        else:
+            gone = contents(engine.spark, engine.relations[moved.deleted_in], is_ranked=True)
+            whole = without(stored, gone, arity).unionByName(come)
+        both = within(come, gone, tuple(range(arity))) if table.is_ranked else None
+        draft.add(
+            name,
+            table,
+            cut(engine, without(come, gone, arity)),
+            cut(engine, without(gone, come, arity)),
+            NOTHING if both is None else cut(engine, both),
+            lambda: whole,
+        )
+
+    def commit(
+        self, draft: Draft, engine: SparkEngine, version: int, kind: str = "transaction"
+    ) -> None:
+        """Append to the log: from then on it has happened."""
+        for name, (inserted, deleted) in draft.counts.items():
+            if name in self.stored:
+                draft.sizes[name] = self.state.size(name) + inserted - deleted
+        for name in self.stored if kind == "load" else ():
+            draft.sizes.setdefault(name, self.state.size(name))
+        declared = {n: c for n, c in draft.counts.items() if n in self.model.checked.relations}
+        record = Record(
+            version=version,
+            clock=engine.clock.now,
+            kind=kind,
+            program=self.program,
+            counts={name: each for name, each in declared.items() if any(each)},
+            sizes=draft.sizes,
+            files=draft.files,
+            spread=draft.spread,
+        )
+        all_types = [self.types(name) for name in self.model.relations]
+        self.state.commit(record, draft.changes, all_types, self._batches, self._refused)
         self._batches, self._refused = (), ()
 
-    def _refusing(self) -> dict[str, Work]:
-        if not self._refused:
-            return {}
-        source, batch = self._batches[0] if self._batches else ("", "")
-        sequence = self.commits.last.sequence + 1
-        rows = [(sequence, source, batch, *each) for each in self._refused]
-        data = self.tables.spark.createDataFrame(rows, QUARANTINE_SCHEMA)
-        path = self.tables.path(QUARANTINE)
-        is_known = QUARANTINE in self.commits.last.tables
-        write = self.tables.append if is_known else self.tables.replace
-        return {path: partial(write, path, data, len(rows))}
-
-    def _versions(self, paths: Iterable[str]) -> dict[str, int]:
-        found = {self.relative(path): self.tables.version(path) for path in paths}
-        return {path: version for path, version in found.items() if version is not None}
+    def follow(self, engine: SparkEngine, names: Sequence[str] | None = None) -> list[str]:
+        """Bring the tables up that are due, or these; large ones are then probed on disk."""
+        due = self.folds.due(engine.settings.overlay_rows_max) if names is None else names
+        followed = self.folds.fold(due)
+        for name in followed:
+            if self._is_large(engine, name):
+                snapshot = self.stored[name].snapshot(engine.spark, self.state.spread(name))
+                engine.keep_on_disk(name, snapshot)
+        self.state.log.tidy()
+        return followed
 
 
-def held_frame(held: Any, engine: SparkEngine, types: tuple[str, ...]) -> Sized:
-    """One side of a change as a frame of the engine."""
-    if isinstance(held, LazyFrame):
-        return held.data.withColumn(RANK, F.lit(0).cast("long")), held.size, held.read
-    rows = list(held or ())
-    if not types:
-        nothing = engine.spark.range(len(rows)).select(F.lit(0).cast("long").alias(RANK))
-        return nothing, len(rows), rows.copy
-    return frame(engine.spark, rows, types, [0] * len(rows)), len(rows), rows.copy
+def _held(side: Any) -> Held:
+    """One side of a change."""
+    if isinstance(side, LazyFrame):
+        return Held(len(side), data=unranked(side.data))
+    return few([(row, 0) for row in side or ()])
 
 
-def stored_frame(engine: SparkEngine, name: str) -> Sized:
-    """A relation of the engine as a frame with ranks."""
-    store = engine.relations[name]
-    data = contents(engine.spark, store, is_ranked=True)
-    if not store.types:
-        data = data.select(F.lit(0).cast("long").alias(RANK))
-    return data, len(store), partial(engine.rows, name)
+def cut(engine: SparkEngine, data: DataFrame) -> Held:
+    """A frame that is computed now, since it is counted and written."""
+    kept, size = engine.cut(data, "commit")
+    return Held(size, data=kept) if size else NOTHING

@@ -4,7 +4,7 @@
     delta.inserted["path"]        a DataFrame with the declared columns
     delta.counts                  {"edge": (2, 0), "path": (3, 0)}
 
-The frames are read from the change tables, so they cost nothing until they are used, and can be
+The frames are read from the log, so they cost nothing until they are used, and can be
 used for as long as the state is there.
 """
 
@@ -17,6 +17,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from deltalog.engines.base import NO_ROWS
+from deltalog.pipeline.log_rows import DELETE, INSERT
+from deltalog.pipeline.reading import CHANGE_TYPE, COMMIT_VERSION, FEED
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 
 Counts = Mapping[str, tuple[int, int]]
@@ -78,11 +80,11 @@ def delta_of(
 ) -> Delta:
     """The delta of a version; `changes` reads those of a relation after a version."""
 
-    def side(op: str, position: int) -> Frames:
+    def side(kind: str, position: int) -> Frames:
         def read(name: str) -> DataFrame:
-            held = (F.col("version") == version) & (F.col("op") == op)
-            return changes(name, version - 1).where(held).drop("version", "op")
+            held = (F.col(COMMIT_VERSION) == version) & (F.col(CHANGE_TYPE) == kind)
+            return changes(name, version - 1).where(held).drop(*FEED)
 
         return Frames(tuple(n for n, each in counts.items() if each[position]), read)
 
-    return Delta(version, counts, side("+", 0), side("-", 1), change, rejected)
+    return Delta(version, counts, side(INSERT, 0), side(DELETE, 1), change, rejected)

@@ -29,7 +29,7 @@ class Location:
     is_direct: bool
 
     @classmethod
-    def of(cls, spark: SparkSession, state: str) -> Location:
+    def of(cls, spark: SparkSession | None, state: str) -> Location:
         # Spark has a working directory of its own, which stays where it was started.
         root = (state if "://" in state else str(Path(state).absolute())).rstrip("/")
         return cls(state, root, _is_direct(spark, root))
@@ -47,8 +47,8 @@ class Location:
         return path if "://" in path else f"file://{path}"
 
 
-def _is_direct(spark: SparkSession, root: str) -> bool:
-    if spark.conf.get(BY_SPARK, "false") == "true":
+def _is_direct(spark: SparkSession | None, root: str) -> bool:
+    if spark is not None and spark.conf.get(BY_SPARK, "false") == "true":
         return False
     if "://" in root:
         return root.split("://")[0] in DIRECT

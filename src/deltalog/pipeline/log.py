@@ -57,12 +57,26 @@ COMPACTED_FILES = 64
 
 
 @dataclass(frozen=True)
+class Files:
+    """Folders of Parquet files, below the state, that hold what is too much for the log.
+
+    `inserted` and `deleted` are the exact change of a relation; `whole`, if it is there, is all
+    that the relation holds after it.
+    """
+
+    whole: str | None = None
+    inserted: str | None = None
+    deleted: str | None = None
+
+
+@dataclass(frozen=True)
 class Record:
     """What a commit is, besides the rows it changes.
 
-    `files` are folders of Parquet files, by relation, that hold rows which are too many for the
-    log. `counts` are the rows that were inserted and deleted. `spread` tells of large relations how
-    many rows the values of each column have. `program` is there if it is another one.
+    `counts` are rows that were inserted and deleted, `sizes` how many stored relations hold after
+    it, `files` those that are elsewhere. `spread` tells of large relations how many rows the values
+    of each column have, `sinks` how far they have been given changes. `program` is there if it is
+    another one.
     """
 
     sequence: int = 0
@@ -72,8 +86,10 @@ class Record:
     at: datetime | None = None
     program: str | None = None
     counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    files: Mapping[str, Files] = field(default_factory=dict)
     spread: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    sinks: Mapping[str, int] = field(default_factory=dict)
 
     def text(self) -> str:
         held = {k: v for k, v in asdict(self).items() if k not in ("sequence", "version", "at")}
@@ -83,7 +99,9 @@ class Record:
     def read(cls, row: Mapping[str, Any]) -> Record:
         held = json.loads(row["text"])
         counts = {name: (each[0], each[1]) for name, each in held.pop("counts", {}).items()}
-        return cls(row["sequence"], row["version"], at=row["at"], counts=counts, **held)
+        files = {name: Files(**each) for name, each in held.pop("files", {}).items()}
+        made = {"sequence": row["sequence"], "version": row["version"], "at": row["at"]}
+        return cls(**made, counts=counts, files=files, **held)
 
 
 class Log:

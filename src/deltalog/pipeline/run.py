@@ -37,9 +37,8 @@ from deltalog.pipeline.checked_frames import (
     refusal,
 )
 from deltalog.pipeline.classify import classify
-from deltalog.pipeline.commit_writer import Refused
-from deltalog.pipeline.commits import Batch
 from deltalog.pipeline.deltas import Delta
+from deltalog.pipeline.log import Batch, Refused
 from deltalog.pipeline.open_tables import open_tables
 from deltalog.pipeline.project import Project, Source
 from deltalog.pipeline.sinks import Sinks

@@ -2,13 +2,14 @@
 
 | kind       | gives                                              | given twice               |
 |------------|----------------------------------------------------|---------------------------|
-| `append`   | version, op and columns, appended to a Delta table | leaves out what is there  |
+| `append`   | the feed of changes, appended to a Delta table     | leaves out what is there  |
 | `merge`    | the view as a Delta table with a key               | gives the same            |
 | `snapshot` | the view as Parquet files                          | gives the same            |
 | `function` | a call with the changes as a DataFrame             | is called again           |
 
-How far a sink has got is noted after it was given something. If a run is killed between the two,
-it is given the same again; what that does is said above.
+How far a sink has got is noted in the log after it was given something. If a run is killed between
+the two, it is given the same again; what that does is said above. A feed of changes has the columns
+of the view and `_change_type` (insert or delete), `_commit_version` and `_commit_timestamp`.
 """
 
 from __future__ import annotations
@@ -24,11 +25,10 @@ from pyspark.sql import functions as F
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
+from deltalog.pipeline.log_rows import DELETE, INSERT
 from deltalog.pipeline.project import Sink
+from deltalog.pipeline.reading import CHANGE_TYPE, COMMIT_VERSION, FEED
 from deltalog.pipeline.table_database import TableDatabase
-from deltalog.pipeline.tables import Tables
-
-SCHEMA = "sink STRING, version LONG"
 
 
 class Sinks:
@@ -38,15 +38,10 @@ class Sinks:
         self._database = database
         self._sinks = sinks
         self._folder = folder
-        self._tables = Tables(database.spark, database.state)
-        self._path = self._tables.path("sinks")
-        self._reached: dict[str, int] = {}
-        if sinks and self._tables.version(self._path) is not None:
-            known = self._tables.read(self._path).groupBy("sink").agg(F.max("version"))
-            self._reached = {row[0]: row[1] for row in known.collect()}
+        self._reached = database.delivered
 
     def deliver(self) -> list[str]:
-        """Give every sink what is new; answers the names of those that got something."""
+        """Give every sink what is new; returns the names of those that got something."""
         version = self._database.version
         waiting = [each for each in self._sinks if self._reached.get(each.name, 0) < version]
         for sink in waiting:
@@ -60,9 +55,7 @@ class Sinks:
                 raise DataError([failed]) from error
             self._reached[sink.name] = version
         if waiting:
-            rows = [(sink.name, version) for sink in waiting]
-            noted = self._database.spark.createDataFrame(rows, SCHEMA)
-            self._tables.append(self._path, noted, len(rows))
+            self._database.note_delivered({sink.name: version for sink in waiting})
         return [sink.name for sink in waiting]
 
     def _give(self, sink: Sink, after: int) -> None:
@@ -79,7 +72,7 @@ class Sinks:
     def _append(self, sink: Sink, after: int) -> None:
         target = self._target(sink)
         if target is not None:
-            (row,) = target.toDF().agg(F.max("version")).collect()
+            (row,) = target.toDF().agg(F.max(COMMIT_VERSION)).collect()
             after = max(after, row[0] or 0)
         self._save(sink, self._database.changes(sink.relation, after), "append")
 
@@ -89,18 +82,20 @@ class Sinks:
             self._save(sink, self._database.frame(sink.relation), "overwrite")
             return
         changes = self._database.changes(sink.relation, after)
-        columns = [name for name in changes.columns if name not in ("version", "op")]
+        columns = [name for name in changes.columns if name not in FEED]
         key = list(sink.key) or columns
-        last = changes.groupBy(*columns).agg(F.max_by("op", "version").alias("op"))
-        come, gone = last.where("op = '+'"), last.where("op = '-'")
+        kind = F.max_by(CHANGE_TYPE, COMMIT_VERSION).alias(CHANGE_TYPE)
+        last = changes.groupBy(*columns).agg(kind)
+        come, gone = (last.where(F.col(CHANGE_TYPE) == each) for each in (INSERT, DELETE))
         is_same = [F.col(f"g.{name}").eqNullSafe(F.col(f"c.{name}")) for name in key]
         left = gone.alias("g").join(come.alias("c"), is_same, "left_anti")
         source = come.unionByName(left).alias("s")
         values: dict[str, str | Column] = {f"`{name}`": f"s.`{name}`" for name in columns}
         matched = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in key)
-        merging = target.alias("t").merge(source, matched).whenMatchedDelete("s.op = '-'")
-        merging = merging.whenMatchedUpdate("s.op = '+'", values)
-        merging.whenNotMatchedInsert("s.op = '+'", values).execute()
+        is_inserted, is_deleted = (f"s.{CHANGE_TYPE} = '{each}'" for each in (INSERT, DELETE))
+        merging = target.alias("t").merge(source, matched).whenMatchedDelete(is_deleted)
+        merging = merging.whenMatchedUpdate(is_inserted, values)
+        merging.whenNotMatchedInsert(is_inserted, values).execute()
 
     def _snapshot(self, sink: Sink) -> None:
         writer = self._database.frame(sink.relation).write.mode("overwrite").format("parquet")

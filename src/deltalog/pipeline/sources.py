@@ -28,7 +28,7 @@ from deltalog.analysis.columns import Relation
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.pipeline.checked_frames import CORRUPT, OP, checked_frame, fitting
-from deltalog.pipeline.commits import Batch
+from deltalog.pipeline.log import Batch
 from deltalog.pipeline.project import Source
 
 LOADED = "load"

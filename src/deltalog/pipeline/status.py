@@ -1,4 +1,4 @@
-"""What a state holds, without opening it: it may be in use."""
+"""What a state holds, without opening it: it may be in use, and Spark need not be started."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from deltalog.engines.spark.session import session
-from deltalog.pipeline.commit_writer import QUARANTINE
-from deltalog.pipeline.commits import Commits
 from deltalog.pipeline.project import Project
-from deltalog.pipeline.tables import Tables
+from deltalog.pipeline.state import State
+from deltalog.pipeline.stored_table import StoredTable
 
 
 @dataclass(frozen=True)
 class Status:
-    """The last commit, and the tables as of it: name, version and rows."""
+    """The last commit, and the tables: name, the version each stands for, rows as of the commit."""
 
     version: int
     at: datetime | None
@@ -35,17 +33,16 @@ class Status:
 
 def state_status(project: Project) -> Status:
     """The status of a project's state."""
-    tables = Tables(session(settings=project.spark), project.state)
-    commits = Commits(tables)
-    commits.open(is_writer=False)
-    counted = {
-        name: (version, tables.read(tables.path(name), version).count())
-        for name, version in sorted(commits.last.tables.items())
-        if name.startswith("tables/") or name == QUARANTINE
-    }
+    state = State(None, project.state)
+    state.open(is_writer=False)
+    rows = {name: size for record in state.records for name, size in record.sizes.items()}
     batches: dict[str, list[str]] = {}
-    for source, batch in sorted(commits.batches):
+    for source, batch in sorted(state.batches):
         batches.setdefault(source, []).append(batch)
-    quarantined = counted.pop(QUARANTINE, (0, 0))[1]
-    listed = ((name.removeprefix("tables/"), *each) for name, each in counted.items())
-    return Status(commits.last.version, commits.last.at, tuple(listed), quarantined, batches)
+    tables = tuple(
+        (name, StoredTable(state.location, f"tables/{name}", (), ()).version, rows[name])
+        for name in sorted(rows)
+        if "__" not in name
+    )
+    quarantined = state.log.refused().num_rows
+    return Status(state.last.version, state.last.at, tables, quarantined, batches)

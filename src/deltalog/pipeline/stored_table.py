@@ -67,8 +67,10 @@ class Fold:
     updated: Sequence[Ranked] = ()
     deleted: Sequence[Row] = ()
 
-    def __bool__(self) -> bool:
-        return bool(self.inserted or self.updated or self.deleted)
+    @property
+    def lost(self) -> set[Row]:
+        """Rows of the table that do not stay as they are."""
+        return {*self.deleted, *(row for row, _ in self.updated)}
 
 
 @dataclass
@@ -114,6 +116,9 @@ class StoredTable:
         """The version of the state that the table stands for; 0 if there is none."""
         found = None if self.delta is None else self.delta.transaction_version(APPLICATION)
         return found or 0
+
+    def is_behind(self, version: int) -> bool:
+        return self.delta is None or self.version < version
 
     @property
     def size(self) -> int:
@@ -171,8 +176,7 @@ class StoredTable:
             self._commit(self._copied(fold), version)
 
     def _rewrite(self, fold: Fold, version: int) -> None:
-        lost = {*fold.deleted, *(row for row, _ in fold.updated)}
-        kept = [each for each in self.ranked_rows() if each[0] not in lost]
+        kept = [each for each in self.ranked_rows() if each[0] not in fold.lost]
         rows = [*kept, *fold.updated, *fold.inserted]
         removing = [] if self.delta is None else [removed(path) for path in self._files()]
         self._commit([*([self._written(self.encoded(rows))] if rows else []), *removing], version)
@@ -219,10 +223,14 @@ class StoredTable:
         columns = [table.column(name) for name in self.columns]
         return rows_in(columns, self.types, table.num_rows)
 
-    def adopt(self, folder: str, version: int) -> None:
-        """The table becomes the Parquet files of a folder below it, which are not read."""
+    def adopt(self, folder: str, version: int, is_whole: bool = True) -> None:
+        """Take the Parquet files of a folder below the table, which are not read.
+
+        They are all it holds then, or else more than it held.
+        """
         adding = TableFiles(self.location.uri(self.relative)).added(folder)
-        removing = [] if self.delta is None else [removed(path) for path in self._files()]
+        is_first = self.delta is None or not is_whole
+        removing = [] if is_first else [removed(path) for path in self._files()]
         self._commit([*adding, *removing], version)
 
     def _commit(self, actions: Actions, version: int) -> None:

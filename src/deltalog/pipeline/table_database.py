@@ -5,10 +5,9 @@
     delta = db.apply(delete={"edge": few})            # DataFrames or rows
     delta.deleted["path"].show()
 
-Opened again, it goes on where it was: views are loaded, with the ranks and the group state that
-changes of them need, and nothing is computed. Every commit writes the tables that changed
-(`tables.py`), and then one row that makes it true (`commits.py`). A database that fails in between
-is closed: the tables are put back when it is opened again.
+Every commit is one transaction on the log (`log.py`); tables that others read follow (`folds.py`).
+Opened again, it goes on where it was: the log is read, and a relation when it is first needed, with
+the ranks and the group state that changes of it need. Nothing is computed.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from deltalog.analysis.columns import Relation
 from deltalog.diagnostics import catalogue
@@ -35,12 +33,15 @@ from deltalog.pipeline.checked_frames import (
     driver_rows,
     engine_types,
 )
-from deltalog.pipeline.commit_writer import CommitWriter, Refused
-from deltalog.pipeline.commits import Batch, Commits
+from deltalog.pipeline.commit_writer import CommitWriter
 from deltalog.pipeline.deltas import Delta, counts_of, delta_of
+from deltalog.pipeline.drafts import Draft
+from deltalog.pipeline.folds import MINUTE, Freshness
 from deltalog.pipeline.input_facts import FactsInput, input_facts, input_frame
+from deltalog.pipeline.log import Batch, Record, Refused
 from deltalog.pipeline.net import net
-from deltalog.pipeline.tables import Table, Tables
+from deltalog.pipeline.reading import feed_frame, read_frame
+from deltalog.pipeline.state import State
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.checked_rows import key_of
 from deltalog.runtime.database import MemoryDatabase
@@ -77,18 +78,17 @@ class TableDatabase(WithoutUpkeep):
         limits: Limits,
         watch: Watch | None = None,
         participants: tuple[Participant, ...] = (),
+        freshness: Freshness = MINUTE,
     ) -> None:
         self.spark: SparkSession = engine.spark
         self.state = state
         self.engine = engine
-        self._tables = Tables(engine.spark, state)
-        self._commits = Commits(self._tables)
-        self._writer = CommitWriter(self._tables, self._commits, model)
+        self._state = State(engine.spark, state)
+        self._writer = CommitWriter(self._state, model, freshness)
         self._is_open = True
-        self._commits.open()
+        self._state.open()
         try:
             self._check_program()
-            self._writer.recover()
             self._database = MemoryDatabase(
                 model, engine, limits, watch, {}, self._writer, participants
             )
@@ -97,7 +97,7 @@ class TableDatabase(WithoutUpkeep):
             raise
 
     def _check_program(self) -> None:
-        if not self._writer.is_new and self._commits.last.program != self._writer.program:
+        if not self.is_new and self._state.program != self._writer.program:
             hint = "use a separate state, or the old program"
             raise DataError([catalogue.STATE_OF_OTHER_PROGRAM.at(None, name=self.state, hint=hint)])
 
@@ -106,12 +106,12 @@ class TableDatabase(WithoutUpkeep):
     @property
     def version(self) -> int:
         """How many commits have changed something."""
-        return self._commits.last.version
+        return self._state.last.version
 
     @property
     def is_new(self) -> bool:
         """Whether nothing has been committed yet."""
-        return self._writer.is_new
+        return self._state.is_new
 
     @property
     def relations(self) -> Mapping[str, Relation]:
@@ -120,24 +120,38 @@ class TableDatabase(WithoutUpkeep):
     @property
     def batches(self) -> frozenset[Batch]:
         """What has been taken from sources."""
-        return frozenset(self._commits.batches)
+        return frozenset(self._state.batches)
+
+    @property
+    def delivered(self) -> dict[str, int]:
+        """The version up to which each sink has been given changes."""
+        return self._state.delivered
+
+    def note_delivered(self, sinks: Mapping[str, int]) -> None:
+        """Commit how far sinks have been given changes."""
+        self._check_open()
+        self._state.commit(Record(version=self.version, kind="delivery", sinks=sinks))
 
     @property
     def table_versions(self) -> Mapping[str, int]:
-        """The versions of the tables that belong together, as of the last commit."""
-        return dict(self._commits.last.tables)
+        """The version of the state that each table stands for."""
+        return {name: table.version for name, table in self._writer.stored.items()}
 
-    def frame(self, relation: str) -> DataFrame:
-        """All facts of a relation or view, as of the last commit."""
-        table = self._writer.stored.get(relation)
-        if table is None or self._writer.is_new:
-            known = self._known(relation)
+    def fold(self) -> list[str]:
+        """Bring all tables up to the last commit; returns the names of those that were behind."""
+        self._check_open()
+        return self._writer.follow(self.engine, list(self._writer.stored))
+
+    def frame(self, relation: str, version: int | None = None) -> DataFrame:
+        """All facts of a relation or view, as of the last commit or of an earlier version."""
+        known, table = self._known(relation), self._writer.stored.get(relation)
+        if table is None or self.is_new:
+            self._check_version_known(version)
             data = frame(self.spark, self._database.facts(relation), engine_types(known))
-            return Table("", tuple(column.name for column in known.columns)).outwards(data)
-        version = self._commits.last.tables[self._writer.relative(table.path)]
-        return self._tables.read(table.path, version).select(
-            *table.names[: len(table.columns) or 1]
-        )
+            return self._writer.unstored(relation).outwards(data)
+        last = self.version if version is None else version
+        found = table.outwards(read_frame(self._state, table, relation, last))
+        return found.select(*(table.columns or found.columns))
 
     @property
     def statistics(self) -> Statistics:
@@ -191,14 +205,13 @@ class TableDatabase(WithoutUpkeep):
         return self._database.audit(engine=engine)
 
     def changes(self, relation: str, after: int = 0) -> DataFrame:
-        """The changes of a relation in versions after this one: version, op, columns."""
-        known = self._known(relation)
-        path = self._tables.path("changes", relation)
-        version = self._commits.last.tables.get(self._writer.relative(path))
-        if version is None:
-            data = frame(self.spark, [], engine_types(known))
-            return self._writer.with_op(relation, data, "+")
-        return self._tables.read(path, version).where(F.col("version") > after)
+        """The changes of a relation in versions after this one.
+
+        Its columns, `_change_type` (insert or delete), `_commit_version`, `_commit_timestamp`.
+        """
+        self._known(relation)
+        table = self._writer.stored.get(relation) or self._writer.unstored(relation)
+        return feed_frame(self._state, table, relation, after)
 
     def _known(self, relation: str) -> Relation:
         if relation not in self.relations:
@@ -237,7 +250,7 @@ class TableDatabase(WithoutUpkeep):
         """The same for frames whose values are checked, with columns as the engine names them."""
         for name, each in frames.items():
             check_unique_keys(self.relations[name], each)
-        if not self._writer.is_new:
+        if not self.is_new:
             most = self.engine.settings.driver_rows_max
             if sum(each.limit(most + 1).count() for each in frames.values()) <= most:
                 rows = {n: driver_rows(self.relations[n], each) for n, each in frames.items()}
@@ -265,7 +278,7 @@ class TableDatabase(WithoutUpkeep):
         A `batch` (a source and a name) is applied once, however often it is offered.
         """
         named = (*((batch,) if batch else ()), *batches)
-        if named and self._commits.batches.issuperset(named):
+        if named and self._state.batches.issuperset(named):
             return self._delta(NO_CHANGE, self.version)
         with self._changing():
             self._begin()
@@ -273,12 +286,12 @@ class TableDatabase(WithoutUpkeep):
             with self._writer.recording(named, refused):
                 change = self._change(delete or {}, insert or {}, set or {}, is_committed=True)
                 if self.version == before and (named or refused):
-                    self._writer.commit({}, self.engine, before)
+                    self._writer.commit(Draft(self.spark), self.engine, before)
             return self._delta(change, self.version, len(refused))
 
     def _begin(self) -> None:
         """Write the initial state, in a commit of its own, if there is none yet."""
-        if self._writer.is_new:
+        if self.is_new:
             self._bulk({})
 
     def transaction(self) -> Transaction:
@@ -347,6 +360,7 @@ class TableDatabase(WithoutUpkeep):
         self._check_open()
         try:
             yield
+            self._writer.follow(self.engine)
         except DeltalogError as error:  # found before anything was written, but for one
             if catalogue.STATE_IN_USE.code in error.codes:
                 self.close()
@@ -367,7 +381,7 @@ class TableDatabase(WithoutUpkeep):
     def close(self) -> None:
         """Let others write to the state."""
         self._is_open = False
-        self._commits.close()
+        self._state.close()
 
     def __enter__(self) -> TableDatabase:
         return self

@@ -70,6 +70,11 @@ class TableFiles:
         return AddAction(name, info.size, {}, written, True, json.dumps(_statistics(file)))
 
 
+def new_folder(relative: str) -> str:
+    """A name for files that nobody has written yet."""
+    return f"{relative}/{uuid.uuid4().hex}"
+
+
 def removed(path: str) -> RemoveAction:
     return RemoveAction(path, True, int(time.time() * 1000), partition_values={})
 

@@ -1,0 +1,112 @@
+"""Tables follow the log: how far behind they may be, and how they are brought up.
+
+    table at version 14  +  log of 15, 16, 17   →   table at version 17, in one transaction
+
+A row may have been inserted, deleted and inserted again in between; only what became of it counts.
+Files that a commit names are taken over as they are. What a crash leaves undone is done the next
+time: a table says which version it stands for, and the log has everything after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Literal
+
+import pyarrow
+
+from deltalog.language.ast import Row
+from deltalog.pipeline.log import Files
+from deltalog.pipeline.log_rows import DELETE, INSERT, decoded_rows
+from deltalog.pipeline.state import State
+from deltalog.pipeline.stored_table import Fold, Ranked, StoredTable
+
+Freshness = float | Literal["commit", "demand"]
+"""How far tables may be behind: no commit, so many seconds, or until somebody asks."""
+MINUTE: Freshness = 60.0
+
+
+def net_fold(changes: pyarrow.Table, types: tuple[str, ...]) -> Fold:
+    """What a stretch of the log does to a relation in the end."""
+    first: dict[Row, str] = {}
+    last: dict[Row, tuple[str, int]] = {}
+    rows = decoded_rows(changes, types)
+    kinds, ranks = (changes.column(name).to_pylist() for name in ("change", "rank"))
+    for row, kind, rank in zip(rows, kinds, ranks, strict=True):
+        first.setdefault(row, kind)
+        last[row] = kind, rank or 0
+    inserted: list[Ranked] = []
+    updated: list[Ranked] = []
+    deleted: list[Row] = []
+    for row, (kind, rank) in last.items():
+        was_there = first[row] != INSERT
+        if kind == DELETE:
+            deleted += [row] if was_there else []
+        else:
+            (updated if was_there else inserted).append((row, rank))
+    return Fold(inserted, updated, deleted)
+
+
+class Folds:
+    """The tables of a state, each of which is brought up when it is due."""
+
+    def __init__(
+        self, state: State, tables: Mapping[str, StoredTable], freshness: Freshness = MINUTE
+    ) -> None:
+        self.state = state
+        self.tables = tables
+        self.freshness = freshness
+
+    def due(self, rows_max: int) -> list[str]:
+        """The tables that are too far behind: by time, by rows, or by files that they can adopt."""
+        if self.freshness == "demand":
+            return []
+        behind: dict[str, datetime] = {}
+        rows: dict[str, int] = {}
+        for record in self.state.records:
+            for name in record.sizes:
+                table = self.tables.get(name)
+                is_behind = table is not None and table.is_behind(record.version)
+                if is_behind and record.at is not None:
+                    behind.setdefault(name, record.at)
+                    rows[name] = rows.get(name, 0) + sum(record.counts.get(name, (0, 0)))
+                    rows[name] += rows_max if name in record.files or record.kind == "load" else 0
+        if self.freshness == "commit":
+            return list(behind)
+        oldest = datetime.now(UTC).timestamp() - self.freshness
+        return [n for n, at in behind.items() if at.timestamp() <= oldest or rows[n] >= rows_max]
+
+    def fold(self, names: Iterable[str]) -> list[str]:
+        """Bring tables up to the last commit; returns those that were behind."""
+        return [name for name in names if self._fold(name)]
+
+    def _fold(self, name: str) -> bool:
+        table, until = self.tables[name], self.state.last.version
+        before = table.version
+        if not table.is_behind(until):
+            return False
+        for version, files in self.state.files_of(name, before, until):
+            if files.whole is None:
+                self._follow_log(name, version - 1)
+            self._adopt(table, files, version)
+        self._follow_log(name, until)
+        return table.version != before
+
+    def _follow_log(self, name: str, until: int) -> None:
+        table = self.tables[name]
+        changes = self.state.log.changes(name, table.version, until)
+        if changes.num_rows or table.delta is None:
+            table.follow(net_fold(changes, table.types), until)
+
+    def _adopt(self, table: StoredTable, files: Files, version: int) -> None:
+        if files.whole is not None:
+            table.adopt(_below(table, files.whole), version)
+        elif files.deleted is None:
+            assert files.inserted is not None
+            table.adopt(_below(table, files.inserted), version, is_whole=False)
+        else:
+            raise AssertionError("what is deleted in files comes with the whole")
+
+
+def _below(table: StoredTable, folder: str) -> str:
+    return folder.removeprefix(f"{table.relative}/")

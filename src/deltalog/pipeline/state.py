@@ -1,0 +1,111 @@
+"""The state of a database on disk, as one writer or reader has it open: the log and what it says.
+
+state/log              every commit, one transaction each (`log.py`); it alone decides
+state/tables/path      every base relation and materialised view; follows the log (`folds.py`)
+state/helpers/…        what views are computed from: group state and the like
+state/changes/…        files that commits name, of changes that are too large for the log
+state/lock             held by the one writer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import IO
+
+from pyspark.sql import DataFrame, SparkSession
+
+from deltalog.pipeline.location import Location
+from deltalog.pipeline.lock import lock_folder
+from deltalog.pipeline.log import Batch, Files, Log, Record, Refused, now
+from deltalog.pipeline.log_rows import Changes
+
+
+class State:
+    """What has been committed, and the way to commit more."""
+
+    def __init__(self, spark: SparkSession | None, state: str) -> None:
+        self._spark = spark
+        self.location = Location.of(spark, state)
+        self.log = Log(self.location)
+        self.records: list[Record] = []
+        self.batches: set[Batch] = set()
+        self._lock: IO[str] | None = None
+
+    @property
+    def spark(self) -> SparkSession:
+        assert self._spark is not None, (
+            "what has been committed is known without Spark; rows are not"
+        )
+        return self._spark
+
+    def open(self, is_writer: bool = True) -> None:
+        """Take the lock, and read the records of all commits."""
+        folder = self.location.folder
+        if is_writer and folder is not None:
+            self._lock = lock_folder(folder, self.location.name)
+        self.records = self.log.open()
+        self.batches = self.log.batches()
+
+    def close(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing has been committed yet."""
+        return not self.records
+
+    @property
+    def last(self) -> Record:
+        """The record of the last commit; before the first one, nothing."""
+        return self.records[-1] if self.records else Record()
+
+    @property
+    def program(self) -> str:
+        """The program of the last commit."""
+        return next((r.program for r in reversed(self.records) if r.program is not None), "")
+
+    def size(self, relation: str) -> int:
+        """How many rows a stored relation holds."""
+        return next((r.sizes[relation] for r in reversed(self.records) if relation in r.sizes), 0)
+
+    def spread(self, relation: str) -> tuple[float, ...]:
+        """How many rows the values of each column have, if it has been counted."""
+        found = (r.spread[relation] for r in reversed(self.records) if relation in r.spread)
+        return tuple(next(found, ()))
+
+    @property
+    def delivered(self) -> dict[str, int]:
+        """The version up to which each sink has been given changes."""
+        return {name: version for record in self.records for name, version in record.sinks.items()}
+
+    def files_of(self, relation: str, after: int, until: int) -> Iterator[tuple[int, Files]]:
+        """Files that commits between two versions have for a relation, oldest first."""
+        for record in self.records:
+            if after < record.version <= until and relation in record.files:
+                yield record.version, record.files[relation]
+
+    def commit(
+        self,
+        record: Record,
+        changes: Sequence[Changes] = (),
+        all_types: Iterable[Sequence[str]] = (),
+        batches: tuple[Batch, ...] = (),
+        refused: Refused = (),
+    ) -> Record:
+        """Append to the log; either it has happened then, or an error is raised and it has not."""
+        last = self.last
+        if record.program == self.program:
+            record = replace(record, program=None)
+        clock = max(record.clock, last.clock)
+        made = replace(record, sequence=last.sequence + 1, clock=clock, at=now())
+        self.log.append(made, changes, all_types, batches, refused)
+        self.records.append(made)
+        self.batches.update(batches)
+        return made
+
+    def read_files(self, folder: str) -> DataFrame:
+        """The rows in a folder of Parquet files."""
+        return self.spark.read.parquet(self.location.path(folder))
