@@ -39,7 +39,7 @@ from deltalog.pipeline.commit_writer import CommitWriter, Refused
 from deltalog.pipeline.commits import Batch, Commits
 from deltalog.pipeline.deltas import Delta, counts_of, delta_of
 from deltalog.pipeline.input_facts import FactsInput, input_facts, input_frame
-from deltalog.pipeline.net import net
+from deltalog.pipeline.net_frames import net_frames
 from deltalog.pipeline.tables import Table, Tables
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.database import MemoryDatabase
@@ -119,7 +119,7 @@ class TableDatabase(WithoutUpkeep):
 
     @property
     def batches(self) -> frozenset[Batch]:
-        """What has been taken from sources."""
+        """The batches that have been taken from sources."""
         return frozenset(self._commits.batches)
 
     @property
@@ -336,7 +336,7 @@ class TableDatabase(WithoutUpkeep):
                 {n: input_frame(self.spark, self.relations[n], side[n]) for n in side}
                 for side in sides
             ]
-            change = net(self.engine, self.relations, *frames)
+            change = net_frames(self.engine, self.relations, *frames)
             return self._database.propagate_net(change, is_committed, views)
         change_facts = self._database.apply if is_committed else self._database.what_if
         return change_facts(insert=sides[1], delete=sides[0], set=sides[2], views=views)
