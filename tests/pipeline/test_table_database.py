@@ -172,20 +172,26 @@ def test_a_batch_is_checked_once(
 
         source = Source("price", "weight", "changes", "csv")
         relation = database.relations["weight"]
-        rows = [("+", "6", "6"), ("set", "1", "4"), ("-", "2", "2")]
-        for most, number in ((100, 6), (1, 7)):
-            settings = replace(settings, driver_rows_max=most)
-            monkeypatch.setattr(database.engine, "settings", settings)
-            rows[0] = ("+", str(number), "6")
+
+        def take(most: int, rows: list[tuple[str, ...]]) -> int:
+            """Apply a batch of a source; returns how often the cluster was asked for facts."""
+            chosen = replace(settings, driver_rows_max=most)
+            monkeypatch.setattr(database.engine, "settings", chosen)
             data = spark.createDataFrame(rows, "op string, node string, grams string")
-            offer = sources.of_stream(source, relation, data, number)
-            found = classify(database, [(relation, offer.data)])
+            offer = sources.of_stream(source, relation, data, 1)
             before = database.engine.jobs["probe"]
+            found = classify(database, [(relation, offer.data)])
             database.apply(found.insert, found.delete, found.set)
             assert made() == ["checked_frame"]
-            if most == 100:
-                assert database.engine.jobs["probe"] == before
-        assert (7, 6) in database.facts("weight")
+            return database.engine.jobs["probe"] - before
+
+        take(1, [("+", "6", "6"), ("set", "1", "4"), ("-", "2", "2")])
+        probes = take(100, [("+", "7", "6"), ("+", "8", "6")])
+        before = database.engine.jobs["probe"]
+        database.apply(insert={"weight": [(9, 6), (10, 6)]})
+        assert probes == database.engine.jobs["probe"] - before > 0
+        nodes = {node for node, _ in database.facts("weight")}
+        assert nodes == {1, 3, 4, 5, 6, 7, 8, 9, 10}
 
 
 def test_a_large_batch_stays_on_the_cluster(spark: SparkSession, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 
 from deltalog.analysis.columns import Relation
 from deltalog.engines.spark.columns import name_of
+from deltalog.engines.spark.engine import SparkEngine
 from deltalog.engines.spark.frames import contents
 from deltalog.language.ast import Row
 from deltalog.language.values import plain
@@ -37,7 +38,7 @@ from deltalog.pipeline.checked_frames import (
 )
 from deltalog.pipeline.checked_frames import split_by_taken_keys as split_frame_by_taken_keys
 from deltalog.pipeline.table_database import TableDatabase
-from deltalog.runtime.checked_rows import CheckedRows, key_conflicts
+from deltalog.runtime.checked_rows import CheckedRows, key_conflicts, key_of
 from deltalog.runtime.checked_rows import split_by_taken_keys as split_rows_by_taken_keys
 
 OPS: Mapping[str, str] = {
@@ -96,7 +97,7 @@ def _classified_rows(
     for name, inserted in found.insert.items():
         relation = database.relations[name]
         if relation.key:
-            holders = database.key_holders(name, inserted)
+            holders = _key_holders(database.engine, relation, inserted)
             deleted = found.delete.get(name, ())
             found.insert[name], refused = split_rows_by_taken_keys(
                 relation, inserted, deleted, holders
@@ -109,6 +110,18 @@ def _classified_rows(
     for side in (found.delete, found.insert, found.set):
         side.update({n: CheckedRows(database.relations[n], rows) for n, rows in side.items()})
     return found
+
+
+def _key_holders(engine: SparkEngine, relation: Relation, rows: Sequence[Row]) -> dict[Row, Row]:
+    """The facts that have the keys of these rows, by key, fetched together."""
+    positions = relation.key
+    keys = [key_of(relation, row) for row in rows]
+    engine.expect(relation.name, positions, keys)
+    found = {
+        key: next(engine.lookup(relation.name, dict(zip(positions, key, strict=True))), None)
+        for key in keys
+    }
+    return {key: row for key, row in found.items() if row is not None}
 
 
 def _taken_key(relation: Relation, holder: Row) -> str:

@@ -37,7 +37,7 @@ FEED_OPS = {"insert": "+", "update_postimage": "+", "delete": "-", "update_preim
 
 @dataclass(frozen=True)
 class Offer:
-    """What a source has to give: checked rows, with `op__` if they are changes."""
+    """A batch of a source: checked rows, with `op__` if they are changes."""
 
     source: Source
     name: str

@@ -12,7 +12,7 @@ the ranks and the group state that changes of it need. Nothing is computed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -39,11 +39,10 @@ from deltalog.pipeline.drafts import Draft
 from deltalog.pipeline.folds import MINUTE, Freshness
 from deltalog.pipeline.input_facts import FactsInput, input_facts, input_frame
 from deltalog.pipeline.log import Batch, Record, Refused
-from deltalog.pipeline.net import net
+from deltalog.pipeline.net_frames import net_frames
 from deltalog.pipeline.reading import feed_frame, read_frame
 from deltalog.pipeline.state import State
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
-from deltalog.runtime.checked_rows import key_of
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.evaluation import Difference
 from deltalog.runtime.fixpoint import Statistics, Watch
@@ -54,6 +53,7 @@ from deltalog.runtime.protocols import Participant
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction, base_relation
 from deltalog.runtime.unavailable import WithoutUpkeep
+from deltalog.runtime.wanted_views import known_views
 
 
 class TableDatabase(WithoutUpkeep):
@@ -189,17 +189,6 @@ class TableDatabase(WithoutUpkeep):
         """Return an explanation of the program, or of a query, as `deltalog explain` shows it."""
         return self._database.explain(query, parameters, show=show, propagation=propagation)
 
-    def key_holders(self, relation: str, rows: Sequence[Row]) -> dict[Row, Row]:
-        """The facts that have the keys of these rows, by key."""
-        positions = self.relations[relation].key
-        keys = [key_of(self.relations[relation], row) for row in rows]
-        self.engine.expect(relation, positions, keys)
-        found = {
-            key: next(self.engine.lookup(relation, dict(zip(positions, key, strict=True))), None)
-            for key in keys
-        }
-        return {key: row for key, row in found.items() if row is not None}
-
     def audit(self, *, engine: str | None = None) -> tuple[Difference, ...]:
         """Recompute every view and report what differs: nothing, normally."""
         return self._database.audit(engine=engine)
@@ -269,14 +258,18 @@ class TableDatabase(WithoutUpkeep):
         delete: Mapping[str, FactsInput] | None = None,
         set: Mapping[str, FactsInput] | None = None,
         *,
+        views: Iterable[str] | None = None,
         batch: Batch | None = None,
         batches: tuple[Batch, ...] = (),
         refused: Refused = (),
     ) -> Delta:
         """Delete, insert and set facts in one commit; `set` replaces what has the same key.
 
-        A `batch` (a source and a name) is applied once, however often it is offered.
+        Returns the change of base relations and of these `views`, or of all views; the log
+        gets that of all. A `batch` (a source and a name) is applied once, however often it is
+        offered.
         """
+        known = self._known_views(views)
         named = (*((batch,) if batch else ()), *batches)
         if named and self._state.batches.issuperset(named):
             return self._delta(NO_CHANGE, self.version)
@@ -284,7 +277,7 @@ class TableDatabase(WithoutUpkeep):
             self._begin()
             before = self.version
             with self._writer.recording(named, refused):
-                change = self._change(delete or {}, insert or {}, set or {}, is_committed=True)
+                change = self._change(delete or {}, insert or {}, set or {}, True, known)
                 if self.version == before and (named or refused):
                     self._writer.commit(Draft(self.spark), self.engine, before)
             return self._delta(change, self.version, len(refused))
@@ -294,25 +287,36 @@ class TableDatabase(WithoutUpkeep):
         if self.is_new:
             self._bulk({})
 
-    def transaction(self) -> Transaction:
-        """A transaction for a `with` block, of few rows: they are on the driver."""
-        self._check_open()
-        return self._database.transaction_for(self._commit_wanted)
+    def transaction(self, *, views: Iterable[str] | None = None) -> Transaction:
+        """A transaction for a `with` block, of few rows: they are on the driver.
 
-    def _commit_wanted(self, wanted: ChangeSet) -> ChangeSet:
-        with self._changing():
-            self._begin()
-            return self._database.commit_wanted(wanted)
+        Its change is that of base relations and of these `views`, or of all views.
+        """
+        self._check_open()
+        known = self._known_views(views)
+
+        def commit(wanted: ChangeSet) -> ChangeSet:
+            with self._changing():
+                self._begin()
+                return self._database.commit_wanted(wanted, known)
+
+        return self._database.transaction_for(commit)
 
     def what_if(
         self,
         insert: Mapping[str, FactsInput] | None = None,
         delete: Mapping[str, FactsInput] | None = None,
         set: Mapping[str, FactsInput] | None = None,
+        *,
+        views: Iterable[str] | None = None,
     ) -> ChangeSet:
-        """The exact change that `apply` would make, without making it."""
+        """The exact change that `apply` would make, without making it.
+
+        Virtual views that are neither among these `views` nor on the way to one are passed over.
+        """
         self._check_open()
-        return self._change(delete or {}, insert or {}, set or {}, is_committed=False)
+        known = self._known_views(views)
+        return self._change(delete or {}, insert or {}, set or {}, False, known)
 
     def change_program(
         self, program: str | Path | Program, *, is_committed: bool = True
@@ -329,6 +333,7 @@ class TableDatabase(WithoutUpkeep):
         insert: Mapping[str, FactsInput],
         set: Mapping[str, FactsInput],
         is_committed: bool,
+        views: frozenset[str] | None,
     ) -> ChangeSet:
         """A transaction, if the driver should hold its rows; else the same on the cluster."""
         most = self.engine.settings.driver_rows_max
@@ -344,10 +349,13 @@ class TableDatabase(WithoutUpkeep):
                 {n: input_frame(self.spark, self.relations[n], side[n]) for n in side}
                 for side in sides
             ]
-            change = net(self.engine, self.relations, *frames)
-            return self._database.propagate_net(change, is_committed)
+            change = net_frames(self.engine, self.relations, *frames)
+            return self._database.propagate_net(change, is_committed, views)
         change_facts = self._database.apply if is_committed else self._database.what_if
-        return change_facts(insert=sides[1], delete=sides[0], set=sides[2])
+        return change_facts(insert=sides[1], delete=sides[0], set=sides[2], views=views)
+
+    def _known_views(self, views: Iterable[str] | None) -> frozenset[str] | None:
+        return known_views(self._database.propagation, self.relations, views)
 
     def _check_open(self) -> None:
         if not self._is_open:

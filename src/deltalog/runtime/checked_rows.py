@@ -133,7 +133,7 @@ def _by_name(relation: Relation, row: Mapping[Any, Any], number: int | None) -> 
 def columns_differ(
     relation: Relation, what: str, unknown: Sequence[str], missing: Sequence[str]
 ) -> Diagnostic:
-    """Say which names of columns are not known and which are missing."""
+    """Report which names of columns are not known and which are missing."""
     names = [column.name for column in relation.columns]
     reasons = [f"there is no `{name}`" for name in unknown]
     reasons += [f"`{name}` is missing" for name in missing]
@@ -158,7 +158,7 @@ def _iterated(relation: Relation, rows: Iterable[Any]) -> list[Any]:
 
 
 def misfit(relation: Relation, column: Column, value: Any, number: int | None) -> Diagnostic:
-    """Say that a value, that of a row with this number, does not fit its column."""
+    """Report that a value, that of a row with this number, does not fit its column."""
     return catalogue.VALUE_MISFIT.at(
         None,
         value=shown_value(value)[:80] + ("" if number is None else f" in row {number}"),
@@ -186,7 +186,7 @@ PYTHON_HINTS = {
 
 
 def wrong_arity(relation: Relation, row: str, has: str, hint: str | None) -> Diagnostic:
-    """Say that something is no row of a relation."""
+    """Report that something is no row of a relation."""
     return catalogue.ROW_ARITY.at(
         None, name=relation.name, wanted=_values(relation.arity), row=row, has=has, hint=hint
     )
@@ -310,7 +310,7 @@ def forbidden_rows(relation: Relation, rows: Changed) -> frozenset[Row]:
 
 
 def key_set_twice(relation: Relation, rows: str, key: Row) -> Diagnostic:
-    """Say that some rows set a key to different facts."""
+    """Report that some rows set a key to different facts."""
     return catalogue.KEY_SET_TWICE.at(
         None,
         rows=rows,
@@ -321,7 +321,7 @@ def key_set_twice(relation: Relation, rows: str, key: Row) -> Diagnostic:
 
 
 def key_taken(relation: Relation, row: Row) -> Diagnostic:
-    """Say that a fact has a key, which therefore no other can have."""
+    """Report that a fact has a key, which therefore no other can have."""
     key = ", ".join(map(print_value, key_of(relation, row)))
     return catalogue.KEY_TAKEN.at(
         None,

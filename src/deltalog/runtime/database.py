@@ -51,6 +51,7 @@ from deltalog.runtime.rows import Rows
 from deltalog.runtime.shown import database_html
 from deltalog.runtime.transaction import Commit, Transaction, base_relation
 from deltalog.runtime.unavailable import WithoutUpkeep
+from deltalog.runtime.wanted_views import known_views
 
 
 def open_in_memory(
@@ -254,7 +255,7 @@ class MemoryDatabase(WithoutUpkeep):
         if all(self.relations[name].kind == "base" for name in reads):
             changed = [name for name in wanted.relations if name in reads]
             return self._net(wanted.only(*changed))
-        views = self._known_views(name for name in reads if self.relations[name].kind == "view")
+        views = frozenset(name for name in reads if self.relations[name].kind == "view")
         return self._make(wanted, is_committed=False, views=views).only(*reads)
 
     # --- changing
@@ -266,7 +267,7 @@ class MemoryDatabase(WithoutUpkeep):
         declared; virtual views that nobody needs are not even looked at.
         """
         self._check_open()
-        known = self._known_views(views)
+        known = known_views(self.propagation, self.relations, views)
         return self._transaction(lambda wanted: self._make(wanted, True, known))
 
     def transaction_for(self, commit: Commit) -> Transaction:
@@ -274,9 +275,9 @@ class MemoryDatabase(WithoutUpkeep):
         self._check_open()
         return self._transaction(commit)
 
-    def commit_wanted(self, wanted: ChangeSet) -> ChangeSet:
-        """Commit a change of which some may be a no-op; returns the exact change of everything."""
-        return self._make(wanted, is_committed=True)
+    def commit_wanted(self, wanted: ChangeSet, views: frozenset[str] | None = None) -> ChangeSet:
+        """Commit a change of which some may be a no-op; returns the exact change of these views."""
+        return self._make(wanted, True, views)
 
     def apply(
         self,
@@ -302,7 +303,7 @@ class MemoryDatabase(WithoutUpkeep):
     ) -> ChangeSet:
         """The exact change that a transaction would make, without making it."""
         self._check_open()
-        known = self._known_views(views)
+        known = known_views(self.propagation, self.relations, views)
         tried = self._transaction(lambda wanted: self._make(wanted, False, known))
         return _filled(tried, insert, delete, set).commit()
 
@@ -318,25 +319,12 @@ class MemoryDatabase(WithoutUpkeep):
             self,
         )
 
-    def _known_views(self, views: Iterable[str] | None) -> frozenset[str] | None:
-        """The views that a caller wants the change of, or None for all of them."""
-        if views is None:
-            return None
-        named = [views] if isinstance(views, str) else list(views)
-        for name in named:
-            if name not in self.propagation.views:
-                hint = did_you_mean(str(name), self.propagation.views)
-                if name in self.relations:
-                    hint = f"`{name}` is a base relation, whose change is always returned"
-                raise DataError(
-                    [catalogue.UNKNOWN_OPTION.at(None, what="view", name=name, hint=hint)]
-                )
-        return frozenset(named)
-
-    def propagate_net(self, change: ChangeSet, is_committed: bool) -> ChangeSet:
+    def propagate_net(
+        self, change: ChangeSet, is_committed: bool, views: frozenset[str] | None = None
+    ) -> ChangeSet:
         """Commit, or only try, a change of which nothing is a no-op."""
         with self._turn():
-            return self._propagate(change, is_committed)
+            return self._propagate(change, is_committed, views)
 
     def _make(
         self, wanted: ChangeSet, is_committed: bool, views: frozenset[str] | None = None

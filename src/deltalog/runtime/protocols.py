@@ -16,7 +16,7 @@ which is last.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
@@ -77,18 +77,22 @@ class Database(Protocol):
     ) -> str: ...
     def audit(self, *, engine: str | None = None) -> tuple[Difference, ...]: ...
 
-    def transaction(self) -> Transaction: ...
+    def transaction(self, *, views: Iterable[str] | None = None) -> Transaction: ...
     def apply(
         self,
         insert: Facts | None = None,
         delete: Facts | None = None,
         set: Facts | None = None,
+        *,
+        views: Iterable[str] | None = None,
     ) -> Change: ...
     def what_if(
         self,
         insert: Facts | None = None,
         delete: Facts | None = None,
         set: Facts | None = None,
+        *,
+        views: Iterable[str] | None = None,
     ) -> Change: ...
     def change_program(
         self, program: str | Path | Program, *, is_committed: bool = True
