@@ -41,11 +41,7 @@ class Sinks:
         self._reached = database.delivered
 
     def deliver(self) -> list[str]:
-<<<<<<< HEAD
         """Give every sink what is new; returns the names of those that got something."""
-=======
-        """Give every sink what is new; return the names of those that got something."""
->>>>>>> rows
         version = self._database.version
         waiting = [each for each in self._sinks if self._reached.get(each.name, 0) < version]
         for sink in waiting:
@@ -88,20 +84,12 @@ class Sinks:
         changes = self._database.changes(sink.relation, after)
         columns = [name for name in changes.columns if name not in FEED]
         key = list(sink.key) or columns
-<<<<<<< HEAD
         kind = F.max_by(CHANGE_TYPE, COMMIT_VERSION).alias(CHANGE_TYPE)
         last = changes.groupBy(*columns).agg(kind)
         come, gone = (last.where(F.col(CHANGE_TYPE) == each) for each in (INSERT, DELETE))
         is_same = [F.col(f"g.{name}").eqNullSafe(F.col(f"c.{name}")) for name in key]
         left = gone.alias("g").join(come.alias("c"), is_same, "left_anti")
         source = come.unionByName(left).alias("s")
-=======
-        last = changes.groupBy(*columns).agg(F.max_by("op", "version").alias("op"))
-        inserted, deleted = last.where("op = '+'"), last.where("op = '-'")
-        is_same = [F.col(f"d.{name}").eqNullSafe(F.col(f"i.{name}")) for name in key]
-        not_replaced = deleted.alias("d").join(inserted.alias("i"), is_same, "left_anti")
-        source = inserted.unionByName(not_replaced).alias("s")
->>>>>>> rows
         values: dict[str, str | Column] = {f"`{name}`": f"s.`{name}`" for name in columns}
         matched = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in key)
         is_inserted, is_deleted = (f"s.{CHANGE_TYPE} = '{each}'" for each in (INSERT, DELETE))

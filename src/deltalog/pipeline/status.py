@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 """What a state holds, without opening it: it may be in use, and Spark need not be started."""
-=======
-"""The contents of a state, read without opening it: it may be in use."""
->>>>>>> rows
 
 from __future__ import annotations
 
