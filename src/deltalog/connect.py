@@ -19,6 +19,7 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.arguments import check_argument
 from deltalog.diagnostics.report import DataError
 from deltalog.language.ast import Program
+from deltalog.pipeline.freshness import MINUTE, Freshness
 from deltalog.runtime.change_check import Check, participants_for
 from deltalog.runtime.database import MemoryDatabase, open_in_memory
 from deltalog.runtime.engine_choice import DEFAULT_ENGINE, ENGINES, known_engine
@@ -41,12 +42,14 @@ _MISFITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "read_only": ("nobody else can write to it", _ONLY_A_FILE),
         "wait": ("nobody else can write to it", _ONLY_A_FILE),
         "retention": ("it has no change log", _ONLY_A_FILE),
+        "freshness": ("it has no tables", "leave it out"),
     },
     _FILE: {
         "spark": (
             "its facts are in the memory of this process",
             "leave out the path, or name a folder for tables by `state`",
         ),
+        "freshness": ("it has no tables", "leave it out"),
     },
     _TABLES: {
         "path": ("its tables are in the folder `state`", "leave out one of the two"),
@@ -108,6 +111,7 @@ def connect(
     watch: Watch | None = ...,
     spark: Any = ...,
     state: str | Path,
+    freshness: Freshness = ...,
     check: Check | None = ...,
 ) -> TableDatabase: ...
 def connect(
@@ -128,6 +132,7 @@ def connect(
     wait: float | None = None,
     retention: Retention | None = None,
     state: str | Path | None = None,
+    freshness: Freshness | None = None,
     check: Check | None = None,
 ) -> MemoryDatabase | TableDatabase:
     """Open a database: in memory, in the file at `path`, or with `state` in tables on Spark.
@@ -149,7 +154,9 @@ def connect(
     many seconds to wait for another writer to end. `retention` says how much of the change log is
     kept.
 
-    With `state`, a folder, every relation and view is a Delta table in it.
+    With `state`, a folder, every commit is in a log there, and every relation and stored view is a
+    Delta table that follows the log. `freshness` says how far behind a table may be: a number of
+    seconds (60, if it is left out), `"commit"` for not at all, or `"demand"` for until `db.fold()`.
     """
     kind = _TABLES if state is not None else _MEMORY if path is None else _FILE
     passed = {
@@ -161,6 +168,7 @@ def connect(
         "read_only": read_only or None,
         "wait": wait,
         "retention": retention,
+        "freshness": freshness,
     }
     _check_arguments(kind, [name for name, value in passed.items() if value is not None])
     options = Options.of(strategy, materialize, network, nervous)
@@ -175,7 +183,8 @@ def connect(
     if state is not None and program is not None:
         from deltalog.pipeline.open_tables import open_tables
 
-        return open_tables(program, spark, str(state), options, limits, watch, participants)
+        fresh = MINUTE if freshness is None else freshness
+        return open_tables(program, spark, str(state), options, limits, watch, participants, fresh)
     if path is not None:
         chosen = FileOptions(_engine_of_file(engine), durability, read_only, wait, retention)
         return open_file(path, program, chosen, options, limits, watch, facts, participants)

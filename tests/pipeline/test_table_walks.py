@@ -166,12 +166,15 @@ class TableWalker:
             found = {tuple(row) for row in self.db.frame(name).collect()}
             if found != _outside(rows):
                 raise WrongError(f"the table of {name} has {found}, expected {set(rows)}")
-            changes = {tuple(row) for row in self.db.changes(name).collect()}
+            listed = [tuple(row) for row in self.db.changes(name).collect()]
+            changes = {(version, kind, *row) for *row, kind, version, _ in listed}
             expected = set()
             for version in range(1, self.model.version + 1):
                 before, after = self._rows(name, version - 1), self._rows(name, version)
-                expected |= {(version, "+", *row) for row in after - before}
-                expected |= {(version, "-", *row) for row in before - after}
+                expected |= {(version, "insert", *row) for row in after - before}
+                expected |= {(version, "delete", *row) for row in before - after}
+            if len(listed) != len(changes):
+                raise WrongError(f"changes of {name} are recorded twice: {listed}")
             if changes != expected:
                 raise WrongError(f"changes of {name}: {changes}, expected {expected}")
 

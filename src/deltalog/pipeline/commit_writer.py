@@ -21,7 +21,8 @@ from deltalog.engines.spark.relation import SparkRelation, TableFrame
 from deltalog.engines.spark.storage import LazyFrame
 from deltalog.language.printer import print_program
 from deltalog.pipeline.drafts import NOTHING, Draft, Held, few, unranked
-from deltalog.pipeline.folds import MINUTE, Folds, Freshness, net_fold
+from deltalog.pipeline.folds import Folds, net_fold
+from deltalog.pipeline.freshness import MINUTE, Freshness
 from deltalog.pipeline.log import Batch, Record, Refused
 from deltalog.pipeline.state import State
 from deltalog.pipeline.stored_table import Fold, Ranked, StoredTable

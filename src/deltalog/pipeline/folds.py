@@ -11,19 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Literal
 
 import pyarrow
 
 from deltalog.language.ast import Row
+from deltalog.pipeline.freshness import MINUTE, Freshness
 from deltalog.pipeline.log import Files
 from deltalog.pipeline.log_rows import DELETE, INSERT, decoded_rows
 from deltalog.pipeline.state import State
 from deltalog.pipeline.stored_table import Fold, Ranked, StoredTable
-
-Freshness = float | Literal["commit", "demand"]
-"""How far tables may be behind: no commit, so many seconds, or until somebody asks."""
-MINUTE: Freshness = 60.0
 
 
 def net_fold(changes: pyarrow.Table, types: tuple[str, ...]) -> Fold:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from deltalog.checks.program import check_program
 from deltalog.language.ast import Program
 from deltalog.language.parser import parse
+from deltalog.pipeline.freshness import MINUTE, Freshness, check_freshness
 from deltalog.runtime.engine_choice import spark_engine
 from deltalog.runtime.fixpoint import Watch
 from deltalog.runtime.limits import Limits
@@ -28,12 +29,14 @@ def open_tables(
     limits: Limits,
     watch: Watch | None = None,
     participants: tuple[Participant, ...] = (),
+    freshness: Freshness = MINUTE,
 ) -> TableDatabase:
     """Open the tables in the folder `state`; `deltalog.connect` describes the arguments."""
     engine = cast("SparkEngine", spark_engine(spark))  # it reports that Spark is not installed
     from deltalog.pipeline.table_database import TableDatabase
 
+    check_freshness(freshness)
     check_exact(options, "a table of changes")
     parsed = program if isinstance(program, Program) else parse(read_program(program))
     model = make_model(check_program(parsed), options)
-    return TableDatabase(model, engine, state, limits, watch, participants)
+    return TableDatabase(model, engine, state, limits, watch, participants, freshness)

@@ -19,7 +19,7 @@ from deltalog.engines.spark.frames import without
 from deltalog.pipeline.folds import net_fold
 from deltalog.pipeline.log_rows import DELETE, INSERT
 from deltalog.pipeline.state import State
-from deltalog.pipeline.stored_table import Fold, StoredTable
+from deltalog.pipeline.stored_table import HOLDS_COLUMN, Fold, StoredTable
 
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = (
     "_change_type",
@@ -77,16 +77,14 @@ def _undone(
     later, before = (
         net.where(F.col(CHANGE_TYPE) == kind).select(*named, rank) for kind in (INSERT, DELETE)
     )
-    if not table.columns:
-        is_other = net.count() > 0
-        held = data.count()
-        return data.limit(0) if (held and is_other) else before if is_other else data
+    if not table.columns:  # it holds or not
+        return data if net.isEmpty() else before
     return without(data, later, len(table.columns)).unionByName(before)
 
 
 def net_changes(changes: DataFrame, table: StoredTable) -> DataFrame:
     """Of every row that is another in the end: whether it was inserted or deleted."""
-    columns = list(table.columns)
+    columns = list(table.columns or (HOLDS_COLUMN,))
     signs = F.when(F.col(CHANGE_TYPE) == INSERT, 1).otherwise(-1)
     total = changes.groupBy(*columns).agg(F.sum(signs).alias("total__"))
     kind = F.when(F.col("total__") > 0, INSERT).otherwise(DELETE).alias(CHANGE_TYPE)
@@ -110,7 +108,9 @@ def feed_frame(
 
 
 def _own(table: StoredTable) -> list[Column]:
-    return [F.col(f"`{column}`") for column in table.columns]
+    """The columns of a relation; without any, there is one that says that it holds."""
+    found = [F.col(f"`{column}`") for column in table.columns]
+    return found or [F.lit(True).alias(HOLDS_COLUMN)]
 
 
 def _stamped(kind: Column, version: Column, at: Column) -> list[Column]:
@@ -120,6 +120,7 @@ def _stamped(kind: Column, version: Column, at: Column) -> list[Column]:
 def _logged(state: State, table: StoredTable, name: str, after: int, until: int) -> DataFrame:
     kinds = [F.col(each) for each in ("change", "version", "at")]
     shared = zip(shared_names(table.types), table.columns, strict=True)
+    own = [F.col(each).alias(column) for each, column in shared] or _own(table)
     version = state.log.table_version
     if version is None:
         empty = [
@@ -127,8 +128,8 @@ def _logged(state: State, table: StoredTable, name: str, after: int, until: int)
             for type_, column in zip(table.types, table.columns, strict=True)
         ]
         made = (F.lit(""), F.lit(0).cast("long"), F.lit(None).cast("timestamp"))
-        return state.spark.range(0).select(*empty, *_stamped(*made))
+        return state.spark.range(0).select(*(empty or _own(table)), *_stamped(*made))
     data = state.spark.read.format("delta").option("versionAsOf", version).load(state.log.path)
     wanted = (F.col("relation") == name) & F.col("change").isin(INSERT, DELETE)
     held = data.where(wanted & (F.col("version") > after) & (F.col("version") <= until))
-    return held.select(*(F.col(own).alias(column) for own, column in shared), *_stamped(*kinds))
+    return held.select(*own, *_stamped(*kinds))

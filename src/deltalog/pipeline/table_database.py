@@ -36,7 +36,7 @@ from deltalog.pipeline.checked_frames import (
 from deltalog.pipeline.commit_writer import CommitWriter
 from deltalog.pipeline.deltas import Delta, counts_of, delta_of
 from deltalog.pipeline.drafts import Draft
-from deltalog.pipeline.folds import MINUTE, Freshness
+from deltalog.pipeline.freshness import MINUTE, Freshness
 from deltalog.pipeline.input_facts import FactsInput, input_facts, input_frame
 from deltalog.pipeline.log import Batch, Record, Refused
 from deltalog.pipeline.net_frames import net_frames
