@@ -12,9 +12,12 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
+from deltalog.pipeline.drafts import Draft
+from deltalog.pipeline.log import Log
 from deltalog.pipeline.project import read_project
 from deltalog.pipeline.run import Pipeline
-from deltalog.pipeline.tables import Tables
+from deltalog.pipeline.stored_table import StoredTable
+from deltalog.pipeline.table_files import TableFiles
 from spark_sessions import delta_session
 
 
@@ -22,22 +25,33 @@ def die() -> None:
     os.killpg(os.getpgid(0), signal.SIGKILL)
 
 
-def deadly(write: Callable[..., None], numbers: count[int], last: int, when: str) -> Any:
-    def wrapped(*arguments: Any) -> None:
+WRITES = (
+    (Log, "_write"),
+    (Log, "tidy"),
+    (StoredTable, "_commit"),
+    (TableFiles, "write"),
+    (Draft, "write"),
+)
+"""Everything that writes to a state."""
+
+
+def deadly(write: Callable[..., Any], numbers: count[int], last: int, when: str) -> Any:
+    def wrapped(*arguments: Any) -> Any:
         number = next(numbers)
         if number == last and when == "before":
             die()
-        write(*arguments)
+        written = write(*arguments)
         if number == last:
             die()
+        return written
 
     return wrapped
 
 
 def main(project: str, last: int, when: str) -> None:
     numbers = count(1)
-    for name in ("append", "replace", "merge", "restore"):
-        setattr(Tables, name, deadly(getattr(Tables, name), numbers, last, when))
+    for kind, name in WRITES:
+        setattr(kind, name, deadly(getattr(kind, name), numbers, last, when))
     with Pipeline(read_project(project), delta_session()) as pipeline:
         print("open", flush=True)
         for step in pipeline.steps():

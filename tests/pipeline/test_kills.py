@@ -6,6 +6,7 @@ writes or random moments, and lets killed runs repair what killed runs have left
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -17,7 +18,6 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 from test_table_database import replay
 
 from deltalog.pipeline.project import read_project
@@ -26,6 +26,8 @@ from waiting import HANG_SECONDS
 
 HERE = Path(__file__).parent
 KILLS = 50 if os.environ.get("DELTALOG_FUZZ") else 0
+KILLED = [(1, "before"), (1, "after"), (3, "after"), (12, "before"), (14, "after")]
+"""Writes at which a run is killed in every test."""
 PROGRAM = """
 base edge(src: int, dst: int).
 view path(src: int, dst: int).
@@ -37,6 +39,7 @@ reach(X, count()) :- path(X, _).
 PROJECT = """
 program = "graph.dl"
 state = "state"
+freshness = "commit"
 [sources.edge]
 kind = "load"
 format = "csv"
@@ -85,27 +88,26 @@ def finish(spark: SparkSession, folder: Path) -> None:
         list(pipeline.steps())
         database = pipeline.database
         assert database.audit() == ()
+        database.fold()
         for name in ("edge", "path", "reach"):
             table = spark.read.format("delta").load(str(folder / "state/tables" / name))
             listed = [tuple(row) for row in table.drop("rank__").collect()]
             assert Counter(listed) == Counter(database.facts(name)), name
-            assert replay(spark, folder / "state", name) == set(listed)
+            assert replay(database.changes(name)) == set(listed)
         files = {path.name for path in (folder / "incoming").iterdir()}
-        commits = spark.read.format("delta").load(str(folder / "state/commits"))
-        taken = commits.select(F.explode("batches.batch")).collect()
-        assert Counter(row[0] for row in taken) == Counter({"load", *files})
+        log = spark.read.format("delta").load(str(folder / "state/log"))
+        taken = log.where("change = 'batch'").select("text").collect()
+        assert Counter(json.loads(row[0])[1] for row in taken) == Counter({"load", *files})
 
 
-@pytest.mark.parametrize("write", [12, *[3] * bool(KILLS)])
-def test_a_killed_run_has_not_happened(spark: SparkSession, folder: Path, write: int) -> None:
-    """The first kill is inside the commit after the initial load, the second inside the load."""
+@pytest.mark.parametrize(("write", "when"), KILLED)
+def test_a_killed_run_can_go_on(spark: SparkSession, folder: Path, write: int, when: str) -> None:
+    """Killed before and after the commit of the load, between its tables, and at later writes."""
     add_batch(folder, 1, random.Random(write))
-    process = start(folder, write, "after")
+    process = start(folder, write, when)
     assert process.wait(HANG_SECONDS) == -signal.SIGKILL
     add_batch(folder, 2, random.Random(write + 1))
     finish(spark, folder)
-    commits = spark.read.format("delta").load(str(folder / "state/commits"))
-    assert commits.where("kind = 'restore'").count() == (write > 8)
 
 
 @pytest.mark.skipif(not KILLS, reason="make fuzz kills fifty times")

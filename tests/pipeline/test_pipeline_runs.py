@@ -27,7 +27,7 @@ path(X, Z) :- path(X, Y), edge(Y, Z).
 
 def project(folder: Path, text: str) -> Path:
     (folder / "graph.dl").write_text(PROGRAM)
-    head = 'program = "graph.dl"\nstate = "state"\n'
+    head = 'program = "graph.dl"\nstate = "state"\nfreshness = "commit"\n'
     (folder / "project.toml").write_text(head + text)
     return folder / "project.toml"
 
@@ -115,8 +115,9 @@ function = "receive:take"
     assert {tuple(row) for row in copy.collect()} == facts(spark, tmp_path, "path") == paths
     log = spark.read.format("delta").load(str(tmp_path / "out/log"))
     held: set[tuple[object, ...]] = set()
-    for _, op, *row in sorted(map(tuple, log.collect()), key=lambda r: (r[0], r[1] == "+")):
-        (held.remove if op == "-" else held.add)(tuple(row))
+    listed = [tuple(row) for row in log.collect()]
+    for *row, kind, _, _ in sorted(listed, key=lambda r: (r[-2], r[-3] == "insert")):
+        (held.remove if kind == "delete" else held.add)(tuple(row))
     assert held == paths
     assert spark.read.parquet(str(tmp_path / "out/files")).count() == 1
     import receive  # type: ignore[import-not-found]  # the run has put the folder on the path

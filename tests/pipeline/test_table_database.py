@@ -242,7 +242,8 @@ def test_a_large_batch_stays_on_the_cluster(spark: SparkSession, tmp_path: Path)
             assert caught.value.codes == ("E0705",)
             assert database.version == 2
             assert database.audit() == ()
+            for name in ("edge", "load"):
+                feed = replay(database.changes(name))
+                assert feed == on_disk(spark, state, name) == twin.facts(name)
     finally:
         spark.conf.unset("spark.deltalog.driver_rows_max")
-    for name in ("edge", "load"):
-        assert replay(spark, state, name) == on_disk(spark, state, name) == twin.facts(name)

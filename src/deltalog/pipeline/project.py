@@ -30,6 +30,7 @@ from typing import Any
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.diagnostics.similar import did_you_mean
+from deltalog.pipeline.freshness import MINUTE, Freshness, check_freshness
 from deltalog.source import Source as Text
 from deltalog.source import Span
 
@@ -78,6 +79,7 @@ class Project:
     state: str
     bad_rows: str = "fail"
     strategy: str = "auto"
+    freshness: Freshness = MINUTE
     spark: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[Source, ...] = ()
     sinks: tuple[Sink, ...] = ()
@@ -89,7 +91,16 @@ _FORMS = {
     list: ("list", 'write `{key} = ["text", "text"]`'),
 }
 _KNOWN = {
-    "project": ("program", "state", "bad_rows", "strategy", "spark", "sources", "sinks"),
+    "project": (
+        "program",
+        "state",
+        "bad_rows",
+        "strategy",
+        "freshness",
+        "spark",
+        "sources",
+        "sinks",
+    ),
     "source": tuple(Source.__dataclass_fields__)[1:],
     "sink": tuple(Sink.__dataclass_fields__)[1:],
 }
@@ -129,6 +140,7 @@ class _Reader:
             self._placed(state),
             self._one_of((), found, "bad_rows", BAD_ROWS, "fail"),
             self._text((), found, "strategy") or "auto",
+            self._freshness(found),
             self._strings((), found, "spark"),
             tuple(self._source(name, each) for name, each in self._tables(found, "sources")),
             tuple(self._sink(name, each) for name, each in self._tables(found, "sinks")),
@@ -185,6 +197,16 @@ class _Reader:
         return made
 
     # --- values
+
+    def _freshness(self, found: dict[str, Any]) -> Freshness:
+        value = found.get("freshness", MINUTE)
+        try:
+            check_freshness(value)
+        except DataError:
+            hint = 'write a number of seconds, "commit" or "demand"'
+            self._wrong((), "freshness", f"`{value}` is not a freshness", hint)
+            return MINUTE
+        return value  # type: ignore[no-any-return]
 
     def _placed(self, path: str) -> str:
         """A path, from the folder of the project."""

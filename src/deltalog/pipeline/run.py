@@ -80,7 +80,13 @@ class Pipeline:
         self.spark = spark or session(settings=project.spark)
         program, options = Path(project.program), Options.of(project.strategy)
         self.database: TableDatabase = open_tables(
-            program, self.spark, str(project.state), options, Limits(), watch
+            program,
+            self.spark,
+            str(project.state),
+            options,
+            Limits(),
+            watch,
+            freshness=project.freshness,
         )
         try:
             for source in project.sources:
