@@ -71,9 +71,6 @@ LINES_MAX = 400
 KERNELS = "engines/embedded/kernels/"
 LARGE = {
     "pipeline/table_database.py": "to become the protocol of all databases",
-    "runtime/database.py": "to become the protocol of all databases",
-    "store/file_database.py": "to be split into state, history and readers",
-    "store/files.py": "to be split into a module for each format",
 }
 """Larger files outside kernels, each with its reason."""
 

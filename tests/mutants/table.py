@@ -553,7 +553,7 @@ MUTANTS = (
     ),
     Mutant(
         "what changes nothing counts as a change",
-        "runtime/database.py",
+        "runtime/net_change.py",
         "if found == is_there",
         "if True",
         ("tests/properties/test_propagation.py", "-k", "rederive and reference"),

@@ -41,7 +41,7 @@ Commit = Callable[[ChangeSet], ChangeSet]
 HasFreeKeys = Callable[[Relation, LazyTable], bool]
 """Whether no other fact has the key of one of the rows; False also if it takes long to tell."""
 Expect = Callable[[str, tuple[int, ...], Collection[Row]], None]
-"""Told which keys will be looked up in which columns, an engine may fetch them together."""
+"""Called with keys that will be looked up in some columns, so that they are fetched together."""
 
 
 class Readable(Protocol):
