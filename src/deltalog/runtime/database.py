@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self
@@ -46,10 +46,8 @@ from deltalog.runtime.queries import answer, whole_relation
 from deltalog.runtime.read_program import read_program
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.shown import database_html
-from deltalog.runtime.state_after import StateAfter
 from deltalog.runtime.transaction import Commit, Transaction
 from deltalog.runtime.unavailable import WithoutUpkeep
-from deltalog.runtime.unsynchronized import UNSYNCHRONIZED
 from deltalog.runtime.wanted_views import known_views
 from deltalog.runtime.whole_tables import has_free_keys
 
@@ -73,7 +71,7 @@ class MemoryDatabase(WithoutUpkeep):
         facts: Facts = MappingProxyType({}),
         persistence: Persistence | None = None,
         participants: tuple[Participant, ...] = (),
-        synchronization: Synchronization = UNSYNCHRONIZED,
+        synchronization: Synchronization | None = None,
     ) -> None:
         self._persistence = persistence
         self._synchronization = synchronization
@@ -122,7 +120,8 @@ class MemoryDatabase(WithoutUpkeep):
         """Alone among the threads, with a database that is open, and in its last state."""
         with self._lock:
             self._check_open()
-            self._synchronization.before_reading(self)
+            if self._synchronization is not None:
+                self._synchronization.before_reading(self)
             yield
 
     # --- reading
@@ -263,7 +262,7 @@ class MemoryDatabase(WithoutUpkeep):
             self._lock,
             expecting(self.engine, self.relations),
             lambda relation, table: has_free_keys(self.engine, relation, table),
-            StateAfter(self),
+            self,
         )
 
     def propagate_net(self, change: ChangeSet, is_committed: bool) -> ChangeSet:
@@ -287,6 +286,8 @@ class MemoryDatabase(WithoutUpkeep):
     def _propagate(
         self, base: ChangeSet, is_committed: bool, views: frozenset[str] | None = None
     ) -> ChangeSet:
+        if self._synchronization is None:
+            return self._propagated(base, is_committed, views)
         with self._synchronization.changing(self, is_committed and bool(base)):
             return self._propagated(base, is_committed, views)
 
@@ -324,11 +325,16 @@ class MemoryDatabase(WithoutUpkeep):
         program that is there already is a no-op, and makes no version.
         """
         parsed = program if isinstance(program, Program) else parse(read_program(program))
-        with self.turn(), self._synchronization.changing_program(self, is_committed):
+        with self.turn(), self._changing_program(is_committed):
             if parsed == self.model.checked.program:
                 self.statistics = Statistics()
                 return NO_CHANGE
             return apply_program(self, check_program(parsed), is_committed)
+
+    def _changing_program(self, is_committed: bool) -> AbstractContextManager[object]:
+        if self._synchronization is None:
+            return nullcontext()
+        return self._synchronization.changing_program(self, is_committed)
 
     def evaluated_apart(self, model: Model, facts: Facts) -> MemoryDatabase:
         """Another database, in memory, of a model over these facts."""

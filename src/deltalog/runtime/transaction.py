@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from deltalog.analysis.columns import Relation, Relations
 from deltalog.diagnostics import catalogue
@@ -28,9 +28,11 @@ from deltalog.language.values import print_value
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.checked_rows import checked_row
 from deltalog.runtime.incoming import RowsLike, incoming, incoming_rows, is_many
+from deltalog.runtime.state_after import facts_after, query_after
 from deltalog.runtime.whole_tables import WholeTables
 
 if TYPE_CHECKING:
+    from deltalog.runtime.database import MemoryDatabase
     from deltalog.runtime.rows import Rows
 
 FactSet = set[Row]
@@ -42,19 +44,6 @@ HasFreeKeys = Callable[[Relation, LazyTable], bool]
 """Whether no other fact has the key of one of the rows; False also if it takes long to tell."""
 Expect = Callable[[str, tuple[int, ...], Collection[Row]], None]
 """Called with keys that will be looked up in some columns, so that they are fetched together."""
-
-
-class Readable(Protocol):
-    """Reads the state that a transaction would make; `wanted` is called once it is locked."""
-
-    def query_after(
-        self,
-        wanted: Callable[[], ChangeSet],
-        text: str | Query,
-        parameters: Mapping[str, Any] | None,
-    ) -> Rows: ...
-
-    def facts_after(self, wanted: Callable[[], ChangeSet], relation: str) -> set[Row]: ...
 
 
 def base_relation(relations: Relations, name: str) -> Relation:
@@ -80,7 +69,7 @@ class Transaction:
         lock: AbstractContextManager[object] = nullcontext(),  # noqa: B008 - it holds nothing
         expect: Expect | None = None,
         has_free_keys: HasFreeKeys = lambda *_: False,
-        database: Readable | None = None,
+        database: MemoryDatabase | None = None,
     ) -> None:
         self._database = database
         self._lock = lock
@@ -196,13 +185,13 @@ class Transaction:
 
     def query(self, text: str | Query, parameters: Mapping[str, Any] | None = None) -> Rows:
         """The answers of a query after the changes so far, which nobody else sees."""
-        return self._readable().query_after(self._wanted, text, parameters)
+        return query_after(self._readable(), self._wanted, text, parameters)
 
     def facts(self, relation: str) -> FactSet:
         """All facts of a base relation or view after the changes so far."""
-        return self._readable().facts_after(self._wanted, relation)
+        return facts_after(self._readable(), self._wanted, relation)
 
-    def _readable(self) -> Readable:
+    def _readable(self) -> MemoryDatabase:
         if self._is_over or self._database is None:
             raise DataError([catalogue.TRANSACTION_OVER.at(None)])
         return self._database
