@@ -193,7 +193,7 @@ class MemoryDatabase(WithoutUpkeep):
         show: Collection[str] | None = None,
         propagation: bool = False,
     ) -> str:
-        """What becomes of the program, or of a query, as `deltalog explain` shows it.
+        """Show what the program, or a query, is rewritten to, as `deltalog explain` does.
 
         `show` has some of `dependencies`, `strata`, `rules` and `plan`. With `propagation` it is
         the propagation network instead.

@@ -85,7 +85,7 @@ def check_exact(options: Options, what: str) -> None:
 
 @dataclass(frozen=True)
 class Model:
-    """What an engine needs to know about a program.
+    """A program as it is evaluated and maintained: its rules, relations and strategies.
 
     `rules` are in desugared form (algebra format for views kept by `delta`), `relations` include
     the helpers these rules define, `stored` are the relations that hold facts.

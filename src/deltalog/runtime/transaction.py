@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 FactSet = set[Row]
 FindKey = Callable[[str, Mapping[int, Any]], Iterable[Row]]
 Net = Callable[[ChangeSet], ChangeSet]
-"""What of a change is not so yet."""
+"""Returns a change without its no-ops."""
 Commit = Callable[[ChangeSet], ChangeSet]
 HasFreeKeys = Callable[[Relation, LazyTable], bool]
-"""Whether no other fact has the key of one of the rows; False also if it takes long to tell."""
+"""Whether no other fact has the key of one of the rows; False also if it takes long to find out."""
 Expect = Callable[[str, tuple[int, ...], Collection[Row]], None]
 """Called with keys that will be looked up in some columns, so that they are fetched together."""
 
@@ -197,35 +197,35 @@ class Transaction:
         return self._database
 
     def net(self) -> ChangeSet:
-        """The effect on the state before: what will really be new and really be gone."""
+        """The effect on the state before: facts that will be inserted and deleted."""
         with self._lock:
             return self._net(self._wanted())
 
     def _wanted(self) -> ChangeSet:
-        """What shall be there and what shall not, in the end; some of it may be so already."""
-        come: dict[str, Changed] = {}
-        gone: dict[str, Changed] = {}
+        """The changes asked for, each fact as it was left last; some may be no-ops."""
+        inserted: dict[str, Changed] = {}
+        deleted: dict[str, Changed] = {}
         for relation, rows in self._state.items():
             if not rows:
                 continue
             if False not in rows.values():
-                come[relation] = frozenset(rows)
+                inserted[relation] = frozenset(rows)
             elif True not in rows.values():
-                gone[relation] = frozenset(rows)
+                deleted[relation] = frozenset(rows)
             else:
-                come[relation] = new = frozenset([row for row, holds in rows.items() if holds])
-                gone[relation] = frozenset(rows).difference(new)
+                inserted[relation] = new = frozenset([row for row, holds in rows.items() if holds])
+                deleted[relation] = frozenset(rows).difference(new)
         for name, replaced in self._replaced_meanwhile().items():
-            gone[name] = frozenset(replaced).union(gone.get(name, ()))
-        wanted = ChangeSet.exact(come, gone)
+            deleted[name] = frozenset(replaced).union(deleted.get(name, ()))
+        wanted = ChangeSet.exact(inserted, deleted)
         if self._holders:  # another transaction may have taken a key since this one looked
             check_taken_keys(wanted, self._relations, self._find)
         for name, table, holds in self._tables:
             known = self._relations[name]
             if known.key and holds and not self._has_free_keys(known, table):
                 check_taken_keys(ChangeSet.exact({name: table}, {}), self._relations, self._find)
-            (come if holds else gone)[name] = table
-        return ChangeSet.exact(come, gone)
+            (inserted if holds else deleted)[name] = table
+        return ChangeSet.exact(inserted, deleted)
 
     def _replaced_meanwhile(self) -> dict[str, FactSet]:
         """Return facts with keys that were set, committed by others since: a set replaces them."""
@@ -238,7 +238,7 @@ class Transaction:
         return found
 
     def commit(self) -> ChangeSet:
-        """Apply the net effect; answers the exact change of every relation and view."""
+        """Apply the net effect; returns the exact change of every relation and view."""
         if self._is_over:
             raise DataError([catalogue.TRANSACTION_OVER.at(None)])
         self._is_over = True

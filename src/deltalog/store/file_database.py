@@ -195,7 +195,7 @@ class FileDatabase(MemoryDatabase):
             return readers.read_up_to(self._connection)
 
     def register(self, reader: str) -> int:
-        """Hold the log for a reader from now on; answers the version it has read up to."""
+        """Hold the log for a reader from now on; returns the version it has read up to."""
         with self.turn(), self._beside() as connection:
             return readers.register(connection, reader, self.version)
 
@@ -253,7 +253,7 @@ class FileDatabase(MemoryDatabase):
         return verify(self, engine=engine)
 
     def check_pages(self) -> tuple[str, ...]:
-        """What SQLite's integrity check finds; every page is read, and its checksum verified."""
+        """Problems found by SQLite's integrity check, which reads every page with its checksum."""
         with self._snapshot():
             self._storage.check_unmoved()
             found = [str(line) for (line,) in self._connection.execute("PRAGMA integrity_check")]
