@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from deltalog.diagnostics import catalogue
-from deltalog.diagnostics.arguments import check_argument
+from deltalog.diagnostics.arguments import check_argument, check_flag
 from deltalog.diagnostics.report import DataError
 from deltalog.language.ast import Program
 from deltalog.runtime.change_check import Check, participants_for
@@ -152,6 +152,7 @@ def connect(
 
     With `state`, a folder, every relation and view is a Delta table in it.
     """
+    check_flag("read_only", read_only)
     kind = _TABLES if state is not None else _MEMORY if path is None else _FILE
     passed = {
         "path": path,

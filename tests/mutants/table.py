@@ -237,8 +237,8 @@ MUTANTS = (
     Mutant(
         "derived facts are appended in the wrong order",
         "engines/reference/engine.py",
-        "for come, row in list(self.history(list(owner))):",
-        "for come, row in reversed(list(self.history(list(owner)))):",
+        "for inserted, row in list(self.history(list(owner))):",
+        "for inserted, row in reversed(list(self.history(list(owner)))):",
         _sequences("(closure or non_linear) and rederive"),
     ),
     Mutant(
