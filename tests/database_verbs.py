@@ -19,6 +19,16 @@ path(X, Y) :- edge(X, Y).
 path(X, Y) :- edge(X, Z), path(Z, Y).
 edge(1, 2).
 """
+PROGRAM_OF_VIEWS = """
+base edge(src: int, dst: int).
+virtual view link.
+virtual view back.
+virtual view both.
+link(X, Y) :- edge(X, Y), X != Y.
+back(Y, X) :- link(X, Y).
+both(X, Y) :- link(X, Y), back(X, Y).
+kept(X) :- link(X, _).
+"""
 OTHER_PROGRAM = PROGRAM.replace("path(X, Y) :- edge(X, Y).", "path(X, Y) :- edge(Y, X).")
 
 HISTORY: dict[str, Callable[[Any], object]] = {
@@ -69,6 +79,14 @@ def check_verbs(db: deltalog.Database) -> None:
         db.apply(insert={"weight": [(1, 12)]})
     with pytest.raises(deltalog.DataError, match="E0706"):
         db.apply(set={"edge": [(1, 2)]})
+    with pytest.raises(deltalog.DataError, match="E0727"):
+        db.apply(set={"weight": [(1, 12), (1, 13)]})
+    with pytest.raises(deltalog.DataError, match="E0727"):
+        db.what_if(set={"weight": [(1, 12), (1, 13)]})
+    assert changes(db.what_if(set={"weight": [(1, 12), (1, 12)]})) == [
+        ("-", "weight", (1, 11)),
+        ("+", "weight", (1, 12)),
+    ]
     assert db.version == begun + 2
 
     with db.transaction() as tx:
@@ -94,6 +112,46 @@ def check_verbs(db: deltalog.Database) -> None:
         pass
     with pytest.raises(deltalog.DataError, match=r"E0911|E1006"):
         db.apply(insert={"edge": [(5, 6)]})
+
+
+def check_wanted_views(db: deltalog.Database, is_recorded: bool) -> None:
+    """`views` on a database of `PROGRAM_OF_VIEWS`: only these are returned, and propagated.
+
+    If changes of all views are recorded, those that nobody wants are computed by a commit, too.
+    """
+
+    def generated() -> set[str]:
+        counts = db.statistics.generated
+        return {name.split("__")[0] for name, count in counts.items() if count}
+
+    rows = [(1, 2), (2, 1)]
+    db.apply(insert={"edge": [(8, 9)]})
+    kept = [("+", "kept", (1,)), ("+", "kept", (2,))]
+    edges = [("+", "edge", row) for row in rows]
+    backs = [("+", "back", row) for row in rows]
+    assert changes(db.what_if(insert={"edge": rows}, views=["kept"])) == edges + kept
+    assert {"back", "both"}.isdisjoint(generated())
+    assert changes(db.what_if(insert={"edge": rows}, views=["back"])) == backs + edges
+    assert "back" in generated()
+    assert "both" not in generated()
+    with db.transaction(views=[]) as tx:
+        tx.insert("edge", rows)
+    assert changes(tx.delta) == edges
+    assert ("both" in generated()) == is_recorded
+    assert db.facts("kept") == {(1,), (2,), (8,)}
+    gone = changes(db.apply(delete={"edge": [(1, 2)]}, views="both"))
+    assert gone == [("-", "both", (1, 2)), ("-", "both", (2, 1)), ("-", "edge", (1, 2))]
+    assert {name for _, name, _ in changes(db.apply(insert={"edge": [(1, 2)]}))} == {
+        "back",
+        "both",
+        "edge",
+        "kept",
+        "link",
+    }
+    for call in (db.apply, db.what_if, db.transaction):
+        with pytest.raises(deltalog.DataError, match="unknown view `edge`"):
+            call(views=["edge"])
+    assert not db.audit()
 
 
 def check_refused(db: Any, kind: str) -> None:

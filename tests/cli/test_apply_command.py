@@ -133,6 +133,17 @@ def test_statistics(invoke: Call) -> None:
     assert len(lines(result)) == 3
 
 
+def test_sets_of_a_line_have_no_order_but_rows_of_a_table_have_one(invoke: Call) -> None:
+    write("pay.dl", TYPED)
+    line = '{"set": {"pay": [["ann", 5], ["ann", 6]]}}\n'
+    result = invoke("apply", "pay.dl", write("c.jsonl", line), "--format", "json")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert 'error[E0727]: c.jsonl, line 1: rows 1 and 2 set the key "ann"' in result.stderr
+    table = write("pay.csv", "op,who,much\nset,ann,5\nset,ann,6\n")
+    result = invoke("apply", "pay.dl", table, "--format", "json")
+    assert lines(result)[0]["inserted"] == {"pay": [["ann", 6]]}
+
+
 def test_what_if_keeps_nothing(invoke: Call) -> None:
     write("pay.dl", TYPED)
     write("c.jsonl", '{"set": {"pay": [["ann", 50]]}}\n' * 2 + '{"insert": {"pay": [["bo", 1]]}}\n')

@@ -16,19 +16,23 @@ from database_verbs import (
     HISTORY,
     OTHER_PROGRAM,
     PROGRAM,
+    PROGRAM_OF_VIEWS,
     UPKEEP,
     changes,
     check_refused,
     check_verbs,
+    check_wanted_views,
 )
 from deltalog.runtime.engine_choice import ENGINES
 
 KINDS = ["memory", "file"]
 
 
-def opened(kind: str, tmp_path: Path, **options: Any) -> deltalog.MemoryDatabase:
+def opened(
+    kind: str, tmp_path: Path, program: str = PROGRAM, **options: Any
+) -> deltalog.MemoryDatabase:
     path = None if kind == "memory" else tmp_path / "verbs.db"
-    made = deltalog.connect(path, program=PROGRAM, **options)
+    made = deltalog.connect(path, program=program, **options)
     assert isinstance(made, deltalog.MemoryDatabase)
     return made
 
@@ -37,6 +41,13 @@ def opened(kind: str, tmp_path: Path, **options: Any) -> deltalog.MemoryDatabase
 @pytest.mark.parametrize("kind", KINDS)
 def test_verbs_have_the_same_effects(kind: str, engine: str, tmp_path: Path) -> None:
     check_verbs(opened(kind, tmp_path, engine=engine))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_wanted_views_are_propagated(kind: str, engine: str, tmp_path: Path) -> None:
+    with opened(kind, tmp_path, PROGRAM_OF_VIEWS, engine=engine) as db:
+        check_wanted_views(db, is_recorded=kind == "file")
 
 
 @pytest.mark.parametrize("kind", KINDS)

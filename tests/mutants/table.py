@@ -539,9 +539,16 @@ MUTANTS = (
     # --- transactions, changes, rules
     Mutant(
         "a second fact for a key is accepted",
+        "runtime/checked_rows.py",
+        "        if other != row:\n            raise DataError([key_taken(relation, other)])\n",
+        "",
+        ("tests/unit/test_transactions.py",),
+    ),
+    Mutant(
+        "one set gives a key two facts",
         "runtime/transaction.py",
-        "        if other != row:\n",
-        "        if False:\n",
+        "        check_set_once(known, many)\n",
+        "",
         ("tests/unit/test_transactions.py",),
     ),
     Mutant(

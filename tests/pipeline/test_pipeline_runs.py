@@ -130,12 +130,16 @@ def test_files_with_ops_and_bad_rows(spark: SparkSession, tmp_path: Path) -> Non
     incoming.mkdir()
     text = '[sources.price]\nkind = "changes"\nformat = "csv"\npath = "incoming"\n'
     path = project(tmp_path, 'bad_rows = "quarantine"\n' + text)
-    (incoming / "1.csv").write_text("op,node,euros\n+,1,1.5\n+,2,x\n+,1,9\n?,3,3\n+,,4\n+,5\n")
+    bad = "+,2,x\n+,1,9\n?,3,3\n+,,4\n+,5\nset,6,6\nset,6,7\n"
+    (incoming / "1.csv").write_text(f"op,node,euros\n+,1,1.5\n{bad}set,7,7\nset,7,7\n")
     (step,) = run(spark, path)
     assert facts(spark, tmp_path, "price") != set()
-    assert step.delta.changes.inserted["price"] == {(1, step_price("1.5"))}
+    taken = {(1, step_price("1.5")), (7, step_price("7"))}
+    assert step.delta.changes.inserted["price"] == taken
     reasons = [reason for _, reason, _ in step.refused]
-    assert len(reasons) == 5
+    assert len(reasons) == 7
+    twice = "another row of this batch has the same key and different values"
+    assert [row for _, reason, row in step.refused if reason == twice] == ["(6, 6)", "(6, 7)"]
     expected = "`euros`, which is decimal", "is not an operation", "null does not fit"
     for words in (*expected, "cannot be read"):
         assert any(words in reason for reason in reasons), (words, reasons)
@@ -159,7 +163,7 @@ def test_files_with_ops_and_bad_rows(spark: SparkSession, tmp_path: Path) -> Non
     (step,) = run(spark, path)
     assert step.is_refused
     assert not step.delta
-    assert facts(spark, tmp_path, "price") == {(1, step_price("1.5"))}
+    assert facts(spark, tmp_path, "price") == taken
     assert run(spark, path) == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 import deltalog
 from deltalog.engines.spark.storage import LazyFrame
+from deltalog.pipeline import input_facts, sources
+from deltalog.pipeline.classify import classify
+from deltalog.pipeline.project import Source
 from deltalog.pipeline.table_database import TableDatabase
+from deltalog.runtime import checked_rows
 
 PROGRAM = """
 base edge(src: int, dst: int).
@@ -126,6 +131,69 @@ def test_what_is_refused_changes_nothing(spark: SparkSession, tmp_path: Path) ->
     assert caught.value.codes == ("E1002",)
 
 
+def test_a_batch_is_checked_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether rows or frames, few or many: nobody checks again what another one has checked."""
+    checks: list[str] = []
+
+    def counted(module: object, name: str) -> None:
+        check = getattr(module, name)
+
+        def count(*arguments: object) -> object:
+            checks.append(name)
+            return check(*arguments)
+
+        monkeypatch.setattr(module, name, count)
+
+    counted(checked_rows, "is_canonical")
+    counted(checked_rows, "checked_row")
+    counted(input_facts, "checked_frame")
+    counted(sources, "checked_frame")
+
+    def made() -> list[str]:
+        found = checks.copy()
+        checks.clear()
+        return found
+
+    program = "base weight(node: int key, grams: int)."
+    schema = "node long, grams long"
+    with deltalog.connect(spark=spark, program=program, state=tmp_path / "state") as database:
+        database.apply(insert={"weight": [(1, 1), (2, 2)]})
+        assert made() == ["is_canonical"]
+        database.apply(set={"weight": spark.createDataFrame([(1, 2), (3, 3)], schema)})
+        assert made() == ["checked_frame"]
+        database.load("weight", spark.createDataFrame([(4, 4)], schema))
+        assert made() == ["checked_frame"]
+        settings = replace(database.engine.settings, driver_rows_max=1)
+        monkeypatch.setattr(database.engine, "settings", settings)
+        database.apply(set={"weight": spark.createDataFrame([(1, 3), (5, 5)], schema)})
+        assert made() == ["checked_frame"]
+
+        source = Source("price", "weight", "changes", "csv")
+        relation = database.relations["weight"]
+
+        def take(most: int, rows: list[tuple[str, ...]]) -> int:
+            """Apply a batch of a source; returns how often the cluster was asked for facts."""
+            chosen = replace(settings, driver_rows_max=most)
+            monkeypatch.setattr(database.engine, "settings", chosen)
+            data = spark.createDataFrame(rows, "op string, node string, grams string")
+            offer = sources.of_stream(source, relation, data, 1)
+            before = database.engine.jobs["probe"]
+            found = classify(database, [(relation, offer.data)])
+            database.apply(found.insert, found.delete, found.set)
+            assert made() == ["checked_frame"]
+            return database.engine.jobs["probe"] - before
+
+        take(1, [("+", "6", "6"), ("set", "1", "4"), ("-", "2", "2")])
+        probes = take(100, [("+", "7", "6"), ("+", "8", "6")])
+        before = database.engine.jobs["probe"]
+        database.apply(insert={"weight": [(9, 6), (10, 6)]})
+        assert probes == database.engine.jobs["probe"] - before > 0
+        nodes = {node for node, _ in database.facts("weight")}
+        assert nodes == {1, 3, 4, 5, 6, 7, 8, 9, 10}
+
+
 def test_a_large_batch_stays_on_the_cluster(spark: SparkSession, tmp_path: Path) -> None:
     """Its net effect is found there, and is what the same rows in a transaction do."""
     state = tmp_path / "state"
@@ -169,8 +237,12 @@ def test_a_large_batch_stays_on_the_cluster(spark: SparkSession, tmp_path: Path)
             twice = taken.unionAll(spark.createDataFrame([(3, 4)], "node long, grams long"))
             with pytest.raises(deltalog.DataError) as caught:
                 database.apply(set={"weight": twice})
-            assert caught.value.codes == ("E0209",)
+            assert caught.value.codes == ("E0727",)
+            with pytest.raises(deltalog.DataError) as caught:
+                database.load("weight", taken)
+            assert caught.value.codes == ("E0705",)
             assert database.version == 2
+            assert database.audit() == ()
     finally:
         spark.conf.unset("spark.deltalog.driver_rows_max")
     for name in ("edge", "load"):

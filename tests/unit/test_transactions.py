@@ -161,6 +161,21 @@ def test_set_twice_keeps_the_last(db: MemoryDatabase) -> None:
     assert tx.delta == ChangeSet({"salary": {("ann", 7)}}, {"salary": {("ann", 5)}})
 
 
+def test_one_set_gives_each_key_one_fact(db: MemoryDatabase) -> None:
+    before = contents(db)
+    rows = [("ann", 6), ("bob", 1), ("ann", 7)]
+    for call in (db.apply, db.what_if):
+        assert "E0727" in message(call, set={"salary": rows})
+    tx = db.transaction()
+    tx.set("salary", ("ann", 8))
+    assert 'rows 1 and 3 set the key "ann"' in message(tx.set, "salary", rows)
+    assert tx.facts("salary") == {("ann", 8)}
+    tx.rollback()
+    assert contents(db) == before
+    db.apply(set={"salary": [("ann", 6), ("ann", 6)]})
+    assert db.facts("salary") == {("ann", 6)}
+
+
 def test_set_there_and_back_is_no_change_at_all(db: MemoryDatabase) -> None:
     with db.transaction() as tx:
         tx.set("salary", ("ann", 99))

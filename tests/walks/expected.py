@@ -25,6 +25,7 @@ from treatments import difference, naive
 
 KEY_TAKEN = "E0705"
 NO_KEY = "E0706"
+KEY_SET_TWICE = "E0727"
 State = Mapping[str, frozenset[Row]]
 Operation = tuple[str, str, tuple[Row, ...]]
 """`insert`, `delete` or `set`, a relation, and rows."""
@@ -126,6 +127,9 @@ class Moment:
                 continue
             if kind == "set" and not relation.key:
                 raise RefusedError(NO_KEY)
+            keys = {tuple(row[i] for i in relation.key) for row in rows}
+            if kind == "set" and len(keys) < len(set(rows)):
+                raise RefusedError(KEY_SET_TWICE)
             for row in rows:
                 key = [row[i] for i in relation.key]
                 others = {r for r in held if relation.key and [r[i] for i in relation.key] == key}

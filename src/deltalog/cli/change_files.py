@@ -39,7 +39,7 @@ from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Column, Row, Value
 from deltalog.language.values import VALUE_ERRORS, parse_value, print_value
-from deltalog.runtime.checked_rows import checked_row
+from deltalog.runtime.checked_rows import check_set_once, checked_row
 from deltalog.runtime.transaction import base_relation
 from deltalog.store.files import placed_rows
 
@@ -206,11 +206,18 @@ def _of_kind(kind: Kind, relations_and_rows: Any, relations: Relations) -> Itera
         except DataError as error:
             problems += error.diagnostics
             continue
+        checked: list[Row] = []
         for row in rows:
             try:
-                yield Operation(kind, name, checked_row(relation, _cells(relation, row)))
+                checked.append(checked_row(relation, _cells(relation, row)))
             except DataError as error:
                 problems += error.diagnostics
+        try:
+            if kind == "set" and relation.key and len(checked) == len(rows):
+                check_set_once(relation, checked)
+        except DataError as error:
+            problems += error.diagnostics
+        yield from (Operation(kind, name, row) for row in checked)
     if problems:
         raise DataError(problems)
 

@@ -39,7 +39,8 @@ without variables is `true` or `false`; in JSON it has one empty row or none, in
 CHANGES = """\
 A file of changes contains a sequence of transactions. In JSON Lines (`.jsonl`, no suffix, or
 standard input) every line is a transaction: deletions are applied first, then insertions, then
-sets, each of which replaces the fact with the same key. All three are optional, and a row is an
+sets, each of which replaces the fact with the same key; the sets of a line have no order, so that
+two different rows with one key are an error. All three are optional, and a row is an
 array, or an object by column names:
 
 ```json

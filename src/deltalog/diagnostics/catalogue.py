@@ -214,6 +214,11 @@ PASS_NOT_RUN = Entry("E0723", "the pass `{name}` does not run here: {reason}")
 ARGUMENT_MISFIT = Entry("E0724", "`{name}` does not fit a database {kind}: {reason}")
 VERB_UNAVAILABLE = Entry("E0725", "`{verb}` is not available in a database {kind}")
 WRONG_ARGUMENT = Entry("E0726", "`{name}` cannot be {value}")
+KEY_SET_TWICE = Entry(
+    "E0727",
+    "{rows} set the key {key} of `{name}` to different facts",
+    "one `set` gives each key one fact",
+)
 
 # Limits
 ROUNDS_LIMIT = Entry(

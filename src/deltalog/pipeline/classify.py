@@ -5,14 +5,15 @@
     3   4   -     null               bad     edge  "`?` is not an operation …"
     5   6   ?     null
 
-A row is bad if it does not fit its relation (`checking.py`), has no known operation, or is
-inserted although another fact, which stays, has its key. A small batch is classified on the
+A row is bad if it does not fit its relation (`checked_frames.py`), has no known operation, is
+inserted although another fact, which stays, has its key, or is set while another row of the batch
+sets its key to other values. A small batch is classified on the
 driver, a large one on the cluster, by columns and joins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, Generic, TypeVar
@@ -21,12 +22,24 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from deltalog.analysis.columns import Relation
-from deltalog.engines.spark.columns import name_of, rows_in
-from deltalog.engines.spark.frames import apart, contents, within, without
+from deltalog.engines.spark.columns import name_of
+from deltalog.engines.spark.engine import SparkEngine
+from deltalog.engines.spark.frames import contents
 from deltalog.language.ast import Row
 from deltalog.language.values import plain
-from deltalog.pipeline.checking import OP, REASON, ROW
+from deltalog.pipeline.checked_frames import (
+    OP,
+    REASON,
+    ROW,
+    Bad,
+    CheckedFrame,
+    arrow_facts,
+    split_by_repeated_keys,
+)
+from deltalog.pipeline.checked_frames import split_by_taken_keys as split_frame_by_taken_keys
 from deltalog.pipeline.table_database import TableDatabase
+from deltalog.runtime.checked_rows import CheckedRows, key_conflicts, key_of
+from deltalog.runtime.checked_rows import split_by_taken_keys as split_rows_by_taken_keys
 
 OPS: Mapping[str, str] = {
     "+": "insert",
@@ -36,9 +49,9 @@ OPS: Mapping[str, str] = {
     "set": "set",
 }
 KIND = "kind__"
+REPEATED_KEY = "another row of this batch has the same key and different values"
 Offered = tuple[Relation, DataFrame]
-Bad = tuple[str, str, str]
-Facts = TypeVar("Facts", list[Row], DataFrame)
+Facts = TypeVar("Facts", list[Row], CheckedFrame)
 
 
 @dataclass
@@ -69,7 +82,7 @@ def _classified_rows(
 ) -> Classified[list[Row]]:
     found: Classified[list[Row]] = Classified()
     for relation, table in tables:
-        rows = rows_of(relation, table)
+        rows = arrow_facts(relation, table)
         beside = (table.column(name).to_pylist() for name in (OP, REASON, ROW))
         for row, op, reason, text in zip(rows, *beside, strict=True):
             kind = OPS.get(str(op))
@@ -81,38 +94,37 @@ def _classified_rows(
                 found.bad.append((relation.name, reason, text))
             else:
                 getattr(found, str(kind)).setdefault(relation.name, []).append(row)
-    found.bad += _taken_keys(database, found)
+    for name, inserted in found.insert.items():
+        relation = database.relations[name]
+        if relation.key:
+            holders = _key_holders(database.engine, relation, inserted)
+            deleted = found.delete.get(name, ())
+            found.insert[name], refused = split_rows_by_taken_keys(
+                relation, inserted, deleted, holders
+            )
+            found.bad += [(name, _taken_key(relation, each), _shown(row)) for row, each in refused]
+    for name, put in found.set.items():
+        repeated = key_conflicts(database.relations[name], put)
+        found.bad += [(name, REPEATED_KEY, _shown(row)) for row in put if row in repeated]
+        found.set[name] = [row for row in put if row not in repeated]
+    for side in (found.delete, found.insert, found.set):
+        side.update({n: CheckedRows(database.relations[n], rows) for n, rows in side.items()})
     return found
 
 
-def _taken_keys(database: TableDatabase, found: Classified[list[Row]]) -> Iterator[Bad]:
-    """Rows whose key another fact has; they are taken out of what is inserted."""
-    for name, inserted in found.insert.items():
-        relation = database.relations[name]
-        if not relation.key:
-            continue
-        deleted = {*found.delete.get(name, ())}
-        holders = database.key_holders(name, inserted)
-        good: list[Row] = []
-        for row in inserted:
-            key = tuple(row[position] for position in relation.key)
-            holder = holders.get(key)
-            if holder is None or holder in deleted or holder == row:
-                holders[key] = row
-                deleted.discard(row)
-                good.append(row)
-                continue
-            yield name, _key_of(relation, holder), _shown(row)
-        found.insert[name] = good
+def _key_holders(engine: SparkEngine, relation: Relation, rows: Sequence[Row]) -> dict[Row, Row]:
+    """The facts that have the keys of these rows, by key, fetched together."""
+    positions = relation.key
+    keys = [key_of(relation, row) for row in rows]
+    engine.expect(relation.name, positions, keys)
+    found = {
+        key: next(engine.lookup(relation.name, dict(zip(positions, key, strict=True))), None)
+        for key in keys
+    }
+    return {key: row for key, row in found.items() if row is not None}
 
 
-def rows_of(relation: Relation, table: Any) -> list[Row]:
-    """The facts of an Arrow table with columns `c0`, `c1`, …, and perhaps others."""
-    columns = [table.column(name_of(i)) for i in range(relation.arity)]
-    return rows_in(columns, [str(type_) for type_ in relation.types], table.num_rows)
-
-
-def _key_of(relation: Relation, holder: Row) -> str:
+def _taken_key(relation: Relation, holder: Row) -> str:
     return f"{relation.name}{_shown(holder)} already has this key"
 
 
@@ -135,10 +147,10 @@ _OPERATIONS = tuple(OPS)
 
 def _classified_frames(
     database: TableDatabase, offered: Iterable[Offered]
-) -> Classified[DataFrame]:
+) -> Classified[CheckedFrame]:
     """Bad rows come to the driver, where they go to the quarantine from; the others do not."""
     parts: dict[tuple[str, str], list[DataFrame]] = {}
-    found: Classified[DataFrame] = Classified()
+    found: Classified[CheckedFrame] = Classified()
     kinds = F.create_map(*(F.lit(word) for pair in OPS.items() for word in pair))
     for relation, data in offered:
         op = F.coalesce(F.col(OP).cast("string"), F.lit("None"))
@@ -161,41 +173,13 @@ def _classified_frames(
             continue
         relation = database.relations[name]
         if kind != "delete" and relation.key:
-            data = _once(found, relation, data)
+            data, repeated = split_by_repeated_keys(relation, data)
+            found.bad += [(name, REPEATED_KEY, _shown(row)) for row in repeated]
         if kind == "insert" and relation.key:
-            data = _free(database, found, relation, data, frames["delete", name])
-        getattr(found, kind)[name] = data.toDF(*(column.name for column in relation.columns))
+            stored = contents(database.spark, database.engine.relations[name])
+            data, refused = split_frame_by_taken_keys(
+                relation, data, frames["delete", name], stored
+            )
+            found.bad += [(name, _taken_key(relation, each), _shown(row)) for row, each in refused]
+        getattr(found, kind)[name] = CheckedFrame(relation, data)
     return found
-
-
-def _once(found: Classified[DataFrame], relation: Relation, data: DataFrame) -> DataFrame:
-    """The rows without those that have the key of another one: which came first, nobody knows."""
-    keys = [name_of(i) for i in relation.key]
-    twice = data.groupBy(*keys).count().where("count > 1").localCheckpoint()
-    for row in _rows(relation, within(data, twice, relation.key)):
-        reason = "another row of this batch has the same key and different values"
-        found.bad.append((relation.name, reason, _shown(row)))
-    return apart(data, twice, relation.key)
-
-
-def _free(
-    database: TableDatabase,
-    found: Classified[DataFrame],
-    relation: Relation,
-    inserted: DataFrame,
-    deleted: DataFrame,
-) -> DataFrame:
-    """What is inserted without those whose key another fact has, which are bad."""
-    stored = contents(database.spark, database.engine.relations[relation.name])
-    stays = within(stored, inserted, relation.key)
-    stays = without(without(stays, deleted, relation.arity), inserted, relation.arity)
-    stays = stays.localCheckpoint()
-    holders = {tuple(row[i] for i in relation.key): row for row in _rows(relation, stays)}
-    for row in _rows(relation, within(inserted, stays, relation.key)):
-        holder = holders[tuple(row[i] for i in relation.key)]
-        found.bad.append((relation.name, _key_of(relation, holder), _shown(row)))
-    return apart(inserted, stays, relation.key)
-
-
-def _rows(relation: Relation, data: DataFrame) -> list[Row]:
-    return rows_of(relation, data.toArrow())

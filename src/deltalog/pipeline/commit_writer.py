@@ -1,8 +1,8 @@
 """The writer of commits: the tables that changed, and the row that makes it true.
 
-A stored view is brought up from the same relations as the one in memory: what goes, and what comes
-with its ranks. Its change table gets the net change. Everything is written at the same time, since
-nothing of it counts before the row in the commit table.
+A stored view is brought up from the same relations as the one in memory: deleted rows, and inserted
+ones with their ranks. Its change table gets the net change. Everything is written at the same time,
+since nothing of it counts before the row in the commit table.
 """
 
 from __future__ import annotations
@@ -129,45 +129,45 @@ class CommitWriter:
             works.update(self._noted(name, change, engine))
             if self.model.relations[name].kind == "base":
                 table = self.stored[name]
-                gone, come = (
+                deleted, inserted = (
                     held_frame(side.held.get(name), engine, self._types(name))
                     for side in (change.deleted, change.inserted)
                 )
-                works[table.path] = self._bringing_up(engine, name, table, gone, come)
-        for stored, gone_name, come_name, *_ in outcome.stored_changes():
+                works[table.path] = self._bringing_up(engine, name, table, deleted, inserted)
+        for stored, deleted_name, inserted_name, *_ in outcome.stored_changes():
             table = self.stored[stored]
-            come = stored_frame(engine, come_name)
-            if gone_name is None:
+            inserted = stored_frame(engine, inserted_name)
+            if deleted_name is None:
                 works[table.path] = partial(
-                    self.tables.replace, table.path, table.outwards(come[0]), come[1]
+                    self.tables.replace, table.path, table.outwards(inserted[0]), inserted[1]
                 )
                 continue
-            gone = stored_frame(engine, gone_name)
-            if gone[1] or come[1]:
-                works[table.path] = self._bringing_up(engine, stored, table, gone, come)
+            deleted = stored_frame(engine, deleted_name)
+            if deleted[1] or inserted[1]:
+                works[table.path] = self._bringing_up(engine, stored, table, deleted, inserted)
         self.commit(works, engine, self.commits.last.version + 1)
 
     def _bringing_up(
-        self, engine: SparkEngine, name: str, table: Table, gone: Sized, come: Sized
+        self, engine: SparkEngine, name: str, table: Table, deleted: Sized, inserted: Sized
     ) -> Work:
-        """Take what is gone out of a table and put in what has come.
+        """Delete rows from a table and insert others.
 
-        A small table is written anew: that costs a third of a merge.
+        A small table is written anew, which costs a third of a merge.
         """
-        if not gone[1]:
-            return partial(self.tables.append, table.path, table.outwards(come[0]), come[1])
+        if not deleted[1]:
+            return partial(self.tables.append, table.path, table.outwards(inserted[0]), inserted[1])
         arity = len(table.columns)
         store = engine.relations[name]
-        if arity and not store.has_frames() and len(store) + come[1] <= REWRITTEN_ROWS_MAX:
-            lost = set(gone[2]())
-            ranked = [each for each in engine.ranked(name) if each[1] not in lost]
+        if arity and not store.has_frames() and len(store) + inserted[1] <= REWRITTEN_ROWS_MAX:
+            old = set(deleted[2]())
+            ranked = [each for each in engine.ranked(name) if each[1] not in old]
             held = frame(
                 engine.spark, [row for _, row in ranked], store.types, [rank for rank, _ in ranked]
             )
-            whole = table.outwards(held.unionByName(come[0]))
-            return partial(self.tables.replace, table.path, whole, len(ranked) + come[1])
-        left = without(gone[0], come[0], arity) if come[1] else gone[0]
-        return partial(self.tables.merge, table, table.outwards(left), table.outwards(come[0]))
+            whole = table.outwards(held.unionByName(inserted[0]))
+            return partial(self.tables.replace, table.path, whole, len(ranked) + inserted[1])
+        left = without(deleted[0], inserted[0], arity) if inserted[1] else deleted[0]
+        return partial(self.tables.merge, table, table.outwards(left), table.outwards(inserted[0]))
 
     def _noted(
         self, name: str, change: ChangeSet, engine: SparkEngine

@@ -41,7 +41,7 @@ Batch = tuple[str, str]
 
 @dataclass(frozen=True)
 class Commit:
-    """What the last row says; before the first one, nothing."""
+    """The last row of the commit table; before the first one, its defaults."""
 
     sequence: int = 0
     version: int = 0

@@ -1,4 +1,4 @@
-"""What a commit changed, as DataFrames.
+"""The change that a commit made, as DataFrames.
 
     delta = db.apply(insert={"edge": df})
     delta.inserted["path"]        a DataFrame with the declared columns
@@ -14,8 +14,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
-from deltalog.runtime.changes import ChangeSet
+from deltalog.engines.base import NO_ROWS
+from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 
 Counts = Mapping[str, tuple[int, int]]
 
@@ -42,7 +44,7 @@ class Frames(Mapping[str, DataFrame]):
 
 @dataclass(frozen=True)
 class Delta:
-    """The exact change of everything in one commit; `counts` are rows that came and went.
+    """The exact change of everything in one commit; `counts` are rows inserted and deleted.
 
     `changes` are the same as rows. `rejected` rows were not taken: they are in the quarantine.
     """
@@ -56,3 +58,31 @@ class Delta:
 
     def __bool__(self) -> bool:
         return bool(self.counts)
+
+
+def counts_of(change: ChangeSet) -> Counts:
+    """How many facts of each relation a change inserts and deletes, without reading them."""
+    inserted, deleted = change.sides
+    return {
+        name: (len(inserted.get(name, NO_ROWS)), len(deleted.get(name, NO_ROWS)))
+        for name in sorted({*inserted, *deleted})
+    }
+
+
+def delta_of(
+    changes: Callable[[str, int], DataFrame],
+    version: int,
+    counts: Counts,
+    change: ChangeSet = NO_CHANGE,
+    rejected: int = 0,
+) -> Delta:
+    """The delta of a version; `changes` reads those of a relation after a version."""
+
+    def side(op: str, position: int) -> Frames:
+        def read(name: str) -> DataFrame:
+            held = (F.col("version") == version) & (F.col("op") == op)
+            return changes(name, version - 1).where(held).drop("version", "op")
+
+        return Frames(tuple(n for n, each in counts.items() if each[position]), read)
+
+    return Delta(version, counts, side("+", 0), side("-", 1), change, rejected)

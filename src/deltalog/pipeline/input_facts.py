@@ -1,71 +1,73 @@
-"""Facts as they are given: a DataFrame, whose columns are matched by name, or rows."""
+"""Facts as they are given: a DataFrame, whose columns are matched by name, or rows.
+
+Both are checked here, once: few facts become `CheckedRows` on the driver, many stay a
+`CheckedFrame` on the cluster, and nobody checks either of them again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from pyspark.sql import DataFrame, SparkSession
 
 from deltalog.analysis.columns import Relation
-from deltalog.diagnostics import catalogue
-from deltalog.diagnostics.report import DataError
-from deltalog.engines.spark.columns import frame, name_of, rows_in
-from deltalog.language.ast import Row
-from deltalog.pipeline.checking import REASON, ROW, checked, fitting, taken
+from deltalog.engines.spark.columns import frame
+from deltalog.pipeline.checked_frames import (
+    REASON,
+    SHOWN_MAX,
+    CheckedFrame,
+    arrow_facts,
+    bad_rows,
+    checked_frame,
+    engine_types,
+    fitting,
+    fitting_rows,
+    refusal,
+)
+from deltalog.runtime.checked_rows import CheckedRows
 from deltalog.runtime.incoming import incoming_rows
 
-FactsInput: TypeAlias = DataFrame | Iterable[Sequence[Any]]
-SHOWN_MAX = 3
+FactsInput: TypeAlias = DataFrame | CheckedFrame | Iterable[Sequence[Any]]
 
 
-def input_rows(relation: Relation, given: FactsInput, most: int) -> list[Row] | None:
-    """The facts on the driver, or None if they are too many; a `DataError` says what is wrong."""
+def input_facts(relation: Relation, given: FactsInput, most: int) -> CheckedRows | CheckedFrame:
+    """Facts on the driver, or a frame of more than `most`; a `DataError` says what is wrong."""
+    if isinstance(given, CheckedFrame):
+        table = given.data.limit(most + 1).toArrow()
+        return given if table.num_rows > most else arrow_facts(relation, table)
     if not _is_frame(given):
-        return incoming_rows(relation, given)
-    found = checked(fitting(relation, given, relation.name), relation)  # type: ignore[arg-type]
+        return CheckedRows(relation, incoming_rows(relation, given))
+    found = _checked(relation, given)
     table = found.limit(most + 1).toArrow()
     if table.num_rows > most:
-        return None
+        return _without_bad_rows(relation, found)
     reasons = [reason for reason in table.column(REASON).to_pylist() if reason is not None]
     if reasons:
         raise refusal(relation.name, "DataFrame", reasons)
-    types = tuple(map(str, relation.types))
-    columns = [table.column(name_of(i)) for i in range(relation.arity)]
-    return rows_in(columns, types, table.num_rows)
+    return arrow_facts(relation, table)
 
 
 def input_frame(spark: SparkSession, relation: Relation, given: FactsInput) -> DataFrame:
     """The facts as a frame of the engine, without ranks; a `DataError` says what does not fit."""
+    if isinstance(given, CheckedFrame):
+        return given.data
     if not _is_frame(given):
-        rows = incoming_rows(relation, given)
-        return frame(spark, rows, tuple(map(str, relation.types)))
-    found = checked(fitting(relation, given, relation.name), relation)  # type: ignore[arg-type]
-    bad = found.where(f"{REASON} IS NOT NULL").limit(SHOWN_MAX + 1).select(REASON, ROW).collect()
+        return frame(spark, incoming_rows(relation, given), engine_types(relation))
+    return _without_bad_rows(relation, _checked(relation, given)).data
+
+
+def _checked(relation: Relation, given: FactsInput) -> DataFrame:
+    return checked_frame(fitting(relation, cast("DataFrame", given), relation.name), relation)
+
+
+def _without_bad_rows(relation: Relation, found: DataFrame) -> CheckedFrame:
+    bad = bad_rows(found, relation, SHOWN_MAX + 1)
     if bad:
-        raise refusal(relation.name, "DataFrame", [row[REASON] for row in bad])
-    return taken(found, relation)
-
-
-def check_keys(relation: Relation, data: DataFrame) -> None:
-    """No two facts of a frame have the same key."""
-    if relation.key:
-        keys = [name_of(i) for i in relation.key]
-        twice = data.distinct().groupBy(*keys).count().where("count > 1").limit(1).collect()
-        if twice:
-            key = ", ".join(str(value) for value in tuple(twice[0])[:-1])
-            raise DataError([catalogue.KEY_CONFLICT.at(None, name=relation.name, key=key)])
-
-
-def refusal(name: str, batch: str, reasons: Sequence[str]) -> DataError:
-    """Rows that cannot be taken, with the first of the reasons."""
-    shown = "; ".join(dict.fromkeys(reasons[:SHOWN_MAX]))
-    more = f"; and {len(reasons) - SHOWN_MAX:,} more" if len(reasons) > SHOWN_MAX else ""
-    count = f"{len(reasons):,} row{'' if len(reasons) == 1 else 's'}"
-    words = {"count": count, "batch": batch, "name": name, "reason": shown + more}
-    return DataError([catalogue.BAD_ROWS.at(None, **words)])
+        raise refusal(relation.name, "DataFrame", [reason for _, reason, _ in bad])
+    return CheckedFrame(relation, fitting_rows(found, relation))
 
 
 def _is_frame(given: FactsInput) -> bool:
-    """DataFrames of Spark Connect are another class: what they can do tells them."""
+    """DataFrames of Spark Connect are another class: what they can do tells them apart."""
     return hasattr(given, "toArrow")

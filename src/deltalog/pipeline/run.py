@@ -23,19 +23,23 @@ from pathlib import Path
 from types import TracebackType
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from deltalog.analysis.columns import Relation
 from deltalog.diagnostics.report import DataError
 from deltalog.engines.spark.columns import name_of
 from deltalog.engines.spark.frames import without
 from deltalog.engines.spark.session import session
-from deltalog.pipeline.checking import REASON, ROW, taken
+from deltalog.pipeline.checked_frames import (
+    Bad,
+    CheckedFrame,
+    bad_rows,
+    fitting_rows,
+    refusal,
+)
 from deltalog.pipeline.classify import classify
 from deltalog.pipeline.commit_writer import Refused
 from deltalog.pipeline.commits import Batch
 from deltalog.pipeline.deltas import Delta
-from deltalog.pipeline.input_facts import check_keys, refusal
 from deltalog.pipeline.open_tables import open_tables
 from deltalog.pipeline.project import Project, Source
 from deltalog.pipeline.sinks import Sinks
@@ -125,7 +129,7 @@ class Pipeline:
         """Sources that are read as a whole, all in one commit."""
         frames: dict[str, list[DataFrame]] = {}
         batches: list[Batch] = []
-        bad: list[tuple[str, str, str]] = []
+        bad: list[Bad] = []
         for source in self.project.sources:
             if source.kind not in ("load", "feed", *(("snapshot",) if is_new else ())):
                 continue
@@ -136,13 +140,11 @@ class Pipeline:
                 continue
             relation = self._relation(source)
             found = whole(self.spark, source, relation)
-            found_bad = _bad(found, relation)
+            found_bad = bad_rows(found, relation)
             if found_bad and self.project.bad_rows != "quarantine":
                 raise refusal(source.name, name, [reason for _, reason, _ in found_bad])
             bad += found_bad
-            good = taken(found, relation)
-            check_keys(relation, good)
-            frames.setdefault(relation.name, []).append(good)
+            frames.setdefault(relation.name, []).append(fitting_rows(found, relation))
             if source.kind != "snapshot":
                 batches.append((source.name, name))
         if frames:
@@ -154,7 +156,7 @@ class Pipeline:
         """The difference between a source and what its relation holds."""
         relation = self._relation(source)
         found = whole(self.spark, source, relation)
-        bad = _bad(found, relation)
+        bad = bad_rows(found, relation)
         text = "\n".join(sorted(row for _, _, row in bad))
         batch = (source.name, f"rows {hashlib.sha256(text.encode()).hexdigest()[:12]}")
         if bad and self.project.bad_rows == "fail":
@@ -165,13 +167,14 @@ class Pipeline:
         if bad and self.project.bad_rows == "refuse":
             yield Step(named, self.database.apply(batches=named, refused=bad), tuple(bad), True)
             return
-        good = taken(found, relation).distinct()
+        good = fitting_rows(found, relation).distinct()
         names = [name_of(i) for i in range(relation.arity)]
-        columns = [column.name for column in relation.columns]
         held = self.database.frame(relation.name).toDF(*names)
+        inserted = CheckedFrame(relation, without(good, held, relation.arity))
+        deleted = CheckedFrame(relation, without(held, good, relation.arity))
         delta = self.database.apply(
-            insert={relation.name: without(good, held, relation.arity).toDF(*columns)},
-            delete={relation.name: without(held, good, relation.arity).toDF(*columns)},
+            insert={relation.name: inserted},
+            delete={relation.name: deleted},
             batches=named,
             refused=bad,
         )
@@ -253,8 +256,3 @@ class Pipeline:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _bad(found: DataFrame, relation: Relation) -> list[tuple[str, str, str]]:
-    rows = found.where(F.col(REASON).isNotNull()).select(REASON, ROW).collect()
-    return [(relation.name, row[REASON], row[ROW]) for row in rows]

@@ -46,7 +46,7 @@ class Sinks:
             self._reached = {row[0]: row[1] for row in known.collect()}
 
     def deliver(self) -> list[str]:
-        """Give every sink what is new; answers the names of those that got something."""
+        """Give every sink what is new; return the names of those that got something."""
         version = self._database.version
         waiting = [each for each in self._sinks if self._reached.get(each.name, 0) < version]
         for sink in waiting:
@@ -92,10 +92,10 @@ class Sinks:
         columns = [name for name in changes.columns if name not in ("version", "op")]
         key = list(sink.key) or columns
         last = changes.groupBy(*columns).agg(F.max_by("op", "version").alias("op"))
-        come, gone = last.where("op = '+'"), last.where("op = '-'")
-        is_same = [F.col(f"g.{name}").eqNullSafe(F.col(f"c.{name}")) for name in key]
-        left = gone.alias("g").join(come.alias("c"), is_same, "left_anti")
-        source = come.unionByName(left).alias("s")
+        inserted, deleted = last.where("op = '+'"), last.where("op = '-'")
+        is_same = [F.col(f"d.{name}").eqNullSafe(F.col(f"i.{name}")) for name in key]
+        not_replaced = deleted.alias("d").join(inserted.alias("i"), is_same, "left_anti")
+        source = inserted.unionByName(not_replaced).alias("s")
         values: dict[str, str | Column] = {f"`{name}`": f"s.`{name}`" for name in columns}
         matched = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in key)
         merging = target.alias("t").merge(source, matched).whenMatchedDelete("s.op = '-'")

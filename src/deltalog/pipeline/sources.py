@@ -27,7 +27,7 @@ from pyspark.sql import types as T
 from deltalog.analysis.columns import Relation
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
-from deltalog.pipeline.checking import CORRUPT, OP, checked, fitting
+from deltalog.pipeline.checked_frames import CORRUPT, OP, checked_frame, fitting
 from deltalog.pipeline.commits import Batch
 from deltalog.pipeline.project import Source
 
@@ -37,7 +37,7 @@ FEED_OPS = {"insert": "+", "update_postimage": "+", "delete": "-", "update_preim
 
 @dataclass(frozen=True)
 class Offer:
-    """What a source has to give: checked rows, with `op__` if they are changes."""
+    """A batch of a source: checked rows, with `op__` if they are changes."""
 
     source: Source
     name: str
@@ -58,7 +58,7 @@ def _checked(data: DataFrame, source: Source, relation: Relation, op: str | None
         data = data.withColumnRenamed(old, new)
     data = data.drop(*source.ignore)
     fits = fitting(relation, data, source.name, op=op, is_loose=source.format == "json")
-    return checked(fits, relation)
+    return checked_frame(fits, relation)
 
 
 def _read(spark: SparkSession, source: Source, path: str) -> DataFrame:

@@ -1,4 +1,4 @@
-"""What a state holds, without opening it: it may be in use."""
+"""The contents of a state, read without opening it: it may be in use."""
 
 from __future__ import annotations
 

@@ -13,12 +13,10 @@ is closed: the tables are put back when it is opened again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -27,19 +25,25 @@ from deltalog.analysis.columns import Relation
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, DeltalogError
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.engines.spark.columns import frame, rows_in
+from deltalog.engines.spark.columns import frame
 from deltalog.engines.spark.engine import SparkEngine
-from deltalog.engines.spark.frames import without
 from deltalog.language.ast import Program, Query, Row
-from deltalog.pipeline.commit_writer import CommitWriter, Refused, Work, stored_frame
+from deltalog.pipeline.bulk_load import bulk_load, check_bulk_keys
+from deltalog.pipeline.checked_frames import (
+    CheckedFrame,
+    check_unique_keys,
+    driver_rows,
+    engine_types,
+)
+from deltalog.pipeline.commit_writer import CommitWriter, Refused
 from deltalog.pipeline.commits import Batch, Commits
-from deltalog.pipeline.deltas import Counts, Delta, Frames
-from deltalog.pipeline.input_facts import FactsInput, check_keys, input_frame, input_rows
-from deltalog.pipeline.net import net
+from deltalog.pipeline.deltas import Delta, counts_of, delta_of
+from deltalog.pipeline.input_facts import FactsInput, input_facts, input_frame
+from deltalog.pipeline.net_frames import net_frames
 from deltalog.pipeline.tables import Table, Tables
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.database import MemoryDatabase
-from deltalog.runtime.evaluation import Difference, evaluate
+from deltalog.runtime.evaluation import Difference
 from deltalog.runtime.fixpoint import Statistics, Watch
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model
@@ -48,6 +52,7 @@ from deltalog.runtime.protocols import Participant
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction, base_relation
 from deltalog.runtime.unavailable import WithoutUpkeep
+from deltalog.runtime.wanted_views import known_views
 
 
 class TableDatabase(WithoutUpkeep):
@@ -114,7 +119,7 @@ class TableDatabase(WithoutUpkeep):
 
     @property
     def batches(self) -> frozenset[Batch]:
-        """What has been taken from sources."""
+        """The batches that have been taken from sources."""
         return frozenset(self._commits.batches)
 
     @property
@@ -127,7 +132,7 @@ class TableDatabase(WithoutUpkeep):
         table = self._writer.stored.get(relation)
         if table is None or self._writer.is_new:
             known = self._known(relation)
-            data = frame(self.spark, self._database.facts(relation), _types(known))
+            data = frame(self.spark, self._database.facts(relation), engine_types(known))
             return Table("", tuple(column.name for column in known.columns)).outwards(data)
         version = self._commits.last.tables[self._writer.relative(table.path)]
         return self._tables.read(table.path, version).select(
@@ -170,17 +175,6 @@ class TableDatabase(WithoutUpkeep):
         """Return an explanation of the program, or of a query, as `deltalog explain` shows it."""
         return self._database.explain(query, parameters, show=show, propagation=propagation)
 
-    def key_holders(self, relation: str, rows: Sequence[Row]) -> dict[Row, Row]:
-        """The facts that have the keys of these rows, by key."""
-        positions = self.relations[relation].key
-        keys = [tuple(row[position] for position in positions) for row in rows]
-        self.engine.expect(relation, positions, keys)
-        found = {
-            key: next(self.engine.lookup(relation, dict(zip(positions, key, strict=True))), None)
-            for key in keys
-        }
-        return {key: row for key, row in found.items() if row is not None}
-
     def audit(self, *, engine: str | None = None) -> tuple[Difference, ...]:
         """Recompute every view and report what differs: nothing, normally."""
         return self._database.audit(engine=engine)
@@ -191,7 +185,7 @@ class TableDatabase(WithoutUpkeep):
         path = self._tables.path("changes", relation)
         version = self._commits.last.tables.get(self._writer.relative(path))
         if version is None:
-            data = frame(self.spark, [], _types(known))
+            data = frame(self.spark, [], engine_types(known))
             return self._writer.with_op(relation, data, "+")
         return self._tables.read(path, version).where(F.col("version") > after)
 
@@ -220,8 +214,6 @@ class TableDatabase(WithoutUpkeep):
             name: input_frame(self.spark, base_relation(self.relations, name), each)
             for name, each in facts.items()
         }
-        for name, each in frames.items():
-            check_keys(self.relations[name], each)
         return self.load_frames(frames, batches=batches)
 
     def load_frames(
@@ -231,12 +223,15 @@ class TableDatabase(WithoutUpkeep):
         batches: tuple[Batch, ...] = (),
         refused: Refused = (),
     ) -> Delta:
-        """The same for frames that have been checked, with columns as the engine names them."""
+        """The same for frames whose values are checked, with columns as the engine names them."""
+        for name, each in frames.items():
+            check_unique_keys(self.relations[name], each)
         if not self._writer.is_new:
             most = self.engine.settings.driver_rows_max
             if sum(each.limit(most + 1).count() for each in frames.values()) <= most:
-                rows = {name: self._rows(name, each) for name, each in frames.items()}
+                rows = {n: driver_rows(self.relations[n], each) for n, each in frames.items()}
                 return self.apply(insert=rows, batches=batches, refused=refused)
+        check_bulk_keys(self._database, frames)
         with self._changing(), self._writer.recording(batches, refused):
             try:
                 return self._bulk(frames)
@@ -250,14 +245,18 @@ class TableDatabase(WithoutUpkeep):
         delete: Mapping[str, FactsInput] | None = None,
         set: Mapping[str, FactsInput] | None = None,
         *,
+        views: Iterable[str] | None = None,
         batch: Batch | None = None,
         batches: tuple[Batch, ...] = (),
         refused: Refused = (),
     ) -> Delta:
         """Delete, insert and set facts in one commit; `set` replaces what has the same key.
 
-        A `batch` (a source and a name) is applied once, however often it is offered.
+        Returns the change of base relations and of these `views`, or of all views; change tables
+        get that of all. A `batch` (a source and a name) is applied once, however often it is
+        offered.
         """
+        known = self._known_views(views)
         named = (*((batch,) if batch else ()), *batches)
         if named and self._commits.batches.issuperset(named):
             return self._delta(NO_CHANGE, self.version)
@@ -265,7 +264,7 @@ class TableDatabase(WithoutUpkeep):
             self._begin()
             before = self.version
             with self._writer.recording(named, refused):
-                change = self._change(delete or {}, insert or {}, set or {}, is_committed=True)
+                change = self._change(delete or {}, insert or {}, set or {}, True, known)
                 if self.version == before and (named or refused):
                     self._writer.commit({}, self.engine, before)
             return self._delta(change, self.version, len(refused))
@@ -275,25 +274,36 @@ class TableDatabase(WithoutUpkeep):
         if self._writer.is_new:
             self._bulk({})
 
-    def transaction(self) -> Transaction:
-        """A transaction for a `with` block, of few rows: they are on the driver."""
-        self._check_open()
-        return self._database.transaction_for(self._commit_wanted)
+    def transaction(self, *, views: Iterable[str] | None = None) -> Transaction:
+        """A transaction for a `with` block, of few rows: they are on the driver.
 
-    def _commit_wanted(self, wanted: ChangeSet) -> ChangeSet:
-        with self._changing():
-            self._begin()
-            return self._database.commit_wanted(wanted)
+        Its change is that of base relations and of these `views`, or of all views.
+        """
+        self._check_open()
+        known = self._known_views(views)
+
+        def commit(wanted: ChangeSet) -> ChangeSet:
+            with self._changing():
+                self._begin()
+                return self._database.commit_wanted(wanted, known)
+
+        return self._database.transaction_for(commit)
 
     def what_if(
         self,
         insert: Mapping[str, FactsInput] | None = None,
         delete: Mapping[str, FactsInput] | None = None,
         set: Mapping[str, FactsInput] | None = None,
+        *,
+        views: Iterable[str] | None = None,
     ) -> ChangeSet:
-        """The exact change that `apply` would make, without making it."""
+        """The exact change that `apply` would make, without making it.
+
+        Virtual views that are neither among these `views` nor on the way to one are passed over.
+        """
         self._check_open()
-        return self._change(delete or {}, insert or {}, set or {}, is_committed=False)
+        known = self._known_views(views)
+        return self._change(delete or {}, insert or {}, set or {}, False, known)
 
     def change_program(
         self, program: str | Path | Program, *, is_committed: bool = True
@@ -310,32 +320,29 @@ class TableDatabase(WithoutUpkeep):
         insert: Mapping[str, FactsInput],
         set: Mapping[str, FactsInput],
         is_committed: bool,
+        views: frozenset[str] | None,
     ) -> ChangeSet:
         """A transaction, if the driver should hold its rows; else the same on the cluster."""
-        sides = (delete, insert, set)
+        most = self.engine.settings.driver_rows_max
         for name in set:
             if not base_relation(self.relations, name).key:
                 raise DataError([catalogue.NO_KEY.at(None, name=name)])
-        rows = [{name: self._few(name, given) for name, given in side.items()} for side in sides]
-        if any(each is None for side in rows for each in side.values()):
+        sides = [
+            {n: input_facts(base_relation(self.relations, n), side[n], most) for n in side}
+            for side in (delete, insert, set)
+        ]
+        if any(isinstance(facts, CheckedFrame) for side in sides for facts in side.values()):
             frames = [
-                {name: input_frame(self.spark, self.relations[name], side[name]) for name in side}
+                {n: input_frame(self.spark, self.relations[n], side[n]) for n in side}
                 for side in sides
             ]
-            change = net(self.engine, self.relations, *frames)
-            return self._database.propagate_net(change, is_committed)
-        deleted, inserted, replaced = ({n: each or [] for n, each in side.items()} for side in rows)
+            change = net_frames(self.engine, self.relations, *frames)
+            return self._database.propagate_net(change, is_committed, views)
         change_facts = self._database.apply if is_committed else self._database.what_if
-        return change_facts(insert=inserted, delete=deleted, set=replaced)
+        return change_facts(insert=sides[1], delete=sides[0], set=sides[2], views=views)
 
-    def _few(self, name: str, given: FactsInput) -> list[Row] | None:
-        """Facts that were given, unless they are more than the driver should hold."""
-        known = base_relation(self.relations, name)
-        return input_rows(known, given, self.engine.settings.driver_rows_max)
-
-    def _rows(self, name: str, data: DataFrame) -> list[Row]:
-        table = data.toArrow()
-        return rows_in(table.columns, _types(self.relations[name]), table.num_rows)
+    def _known_views(self, views: Iterable[str] | None) -> frozenset[str] | None:
+        return known_views(self._database.propagation, self.relations, views)
 
     def _check_open(self) -> None:
         if not self._is_open:
@@ -357,69 +364,11 @@ class TableDatabase(WithoutUpkeep):
             raise
 
     def _bulk(self, frames: Mapping[str, DataFrame]) -> Delta:
-        """Load frames, compute all views, and write everything that is not as it was."""
-        writer, engine = self._writer, self.engine
-        for name, data in frames.items():
-            engine.load_frame(name, data)
-        model = self._database.model
-        evaluate(engine, model, self._database.limits, self._database.watch)
-        works: dict[str, Work] = {}
-        counts: dict[str, tuple[int, int]] = {}
-        for name, table in writer.stored.items():
-            data, size, _ = stored_frame(engine, name)
-            if name in model.checked.relations:
-                gained, lost = self._difference(name, data, size)
-                if gained[1] or lost[1]:
-                    counts[name] = gained[1], lost[1]
-                    both = writer.with_op(name, gained[0], "+").unionByName(
-                        writer.with_op(name, lost[0], "-")
-                    )
-                    works.update([writer.noting(name, both, gained[1] + lost[1])])
-            works[table.path] = partial(
-                self._tables.replace, table.path, table.outwards(data), size
-            )
-        writer.commit(works, engine, self.version + bool(counts))
-        return self._delta_of(counts, self.version, NO_CHANGE)
-
-    def _difference(
-        self, name: str, data: DataFrame, size: int
-    ) -> tuple[tuple[DataFrame, int], tuple[DataFrame, int]]:
-        """What a relation gains and loses against its table."""
-        table = self._writer.stored[name]
-        version = self._commits.last.tables.get(self._writer.relative(table.path))
-        types = self.engine.relations[name].types
-        if version is None:
-            return (data, size), (frame(self.spark, [], types), 0)
-        before = table.inwards(self._tables.read(table.path, version))
-        if not types:
-            held = before.count()
-            return (data, max(0, size - held)), (
-                before.limit(max(0, held - size)),
-                max(0, held - size),
-            )
-        gained, lost = without(data, before, len(types)), without(before, data, len(types))
-        return (gained, gained.count()), (lost, lost.count())
+        counts = bulk_load(self._database, self._writer, frames)
+        return delta_of(self.changes, self.version, counts)
 
     def _delta(self, change: ChangeSet, version: int, rejected: int = 0) -> Delta:
-        sides = change.sides
-        names = [*sides[0], *(name for name in sides[1] if name not in sides[0])]
-        counts = {
-            name: (_size(sides[0].get(name)), _size(sides[1].get(name))) for name in sorted(names)
-        }
-        return self._delta_of(counts, version, change, rejected)
-
-    def _delta_of(
-        self, counts: Counts, version: int, change: ChangeSet, rejected: int = 0
-    ) -> Delta:
-        def side(op: str, position: int) -> Frames:
-            def read(name: str) -> DataFrame:
-                changes = self.changes(name, version - 1)
-                held = (F.col("version") == version) & (F.col("op") == op)
-                return changes.where(held).drop("version", "op")
-
-            return Frames(tuple(n for n, each in counts.items() if each[position]), read)
-
-        return Delta(version, counts, side("+", 0), side("-", 1), change, rejected)
+        return delta_of(self.changes, version, counts_of(change), change, rejected)
 
     # --- ending
 
@@ -438,11 +387,3 @@ class TableDatabase(WithoutUpkeep):
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _types(relation: Relation) -> tuple[str, ...]:
-    return tuple(type_ or "int" for type_ in relation.types)
-
-
-def _size(held: Any) -> int:
-    return 0 if held is None else len(held)

@@ -28,7 +28,7 @@ from deltalog.engines.spark.columns import RANK, name_of
 RANK_COLUMN = "rank__"
 HOLDS_COLUMN = "holds__"
 SMALL_ROWS_MAX = 100_000
-"""Up to so many rows are written as one file."""
+"""At most this many rows are written as one file."""
 THREADS_MAX = 4
 
 
@@ -99,10 +99,10 @@ class Tables:
         writer = _few(data, rows).write.format("delta").mode("overwrite")
         writer.option("overwriteSchema", "true").save(path)
 
-    def merge(self, table: Table, gone: DataFrame, come: DataFrame) -> None:
-        """Take rows out and put rows in, as one version; no row is on both sides."""
-        source = gone.withColumn("op__", F.lit("-")).unionByName(
-            come.withColumn("op__", F.lit("+"))
+    def merge(self, table: Table, deleted: DataFrame, inserted: DataFrame) -> None:
+        """Delete and insert rows, as one version; no row is on both sides."""
+        source = deleted.withColumn("op__", F.lit("-")).unionByName(
+            inserted.withColumn("op__", F.lit("+"))
         )
         keys = table.columns or (HOLDS_COLUMN,)
         is_same = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in keys)
@@ -113,7 +113,7 @@ class Tables:
             .merge(source.alias("s"), is_same)
             .whenMatchedDelete("s.op__ = '-'")
         )
-        if table.is_ranked:  # what went and came again
+        if table.is_ranked:  # deleted and inserted again, with another rank
             merging = merging.whenMatchedUpdate("s.op__ = '+'", {RANK_COLUMN: f"s.{RANK_COLUMN}"})
         merging.whenNotMatchedInsert("s.op__ = '+'", values).execute()
 

@@ -165,7 +165,7 @@ def _from_pandas(series: Any) -> Any:
         except (pyarrow.ArrowException, TypeError, ValueError):
             pass
     missing = series.isna().tolist()
-    return [None if gone else value for value, gone in zip(series.tolist(), missing, strict=True)]
+    return [None if is_null else v for v, is_null in zip(series.tolist(), missing, strict=True)]
 
 
 def _from_numpy(values: Any) -> Any:
@@ -190,7 +190,7 @@ def _from_numpy(values: Any) -> Any:
     listed = plain.tolist() if kind in "OUSmV" else list(plain)
     if mask is None:
         return listed
-    return [None if gone else v for v, gone in zip(listed, mask.tolist(), strict=True)]
+    return [None if hidden else v for v, hidden in zip(listed, mask.tolist(), strict=True)]
 
 
 def _checked_values(values: list[Any], type_: str, is_nullable: bool) -> Checked:

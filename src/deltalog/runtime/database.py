@@ -30,6 +30,7 @@ from deltalog.engines.extensions import is_twinned
 from deltalog.language.ast import Program, Query, Row
 from deltalog.language.parser import parse
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
+from deltalog.runtime.checked_rows import has_free_keys
 from deltalog.runtime.engine_choice import known_engine
 from deltalog.runtime.evaluation import Difference, create, differences, evaluate
 from deltalog.runtime.fact_arguments import fill, load_facts
@@ -49,7 +50,6 @@ from deltalog.runtime.shown import database_html
 from deltalog.runtime.transaction import Commit, Transaction
 from deltalog.runtime.unavailable import WithoutUpkeep
 from deltalog.runtime.wanted_views import known_views
-from deltalog.runtime.whole_tables import has_free_keys
 
 
 class MemoryDatabase(WithoutUpkeep):
@@ -221,9 +221,9 @@ class MemoryDatabase(WithoutUpkeep):
         self._check_open()
         return self._transaction(commit)
 
-    def commit_wanted(self, wanted: ChangeSet) -> ChangeSet:
-        """Commit a change of which some may be a no-op; returns the exact change of everything."""
-        return self.propagate_wanted(wanted, True)
+    def commit_wanted(self, wanted: ChangeSet, views: frozenset[str] | None = None) -> ChangeSet:
+        """Commit a change of which some may be a no-op; returns the exact change of these views."""
+        return self.propagate_wanted(wanted, True, views)
 
     def apply(
         self,
@@ -265,10 +265,12 @@ class MemoryDatabase(WithoutUpkeep):
             self,
         )
 
-    def propagate_net(self, change: ChangeSet, is_committed: bool) -> ChangeSet:
+    def propagate_net(
+        self, change: ChangeSet, is_committed: bool, views: frozenset[str] | None = None
+    ) -> ChangeSet:
         """Commit, or only try, a change of which nothing is a no-op."""
         with self.turn():
-            return self._propagate(change, is_committed)
+            return self._propagate(change, is_committed, views)
 
     def propagate_wanted(
         self, wanted: ChangeSet, is_committed: bool, views: frozenset[str] | None = None

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from deltalog.analysis.columns import Relation
 from deltalog.analysis.relevance import needed_rules
 from deltalog.analysis.stratification import component_partition
-from deltalog.engines.base import Engine, LazyRows
+from deltalog.engines.base import Engine
 from deltalog.engines.extensions import is_twinned, takes_frames
-from deltalog.language.arrow import is_key
 from deltalog.language.ast import Row
+from deltalog.runtime.checked_rows import forbidden_rows
 from deltalog.runtime.fixpoint import Statistics, Watch, install, run
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model
@@ -100,24 +100,7 @@ def _forbidden(engine: Engine, relation: Relation) -> frozenset[Row]:
     """Facts of a base relation that share a key, or have null in a column that may not be null."""
     if takes_frames(engine):  # Spark: the facts would all come to the driver
         return frozenset()
-    copied = engine.copied(relation.name)
-    if isinstance(copied, LazyRows):
-        table = copied.to_arrow(relation.columns)
-        columns = zip(relation.columns, table.columns, strict=True)
-        has_null = any(values.null_count and not each.nullable for each, values in columns)
-        if not has_null and (not relation.key or is_key(table, relation.key)):
-            return frozenset()
-    wanted = [at for at, column in enumerate(relation.columns) if not column.nullable]
-    found = set()
-    holders: dict[Row, Row] = {}
-    for row in copied:
-        if any(row[at] is None for at in wanted):
-            found.add(row)
-        if relation.key:
-            other = holders.setdefault(tuple([row[at] for at in relation.key]), row)
-            if other != row:
-                found.update((other, row))
-    return frozenset(found)
+    return forbidden_rows(relation, engine.copied(relation.name))
 
 
 def _copy(source: Engine, target: Engine, relation: str) -> None:

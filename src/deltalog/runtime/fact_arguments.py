@@ -9,15 +9,11 @@ from deltalog.engines.base import Engine
 from deltalog.engines.extensions import takes_frames
 from deltalog.rewrites.desugar import fact_rows
 from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.checked_rows import check_taken_keys, with_unique_keys
 from deltalog.runtime.incoming import incoming
 from deltalog.runtime.model import Model
 from deltalog.runtime.protocols import Facts
-from deltalog.runtime.transaction import (
-    Transaction,
-    base_relation,
-    check_taken_keys,
-    with_unique_keys,
-)
+from deltalog.runtime.transaction import Transaction, base_relation
 
 
 def fill(

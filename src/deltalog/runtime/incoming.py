@@ -5,7 +5,7 @@
     {"src": [1, 2], "dst": [2, 3]}                     a dict of columns
     [(1, 2), {"src": 2, "dst": 3}]                     rows (`checked_rows.py`)
 
-What has columns stays columns: they are checked one by one (`checked_columns.py`) and given to the
+Every form is checked by `checked_rows.py`. What has columns stays columns, and is given to the
 engine as an Arrow table. So are rows, if there are many of them. No package is imported but Arrow.
 """
 
@@ -19,10 +19,16 @@ from deltalog.analysis.columns import Relation
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.engines.base import LazyTable
-from deltalog.language.arrow import arrow_rows, arrow_schema, arrow_table
+from deltalog.language.arrow import arrow_rows, arrow_table
 from deltalog.language.ast import Row
-from deltalog.runtime.checked_columns import Vector, checked_column
-from deltalog.runtime.checked_rows import FORMS, checked_rows, columns_differ, misfit, wrong_arity
+from deltalog.runtime.checked_columns import Vector
+from deltalog.runtime.checked_rows import (
+    FORMS,
+    checked_rows,
+    checked_table,
+    columns_differ,
+    wrong_arity,
+)
 from deltalog.runtime.rows import Rows
 
 if TYPE_CHECKING:
@@ -152,16 +158,7 @@ def _checked(relation: Relation, source: _Source) -> pyarrow.Table:
     vectors = _matched(relation, source)
     if not relation.arity:
         return pyarrow.table({"rows": pyarrow.nulls(source.size)}).select([])
-    found, wrong = [], []
-    for column, vector in zip(relation.columns, vectors, strict=True):
-        checked = checked_column(vector, column)
-        if checked.wrong_at is None:
-            found.append(checked.values)
-        else:
-            wrong.append(misfit(relation, column, checked.wrong, checked.wrong_at + 1))
-    if wrong:
-        raise DataError(wrong)
-    return pyarrow.Table.from_arrays(found, schema=arrow_schema(relation.columns))
+    return checked_table(relation, vectors)
 
 
 def _matched(relation: Relation, source: _Source) -> list[Vector]:

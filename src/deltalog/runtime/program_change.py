@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from deltalog.checks.program import CheckedProgram
 from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.checked_rows import check_taken_keys
 from deltalog.runtime.evaluation import create, rebuild
 from deltalog.runtime.fixpoint import Watch
 from deltalog.runtime.limits import UNLIMITED
@@ -26,7 +27,6 @@ from deltalog.runtime.rule_changes import (
     guarded_program,
     to_rebuild,
 )
-from deltalog.runtime.transaction import check_taken_keys
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase

@@ -17,7 +17,7 @@ and the place where things are kept.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
@@ -79,18 +79,22 @@ class Database(Protocol):
     ) -> str: ...
     def audit(self, *, engine: str | None = None) -> tuple[Difference, ...]: ...
 
-    def transaction(self) -> Transaction: ...
+    def transaction(self, *, views: Iterable[str] | None = None) -> Transaction: ...
     def apply(
         self,
         insert: Facts | None = None,
         delete: Facts | None = None,
         set: Facts | None = None,
+        *,
+        views: Iterable[str] | None = None,
     ) -> Change: ...
     def what_if(
         self,
         insert: Facts | None = None,
         delete: Facts | None = None,
         set: Facts | None = None,
+        *,
+        views: Iterable[str] | None = None,
     ) -> Change: ...
     def change_program(
         self, program: str | Path | Program, *, is_committed: bool = True

@@ -12,21 +12,27 @@ that is a no-op, the engine knows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from deltalog.analysis.columns import Relation, Relations
 from deltalog.diagnostics import catalogue
-from deltalog.diagnostics.report import DataError, Diagnostic
+from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.base import Changed, LazyTable
-from deltalog.language.arrow import is_key
 from deltalog.language.ast import Query, Row
-from deltalog.language.values import print_value
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
-from deltalog.runtime.checked_rows import checked_row
+from deltalog.runtime.checked_rows import (
+    FindKey,
+    check_set_once,
+    check_taken_keys,
+    checked_row,
+    key_of,
+    key_taken,
+    with_unique_keys,
+)
 from deltalog.runtime.incoming import RowsLike, incoming, incoming_rows, is_many
 from deltalog.runtime.state_after import facts_after, query_after
 from deltalog.runtime.whole_tables import WholeTables
@@ -36,7 +42,6 @@ if TYPE_CHECKING:
     from deltalog.runtime.rows import Rows
 
 FactSet = set[Row]
-FindKey = Callable[[str, Mapping[int, Any]], Iterable[Row]]
 Net = Callable[[ChangeSet], ChangeSet]
 """Returns a change without its no-ops."""
 Commit = Callable[[ChangeSet], ChangeSet]
@@ -97,7 +102,7 @@ class Transaction:
     def _check_keys(self, relation: Relation, rows: list[Row]) -> None:
         """No other fact may have the key of one of the rows."""
         if self._expect is not None:
-            self._expect(relation.name, relation.key, [_key(relation, row) for row in rows])
+            self._expect(relation.name, relation.key, [key_of(relation, row) for row in rows])
         for row in rows:
             other = self._holder(relation, row)
             if other not in (row, None):
@@ -109,18 +114,22 @@ class Transaction:
         self._put_all(known, self._taken(known, incoming(known, rows), False), False)
 
     def set(self, relation: str, rows: RowsLike) -> None:
-        """Replace the fact that has this key, or add it if there is none; one row or many."""
+        """Replace the fact that has this key, or add it if there is none; one row or many.
+
+        Rows of one call have no order: two that set a key to different facts are an error.
+        """
         known = self._open(relation)
         if not known.key:
             raise DataError([catalogue.NO_KEY.at(None, name=relation)])
         self._split_tables(known)
         many = incoming_rows(known, rows) if is_many(rows) else [checked_row(known, rows)]
+        check_set_once(known, many)
         for checked in many:
             other = self._holder(known, checked)
             if other is not None:
                 self._put(known, other, False)
             self._put(known, checked, True)
-            self._set_keys.add((known.name, _key(known, checked)))
+            self._set_keys.add((known.name, key_of(known, checked)))
 
     def _taken(self, relation: Relation, rows: list[Row] | LazyTable, holds: bool) -> list[Row]:
         """Return the rows that have to be put one by one: none, if they stay a whole table."""
@@ -170,13 +179,13 @@ class Transaction:
         if relation.key:
             if not holds and self._holder(relation, row) not in (row, None):
                 return
-            self._holders[relation.name, _key(relation, row)] = row if holds else None
+            self._holders[relation.name, key_of(relation, row)] = row if holds else None
 
     def _holder(self, relation: Relation, row: Row) -> Row | None:
         """The fact that holds at this point of the transaction and has the row's key."""
         if not relation.key:
             return None
-        key = _key(relation, row)
+        key = key_of(relation, row)
         if (relation.name, key) in self._holders:
             return self._holders[relation.name, key]
         with self._lock:
@@ -262,41 +271,3 @@ class Transaction:
             self.rollback()
         elif not self._is_over:
             self.commit()
-
-
-Checked = TypeVar("Checked", list[Row], list[Row] | LazyTable)
-
-
-def with_unique_keys(relation: Relation, rows: Checked) -> Checked:
-    """The rows, of which no two may have the same key."""
-    taken: dict[Row, Row] = {}
-    if isinstance(rows, LazyTable) and is_key(rows.table, relation.key):
-        return rows
-    for row in rows if relation.key else ():
-        other = taken.setdefault(_key(relation, row), row)
-        if other != row:
-            raise DataError([key_taken(relation, other)])
-    return rows
-
-
-def check_taken_keys(change: ChangeSet, relations: Relations, find: FindKey) -> None:
-    """Nothing is inserted beside a fact that has its key and stays."""
-    for name in change.inserted:
-        relation = relations[name]
-        for row in change.inserted[name] if relation.key else ():
-            key = dict(zip(relation.key, _key(relation, row), strict=True))
-            for other in find(name, key):
-                if other != row and other not in change.deleted[name]:
-                    raise DataError([key_taken(relation, other)])
-
-
-def _key(relation: Relation, row: Row) -> Row:
-    return tuple(row[position] for position in relation.key)
-
-
-def key_taken(relation: Relation, row: Row) -> Diagnostic:
-    key = ", ".join(print_value(row[position]) for position in relation.key)
-    shown = f"{relation.name}({', '.join(print_value(value) for value in row)})"
-    return catalogue.KEY_TAKEN.at(
-        None, key=key, name=relation.name, row=shown, hint="`set` replaces it"
-    )

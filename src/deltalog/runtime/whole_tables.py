@@ -12,13 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deltalog.analysis.columns import Relation
-from deltalog.engines.base import Engine, LazyTable
-from deltalog.language.arrow import is_key
+from deltalog.engines.base import LazyTable
 from deltalog.language.ast import Row
-
-SMALL_SHARE = 0.1
-"""Keys of a table that is smaller than this share of its relation are looked up one by one."""
 
 
 class WholeTables:
@@ -58,23 +53,3 @@ def _joined(tables: list[LazyTable]) -> LazyTable:
     if len(tables) == 1:
         return tables[0]
     return LazyTable(pyarrow.concat_tables([each.table for each in tables]))
-
-
-def has_free_keys(engine: Engine, relation: Relation, table: LazyTable) -> bool:
-    """Whether no key has two facts among those of the table and those that are there.
-
-    It is also False if it is less work to look the keys up one by one.
-    """
-    import pyarrow
-
-    there = engine.size(relation.name)
-    if not there:
-        return is_key(table.table, relation.key)
-    if not engine.capabilities.has_samples or len(table) < SMALL_SHARE * there:
-        return False
-    facts = engine.copied(relation.name)
-    if isinstance(facts, frozenset):  # which would have to become a table first
-        return False
-    return is_key(
-        pyarrow.concat_tables([facts.to_arrow(relation.columns), table.table]), relation.key
-    )

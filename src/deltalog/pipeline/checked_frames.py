@@ -1,22 +1,29 @@
-"""Rows of a source against the columns of a relation: what fits is taken, the rest has a reason.
+"""Every check of frames against their relation: columns, types, nulls, keys.
+
+What fits is taken, the rest has a reason:
 
     src  dst          c0    c1    reason__                                          row__
     1    2      →     1     2     null                                              {"src":"1",…}
     x    3            null  3     "x" does not fit column `src`, which is int       {"src":"x",…}
 
-Two things are told apart. Columns that are missing, unknown or of another kind are a *change of
+Two things are distinguished. Columns that are missing, unknown or of another kind are a *change of
 schema*: nobody wants a million rows in quarantine for that, so it is an error that names them. A
 value that does not fit is a *bad row*.
 
 Text becomes a value as everywhere else (`language/values.py`), in a Python function; columns that
 have the right type already never leave Spark. JSON has no schema: there, a column that is unknown
 is a matter of the rows that have it, and one that is missing is null.
+
+Frames are checked once: a `CheckedFrame` is taken as it is. The same checks for rows on the driver
+are in `runtime/checked_rows.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
+import pyarrow
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -25,9 +32,12 @@ from deltalog.analysis.columns import Relation
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.engines.spark.columns import SPARK_TYPES, name_of
+from deltalog.engines.spark.columns import SPARK_TYPES, name_of, rows_in
+from deltalog.engines.spark.frames import apart, within, without
 from deltalog.language.ast import Column as RelationColumn
+from deltalog.language.ast import Row
 from deltalog.language.values import VALUE_ERRORS, parse_value, plain
+from deltalog.runtime.checked_rows import CheckedRows, key_of, key_set_twice, key_taken, shown_fact
 
 REASON = "reason__"
 ROW = "row__"
@@ -35,6 +45,9 @@ OP = "op__"
 CORRUPT = "corrupt__"
 INT_REFUSED = -(2**63)
 PLACES = 18
+SHOWN_MAX = 3
+Bad = tuple[str, str, str]
+"""A row that does not fit: its relation, the reason, and the row as text."""
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _SOURCES: dict[str, tuple[type[T.DataType], ...]] = {
     "int": _WHOLE,
@@ -46,6 +59,16 @@ _SOURCES: dict[str, tuple[type[T.DataType], ...]] = {
     "decimal": (*_WHOLE, T.DecimalType),
 }
 """The types of Spark that a column of ours can be read from; text can always be."""
+
+
+class CheckedFrame(NamedTuple):
+    """Facts that fit a relation, as a frame of the engine without ranks."""
+
+    relation: Relation
+    data: DataFrame
+
+
+# --- columns, types and nulls
 
 
 def fitting(
@@ -93,7 +116,7 @@ def _is_readable(type_: T.DataType, wanted: str) -> bool:
     return isinstance(type_, (T.StringType, T.NullType, *_SOURCES[wanted]))
 
 
-def checked(data: DataFrame, relation: Relation) -> DataFrame:
+def checked_frame(data: DataFrame, relation: Relation) -> DataFrame:
     """Columns `c0`, `c1`, … as the engine has them, `op__` if given, the reason and the row."""
     known = [column.name for column in relation.columns]
     extra = [name for name in data.columns if name not in (*known, OP, CORRUPT)]
@@ -118,10 +141,26 @@ def checked(data: DataFrame, relation: Relation) -> DataFrame:
     return data.select(*values, *kept, reason.alias(REASON), text.alias(ROW))
 
 
-def taken(found: DataFrame, relation: Relation) -> DataFrame:
+def fitting_rows(found: DataFrame, relation: Relation) -> DataFrame:
     """The rows without a reason against them, as a frame of the engine."""
     good = found.where(F.col(REASON).isNull())
     return good.select(*(name_of(i) for i in range(relation.arity)))
+
+
+def bad_rows(found: DataFrame, relation: Relation, most: int | None = None) -> list[Bad]:
+    """The rows with a reason against them, at most this many."""
+    bad = found.where(F.col(REASON).isNotNull()).select(REASON, ROW)
+    rows = (bad if most is None else bad.limit(most)).collect()
+    return [(relation.name, row[REASON], row[ROW]) for row in rows]
+
+
+def refusal(name: str, batch: str, reasons: Sequence[str]) -> DataError:
+    """The error for rows that cannot be taken, with the first of the reasons."""
+    shown = "; ".join(dict.fromkeys(reasons[:SHOWN_MAX]))
+    more = f"; and {len(reasons) - SHOWN_MAX:,} more" if len(reasons) > SHOWN_MAX else ""
+    count = f"{len(reasons):,} row{'' if len(reasons) == 1 else 's'}"
+    words = {"count": count, "batch": batch, "name": name, "reason": shown + more}
+    return DataError([catalogue.BAD_ROWS.at(None, **words)])
 
 
 def _value(given: Column, type_: T.DataType, column: RelationColumn) -> tuple[Column, Column]:
@@ -170,3 +209,78 @@ def _read(wanted: str, text: str | None) -> str | None:
         return None if text is None else plain(parse_value(text, wanted))
     except VALUE_ERRORS:
         return None
+
+
+# --- keys
+
+
+def check_unique_keys(relation: Relation, data: DataFrame) -> None:
+    """No two facts of a frame have the same key."""
+    if relation.key:
+        twice = _repeated_keys(relation, data.distinct()).limit(1).collect()
+        if twice:
+            key = ", ".join(str(value) for value in tuple(twice[0])[:-1])
+            raise DataError([catalogue.KEY_CONFLICT.at(None, name=relation.name, key=key)])
+
+
+def check_set_once(relation: Relation, data: DataFrame) -> None:
+    """No two rows of one `set` have the same key and different values."""
+    twice = _repeated_keys(relation, data.distinct()).limit(1).localCheckpoint()
+    if not twice.isEmpty():
+        rows = driver_rows(relation, within(data, twice, relation.key).distinct().limit(2))
+        shown = " and ".join(sorted(shown_fact(relation, row) for row in rows))
+        raise DataError([key_set_twice(relation, shown, key_of(relation, rows[0]))])
+
+
+def _repeated_keys(relation: Relation, distinct: DataFrame) -> DataFrame:
+    keys = [name_of(i) for i in relation.key]
+    return distinct.groupBy(*keys).count().where("count > 1")
+
+
+def check_free_keys(relation: Relation, inserted: DataFrame, remaining: DataFrame) -> None:
+    """Nothing is inserted beside a fact that has its key and stays."""
+    if relation.key:
+        found = driver_rows(relation, within(remaining, inserted, relation.key).limit(1))
+        if found:
+            raise DataError([key_taken(relation, found[0])])
+
+
+def split_by_repeated_keys(relation: Relation, distinct: DataFrame) -> tuple[DataFrame, list[Row]]:
+    """The rows whose key no other one has, and the others: which came first, nobody knows."""
+    twice = _repeated_keys(relation, distinct).localCheckpoint()
+    refused = driver_rows(relation, within(distinct, twice, relation.key))
+    return apart(distinct, twice, relation.key), refused
+
+
+def split_by_taken_keys(
+    relation: Relation, inserted: DataFrame, deleted: DataFrame, stored: DataFrame
+) -> tuple[DataFrame, list[tuple[Row, Row]]]:
+    """The rows that can be inserted, and the others, each with the fact that has its key."""
+    stays = within(stored, inserted, relation.key)
+    stays = without(without(stays, deleted, relation.arity), inserted, relation.arity)
+    stays = stays.localCheckpoint()
+    holders = {key_of(relation, row): row for row in driver_rows(relation, stays)}
+    found = driver_rows(relation, within(inserted, stays, relation.key))
+    refused = [(row, holders[key_of(relation, row)]) for row in found]
+    return apart(inserted, stays, relation.key), refused
+
+
+# --- on the driver
+
+
+def driver_rows(relation: Relation, data: DataFrame) -> CheckedRows:
+    """The facts of a checked frame as rows."""
+    names = [name_of(i) for i in range(relation.arity)]
+    return arrow_facts(relation, (data.select(*names) if names else data).toArrow())
+
+
+def arrow_facts(relation: Relation, table: pyarrow.Table) -> CheckedRows:
+    """The facts of an Arrow table with columns `c0`, `c1`, …, and perhaps others."""
+    columns = [table.column(name_of(i)) for i in range(relation.arity)]
+    rows = rows_in(columns, engine_types(relation), table.num_rows)
+    return CheckedRows(relation, rows)
+
+
+def engine_types(relation: Relation) -> tuple[str, ...]:
+    """The types of the columns; one that is not known belongs to a relation without facts."""
+    return tuple(type_ or "int" for type_ in relation.types)
