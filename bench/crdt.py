@@ -60,7 +60,7 @@ PUBLISHED = ORDER + FROM_EVERYWHERE
 
 @dataclass(frozen=True)
 class Edits:
-    """What was inserted, with its parent, and what was removed."""
+    """Elements that were inserted, each with its parent, and elements that were removed."""
 
     insert: tuple[Insertion, ...]
     remove: tuple[Element, ...]

@@ -16,16 +16,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from deltalog.diagnostics import catalogue
-from deltalog.diagnostics.arguments import check_argument
+from deltalog.diagnostics.arguments import check_argument, check_flag
 from deltalog.diagnostics.report import DataError
 from deltalog.language.ast import Program
 from deltalog.pipeline.freshness import MINUTE, Freshness
 from deltalog.runtime.change_check import Check, participants_for
-from deltalog.runtime.database import MemoryDatabase, open_in_memory
+from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.engine_choice import DEFAULT_ENGINE, ENGINES, known_engine
 from deltalog.runtime.fixpoint import Watch
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Options
+from deltalog.runtime.open_memory import open_in_memory
 from deltalog.runtime.protocols import Facts
 from deltalog.store.file_database import FileDatabase
 from deltalog.store.open_file import FileOptions, open_file
@@ -158,6 +159,7 @@ def connect(
     Delta table that follows the log. `freshness` says how far behind a table may be: a number of
     seconds (60, if it is left out), `"commit"` for not at all, or `"demand"` for until `db.fold()`.
     """
+    check_flag("read_only", read_only)
     kind = _TABLES if state is not None else _MEMORY if path is None else _FILE
     passed = {
         "path": path,

@@ -237,8 +237,8 @@ MUTANTS = (
     Mutant(
         "derived facts are appended in the wrong order",
         "engines/reference/engine.py",
-        "for come, row in list(self.history(list(owner))):",
-        "for come, row in reversed(list(self.history(list(owner)))):",
+        "for inserted, row in list(self.history(list(owner))):",
+        "for inserted, row in reversed(list(self.history(list(owner)))):",
         _sequences("(closure or non_linear) and rederive"),
     ),
     Mutant(
@@ -539,9 +539,16 @@ MUTANTS = (
     # --- transactions, changes, rules
     Mutant(
         "a second fact for a key is accepted",
+        "runtime/checked_rows.py",
+        "        if other != row:\n            raise DataError([key_taken(relation, other)])\n",
+        "",
+        ("tests/unit/test_transactions.py",),
+    ),
+    Mutant(
+        "one set gives a key two facts",
         "runtime/transaction.py",
-        "        if other != row:\n",
-        "        if False:\n",
+        "        check_set_once(known, many)\n",
+        "",
         ("tests/unit/test_transactions.py",),
     ),
     Mutant(
@@ -553,7 +560,7 @@ MUTANTS = (
     ),
     Mutant(
         "what changes nothing counts as a change",
-        "runtime/database.py",
+        "runtime/net_change.py",
         "if found == is_there",
         "if True",
         ("tests/properties/test_propagation.py", "-k", "rederive and reference"),
@@ -749,7 +756,7 @@ MUTANTS = (
     Mutant(
         "an interrupt stops a change of rules half-way",
         "runtime/program_change.py",
-        "    rebuild(database.engine, new, stale, UNLIMITED)",
+        "    rebuild(database.engine, new, stale, UNLIMITED, _only_reporting(database.watch))",
         "    rebuild(database.engine, new, stale, UNLIMITED, database.watch)",
         (WALKS, "-k", "once and interrupt and reference"),
     ),

@@ -98,18 +98,10 @@ class TableWalker:
         self.check_state()
 
     def tried(self, operations: tuple[Operation, ...], is_frame: bool, batch: str = "") -> None:
-        before = self.now
-        order = {"delete": 0, "insert": 1, "set": 2}
-        try:
-            after = before.changed(sorted(operations, key=lambda operation: order[operation[0]]))
-        except RefusedError:
-            after = None
-        sides: dict[str, dict[str, Any]] = {"delete": {}, "insert": {}, "set": {}}
-        for kind, name, rows in operations:
-            sides[kind][name] = self.given(name, rows, is_frame)
+        before, after = self.now, self.after(operations)
+        arguments = self.sides(operations, is_frame)
         self.line(f"db.apply({operations}, as frames: {is_frame}, batch={batch!r})")
         named = {"batch": ("walk", batch)} if batch else {}
-        arguments = {"delete": sides["delete"], "insert": sides["insert"], "set": sides["set"]}
         if after is None:
             with pytest.raises(deltalog.DataError):
                 self.db.apply(**arguments, **named)
@@ -122,6 +114,21 @@ class TableWalker:
             self.batches.append(batch)
         if after != before:
             self.model.commit(after, self.model.version + 1)
+
+    def after(self, operations: tuple[Operation, ...]) -> Moment | None:
+        """The moment after a change, in the order of `apply`; None if it must be refused."""
+        order = {"delete": 0, "insert": 1, "set": 2}
+        try:
+            return self.now.changed(sorted(operations, key=lambda each: order[each[0]]))
+        except RefusedError:
+            return None
+
+    def sides(self, operations: tuple[Operation, ...], is_frame: bool) -> dict[str, Any]:
+        """The arguments of `apply` and `what_if`."""
+        found: dict[str, dict[str, Any]] = {"delete": {}, "insert": {}, "set": {}}
+        for kind, name, rows in operations:
+            found[kind][name] = self.given(name, rows, is_frame)
+        return found
 
     def begun(self) -> None:
         """The first change also commits the facts of the program, as a version if there are any."""
@@ -201,6 +208,35 @@ def _drawn_change(drawing: Drawing) -> tuple[Any, ...] | None:
 def apply(walker: TableWalker, operations: tuple[Operation, ...], is_frame: bool) -> None:
     if knows(walker, operations):  # type: ignore[arg-type]
         walker.change(operations, is_frame)
+
+
+def _drawn_what_if(drawing: Drawing) -> tuple[Any, ...] | None:
+    drawn = _drawn_change(drawing)
+    views = tuple(name for name in drawing.moment.known.views if drawing.chance(0.4))
+    return None if drawn is None else (*drawn, views if drawing.chance(0.7) else None)
+
+
+def what_if(
+    walker: TableWalker,
+    operations: tuple[Operation, ...],
+    is_frame: bool,
+    views: tuple[str, ...] | None,
+) -> None:
+    """The change that would be made, of all views or of those that are wanted."""
+    if not knows(walker, operations):  # type: ignore[arg-type]
+        return
+    walker.line(f"db.what_if({operations}, as frames: {is_frame}, views={views})")
+    after, arguments = walker.after(operations), walker.sides(operations, is_frame)
+    if after is None:
+        with pytest.raises(deltalog.DataError):
+            walker.db.what_if(**arguments, views=views)
+        return
+    found, expected = walker.db.what_if(**arguments, views=views), walker.now.to(after)
+    if views is not None:
+        expected = expected.without(*(set(walker.now.known.views) - set(views)))
+    if found != expected:
+        raise WrongError(f"what-if {found}, expected {expected}")
+    walker.check_state()
 
 
 def batch_twice(walker: TableWalker, operations: tuple[Operation, ...], is_frame: bool) -> None:
@@ -363,6 +399,7 @@ def _drawn_manner(drawing: Drawing) -> tuple[Any, ...]:
 
 VERBS = {
     "apply": Verb(_drawn_change, apply, 10),
+    "what_if": Verb(_drawn_what_if, what_if, 4),
     "batch_twice": Verb(_drawn_change, batch_twice, 2),
     "load": Verb(_drawn_change, load, 3),
     "vetoed": Verb(_drawn_change, vetoed, 1),

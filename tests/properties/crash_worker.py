@@ -4,7 +4,9 @@
     ack 17                              written when the commit has been acknowledged
 
 Started once, it has everything imported; for each line on standard input (the path of a file,
-what to do most, and a seed) it makes a child of itself that works until it is killed.
+what to do most, a seed, and a number of calls) it makes a child of itself that works until it is
+killed. If the number is not 0 the child kills itself: this many calls after it began with what it
+does most, however fast the machine is.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import sys
+from itertools import count
 from pathlib import Path
 
 import deltalog
@@ -45,6 +49,13 @@ OFTEN = {
     "backups": ("transaction", "backup", "backup"),
 }
 """What a worker does most of the time."""
+BEGUN = {
+    "transactions": 'try {"kind": "steps"',
+    "migrations": 'try {"kind": "migrate"',
+    "compactions": "now compact",
+    "backups": "now backup",
+}
+"""What it says when it begins with that."""
 readers.ROWS_AT_ONCE = 1  # so that a compaction takes many transactions
 
 
@@ -52,10 +63,23 @@ def say(text: str) -> None:
     os.write(1, f"{text}\n".encode())
 
 
+def kill_after(calls: int) -> None:
+    """Kill this process when it has called, or returned from, as many functions."""
+    events = count(1)
+
+    def die(*_: object) -> None:
+        if next(events) == calls:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.setprofile(die)
+
+
 class Worker:
-    def __init__(self, path: Path, focus: str, seed: int) -> None:
+    def __init__(self, path: Path, focus: str, seed: int, calls: int) -> None:
         self.path = path
         self.kinds = OFTEN[focus]
+        self.fatal = BEGUN[focus] if calls else None
+        self.calls = calls
         self.random = random.Random(seed)
         self.durability = self.random.choice(("full", "normal"))
         self.database = self.open()
@@ -67,10 +91,16 @@ class Worker:
         )
 
     def run(self) -> None:
-        say("ready")
+        self.say("ready")
         while True:
             kind = self.random.choice(self.kinds)
             getattr(self, kind)()
+
+    def say(self, text: str) -> None:
+        say(text)
+        if self.fatal is not None and text.startswith(self.fatal):
+            self.fatal = None
+            kill_after(self.calls)
 
     def step(self) -> dict[str, object]:
         known = self.database.facts("edge")
@@ -90,49 +120,49 @@ class Worker:
 
     def transaction(self) -> None:
         step = self.step()
-        say("try " + json.dumps({"kind": "steps", "steps": [step]}))
+        self.say("try " + json.dumps({"kind": "steps", "steps": [step]}))
         self.apply(step)
-        say(f"ack {self.database.version}")
+        self.say(f"ack {self.database.version}")
 
     def group(self) -> None:
         """Steps are made up beforehand, on the state at the beginning."""
         steps = [self.step() for _ in range(5)]
-        say("try " + json.dumps({"kind": "steps", "steps": steps}))
+        self.say("try " + json.dumps({"kind": "steps", "steps": steps}))
         with self.database.group():
             for step in steps:
                 self.apply(step)
-        say(f"ack {self.database.version}")
+        self.say(f"ack {self.database.version}")
 
     def migrate(self) -> None:
         text = self.random.choice(PROGRAMS)
-        say("try " + json.dumps({"kind": "migrate", "program": PROGRAMS.index(text)}))
+        self.say("try " + json.dumps({"kind": "migrate", "program": PROGRAMS.index(text)}))
         self.database.change_program(text)
-        say(f"ack {self.database.version}")
+        self.say(f"ack {self.database.version}")
 
     def compact(self) -> None:
-        say("now compact")
+        self.say("now compact")
         self.database.compact(deltalog.Retention(versions=self.random.randrange(1, 5)))
-        say("now done")
+        self.say("now done")
 
     def backup(self) -> None:
         target = self.path.with_name(f"copy{self.random.randrange(10**9)}.db")
-        say("now backup")
+        self.say("now backup")
         self.database.backup(target)
-        say("now done")
+        self.say("now done")
 
     def reopen(self) -> None:
-        say("now reopen")
+        self.say("now reopen")
         self.database.close()
         self.database = self.open()
-        say("now done")
+        self.say("now done")
 
 
 def main() -> None:
     for line in sys.stdin:
-        path, focus, seed = line.split("\t")
+        path, focus, seed, calls = line.split("\t")
         child = os.fork()
         if child == 0:
-            Worker(Path(path), focus, int(seed)).run()
+            Worker(Path(path), focus, int(seed), int(calls)).run()
         say(f"child {child}")
         os.waitpid(child, 0)
         say("dead")

@@ -18,7 +18,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crash_worker import OFTEN, PROGRAMS
+from crash_worker import BEGUN, OFTEN, PROGRAMS
 from effort import IS_FUZZ
 
 import deltalog
@@ -28,16 +28,13 @@ from waiting import HANG_SECONDS
 KILLS = 1_000 if IS_FUZZ else 50
 KILLS_EACH = 10
 """Kills of processes that work on one file, before the next file."""
-KILLS_MORE = 200
-"""Until everything was interrupted at least once."""
+KILLS_MORE = 20
+"""Until everything was interrupted at least once; these come after some calls, not some time."""
+CALLS_MAX = 20
 MILLISECONDS_MAX = 120
-BEGUN = {
-    "migrations": 'try {"kind": "migrate"',
-    "compactions": "now compact",
-    "backups": "now backup",
-}
+BRIEF = ("migrations", "compactions", "backups")
 """These take a few milliseconds, and a kill shall come then."""
-BEGUN_MILLISECONDS_MAX = 6
+BRIEF_MILLISECONDS_MAX = 6
 INTERRUPTED = {
     "transactions": "steps",
     "migrations": "migrate",
@@ -99,20 +96,35 @@ class Workers:
 
     def killed(self, path: Path, focus: str, seed: int, seconds: float) -> list[str]:
         """What a child said before it was killed, so long after it began with what it is to do."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(f"{path}\t{focus}\t{seed}\n".encode())
-        self.process.stdin.flush()
+        self._start(path, focus, seed, 0)
         said, child = [], None
-        begun = BEGUN.get(focus, "ready")
+        begun = BEGUN[focus] if focus in BRIEF else "ready"
         while child is None or not any(line.startswith(begun) for line in said):
-            line = self.process.stdout.readline().decode().strip()
+            line = self._line()
             assert line not in ("", "dead"), said
             child = int(line.split()[1]) if line.startswith("child") else child
             said.append(line)
         time.sleep(seconds)
         os.kill(child, signal.SIGKILL)
-        while (line := self.process.stdout.readline().decode().strip()) != "dead":
+        return said + self._rest()
+
+    def killed_by_itself(self, path: Path, focus: str, seed: int, calls: int) -> list[str]:
+        """The same for a child that kills itself, after so many calls of functions."""
+        self._start(path, focus, seed, calls)
+        return self._rest()
+
+    def _start(self, path: Path, focus: str, seed: int, calls: int) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{path}\t{focus}\t{seed}\t{calls}\n".encode())
+        self.process.stdin.flush()
+
+    def _line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().decode().strip()
+
+    def _rest(self) -> list[str]:
+        said = []
+        while (line := self._line()) != "dead":
             assert line, said
             said.append(line)
         return said
@@ -165,11 +177,14 @@ def test_kills(tmp_path: Path) -> None:
                 folder.mkdir()
                 expected = Expected()
             path = folder / "crash.db"
-            focus = tuple(OFTEN)[number % len(OFTEN)] if number < KILLS else missing[0]
-            latest = BEGUN_MILLISECONDS_MAX if focus in BEGUN else MILLISECONDS_MAX
-            said = workers.killed(
-                path, focus, chance.randrange(2**32), chance.random() * latest / 1000
-            )
+            work = chance.randrange(2**32)
+            if number < KILLS:
+                focus = tuple(OFTEN)[number % len(OFTEN)]
+                latest = BRIEF_MILLISECONDS_MAX if focus in BRIEF else MILLISECONDS_MAX
+                said = workers.killed(path, focus, work, chance.random() * latest / 1000)
+            else:
+                calls = chance.randrange(1, CALLS_MAX)
+                said = workers.killed_by_itself(path, missing[0], work, calls)
             for line in said:
                 expected.hear(line)
             caught[_interrupted(said)] += 1
@@ -181,7 +196,7 @@ def test_kills(tmp_path: Path) -> None:
 
 def _interrupted(said: list[str]) -> str:
     """What was being done."""
-    last = said[-1]
+    last = [line for line in said if not line.startswith("child")][-1]
     if last.startswith("try"):
         return str(json.loads(last[4:])["kind"])
     return last.removeprefix("now ") if last.startswith("now") else "nothing"

@@ -23,7 +23,7 @@ import pytest
 
 import deltalog
 from deltalog.runtime.engine_choice import ENGINES
-from deltalog.store import copies, file_database, readers, schema, storage, writer
+from deltalog.store import copies, readers, schema, storage, synchronization, writer
 from deltalog.store.recover import recover
 from deltalog.store.verify import verify
 from waiting import HANG_SECONDS
@@ -480,13 +480,13 @@ def test_an_interrupt_behind_the_commit(path: Path, monkeypatch: pytest.MonkeyPa
     """The file is ahead of memory then, which is read again."""
     with connect(path) as database:
         database.apply(insert={"edge": [(1, 2)]})
-        kept = database._kept.before_change
+        kept = database._persistence.before_change
 
         def interrupted(*arguments: Any) -> None:
             kept(*arguments)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(database._kept, "before_change", interrupted)
+        monkeypatch.setattr(database._persistence, "before_change", interrupted)
         with pytest.raises(KeyboardInterrupt):
             database.apply(insert={"edge": [(2, 3)]})
         monkeypatch.undo()
@@ -501,13 +501,13 @@ def test_an_interrupt_behind_a_transaction_of_a_group(
     """There is nothing to undo any more."""
     with connect(path) as database, database.group():
         database.apply(insert={"edge": [(1, 2)]})
-        kept = database._kept.before_change
+        kept = database._persistence.before_change
 
         def interrupted(*arguments: Any) -> None:
             kept(*arguments)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(database._kept, "before_change", interrupted)
+        monkeypatch.setattr(database._persistence, "before_change", interrupted)
         with pytest.raises(KeyboardInterrupt):
             database.apply(insert={"edge": [(2, 3)]})
         monkeypatch.undo()
@@ -810,7 +810,7 @@ def test_commits_are_kept_for_a_time(path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_retention_works_by_itself(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_database, "COMMITS_BETWEEN_COMPACTIONS", 10)
+    monkeypatch.setattr(synchronization, "COMMITS_BETWEEN_COMPACTIONS", 10)
     with connect(path, retention=deltalog.Retention(versions=5)) as database:
         for number in range(30):
             database.apply(insert={"edge": [(number, number)]})

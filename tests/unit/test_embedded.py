@@ -20,16 +20,20 @@ from deltalog.diagnostics.report import LimitError
 from deltalog.engines.embedded import compile
 from deltalog.engines.embedded.codec import SWEEP_MIN
 from deltalog.engines.embedded.engine import EmbeddedEngine
-from deltalog.engines.embedded.kernels import layout, scalars
+from deltalog.engines.embedded.kernels import layout, scalars, wave
 from deltalog.engines.embedded.kernels.memory import as_float
 from deltalog.engines.reference.engine import ReferenceEngine
 from deltalog.runtime.limits import Limits
+from waiting import HANG_SECONDS
 
 CLOSURE = """
 base edge(a: int, b: int).
 path(X, Y) :- edge(X, Y).
 path(X, Z) :- path(X, Y), edge(Y, Z).
 """
+
+KERNELS_MAX = 100
+"""Until another thread has run beside one of them."""
 
 EDGES = [0, 1, 2, 3, 2**31, 2**32 - 1, 2**32, 2**53 - 1, 2**53 + 1, 2**62, 2**63 - 1]
 
@@ -293,30 +297,44 @@ def test_threads_share_a_database() -> None:
     assert db.audit() == ()
 
 
-def test_other_threads_run_while_a_kernel_does() -> None:
-    """The interpreter is released: otherwise the other thread would stand still meanwhile."""
-    counted = 0
+def test_other_threads_run_while_a_kernel_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel releases the interpreter; nothing else does here, as threads do not switch."""
+    counted = counted_in_kernels = 0
     is_over = threading.Event()
 
     def count() -> None:
         nonlocal counted
         while not is_over.is_set():
             counted += 1
-            time.sleep(0.001)
+            time.sleep(0)  # which lets the other thread go on
 
-    thread = threading.Thread(target=count)
-    engine = EmbeddedEngine()
-    thread.start()
-    try:
-        db = deltalog.connect(program=CLOSURE, engine="embedded")
+    def run_wave(*arguments: Any) -> Any:
+        nonlocal counted_in_kernels
         before = counted
-        db.apply(insert={"edge": [(n, n + 1) for n in range(700)]})  # rounds of a few ms each
-        during = counted - before
+        status = kernel(*arguments)
+        counted_in_kernels += counted - before
+        return status
+
+    db = deltalog.connect(program=CLOSURE, engine="embedded", strategy="rederive")
+    db.apply(insert={"edge": [(0, 1)]})  # from now on the kernels need no help
+    kernel = wave.run_wave
+    monkeypatch.setattr(wave, "run_wave", run_wave)
+    interval = sys.getswitchinterval()
+    thread = threading.Thread(target=count)
+    sys.setswitchinterval(HANG_SECONDS)
+    try:
+        thread.start()
+        for _ in range(KERNELS_MAX):
+            chain = {"edge": [(n, n + 1) for n in range(1, 400)]}
+            db.apply(insert=chain)
+            db.apply(delete=chain)
+            if counted_in_kernels:
+                break
     finally:
         is_over.set()
         thread.join()
-    del engine
-    assert during > 5
+        sys.setswitchinterval(interval)
+    assert counted_in_kernels > 0
 
 
 # --- without numba ------------------------------------------------------------------------------

@@ -9,6 +9,11 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 
 
+def check_flag(name: str, value: object) -> None:
+    """Raise unless the value is a bool: a text like `"no"` would count as true."""
+    check_argument(isinstance(value, bool), name, value, "give `True` or `False`")
+
+
 def check_argument(is_fit: bool, name: str, value: object, hint: str) -> None:
     """Raise a `DataError` that shows the value and says what to give instead, unless it fits."""
     if not is_fit:

@@ -148,11 +148,11 @@ Sides = tuple[dict[str, Changed], dict[str, Changed]]
 class Station:
     """A place in a network: what flows in, what runs there, what it makes, what becomes of that.
 
-    `flows` are the changes it reads; when so `many` rows are in them the caller is asked. What is
-    `made` is read by the stations numbered beside it; what is `forgotten` goes when it has run. In
-    the end, what is `replaced` is emptied, `moves` are made (see `Engine.move`), and all that was
-    `outlasting` the run is emptied. `shown` are its views, or the source, with what comes and what
-    goes.
+    `flows` are the changes it reads; with as `many` rows in them the caller is asked. What is
+    `made` is read by the stations numbered beside it; what is `forgotten` goes when it has run.
+    Finally, what is `replaced` is emptied, `moves` are made (see `Engine.move`), and all that was
+    `outlasting` the run is emptied. `shown` are its views, or the source, with the relations of
+    what is inserted and deleted.
     """
 
     sequence: Sequence | None = None
@@ -266,7 +266,7 @@ class Engine(Protocol):
         """Call this now and then inside a long round; it raises when a limit is reached."""
 
     def wave(self, stations: int) -> Wave:
-        """A network of so many stations, none of them placed yet."""
+        """A network of this many stations, none of them placed yet."""
 
     def sequence(self, parts: Collection[Part], is_soft: bool, may_abort: bool) -> Sequence:
         """Return the parts as one program; `SteppedSequence` where the engine has none of its own.

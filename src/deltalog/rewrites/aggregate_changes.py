@@ -8,9 +8,9 @@
        payroll__minus(D, T) :- payroll__touched(D), payroll(D, T), not payroll__now(D, T).
 
 Before: an aggregate rule in desugared form, alone for its head. After: the exact change of its
-head. Correct because a group no binding of which came or went has the rows it had, and of a touched
-group the old rows are compared with the new ones. Every strategy uses these rules; they differ only
-in how they provide the old and new states.
+head. Correct because a group without an inserted or deleted binding has the rows it had, and of a
+touched group the old rows are compared with the new ones. Every strategy uses these rules; they
+differ only in how they provide the old and new states.
 """
 
 from __future__ import annotations

@@ -145,8 +145,8 @@ def _negation(rule: Rule, negated: list[Atom]) -> Iterator[Rule]:
     """No positive atom: the head holds exactly while every negated atom fails."""
     for position, atom in enumerate(negated):
         others = [other for i, other in enumerate(negated) if i != position]
-        gone = [Negation(Atom(names.new(other.predicate), other.arguments)) for other in others]
-        yield _made(rule, _plus(rule.head), _minus(atom), *gone, Negation(rule.head))
+        absent = [Negation(Atom(names.new(other.predicate), other.arguments)) for other in others]
+        yield _made(rule, _plus(rule.head), _minus(atom), *absent, Negation(rule.head))
         held = [Negation(other) for other in others]
         yield _made(rule, _minus(rule.head), _plus(atom), *held, rule.head)
 

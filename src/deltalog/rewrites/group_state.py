@@ -67,7 +67,7 @@ class _Sum:
         return "int" if self.type == "int" else "exact"
 
     def equations(self) -> Iterator[Literal]:
-        """What of each value is added up."""
+        """The parts of each value that are added up."""
         for function, part in zip(_functions(self.type), self.parts, strict=True):
             yield Comparison(
                 "=", part, Operation(function, (self.argument,), self.type), self.part_type
@@ -77,7 +77,7 @@ class _Sum:
         return (Aggregate("sum", part, self.part_type) for part in self.parts)
 
     def shown(self, result: Variable, function: str, count: Variable) -> Comparison:
-        """What the view shows of it: the sum in its own type, or the average."""
+        """The value that the view shows: the sum in its own type, or the average."""
         if function == "sum":
             name = "whole__" if self.type == "int" else self.type
             value = Operation(name, self.parts, self.part_type)

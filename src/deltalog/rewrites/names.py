@@ -91,12 +91,12 @@ def inserted(predicate: str) -> str:
 
 
 def returned(predicate: str) -> str:
-    """What joins the kept facts to form the new state: rederived and inserted ones."""
+    """Facts that join the kept ones to form the new state: rederived and inserted ones."""
     return f"{predicate}__add"
 
 
 def doubtful(predicate: str) -> str:
-    """What a ranked deletion took away although facts of higher rank may derive it."""
+    """Facts that a ranked deletion took away although facts of higher rank may derive them."""
     return f"{predicate}__doubtful"
 
 
@@ -116,7 +116,7 @@ def total(predicate: str, rule: int) -> str:
 
 
 def touched(predicate: str) -> str:
-    """Groups of an aggregate with a binding that came or went."""
+    """Groups of an aggregate with an inserted or deleted binding."""
     return f"{predicate}__touched"
 
 
@@ -215,7 +215,7 @@ def is_generated(predicate: str) -> bool:
 
 
 def source(predicate: str) -> str:
-    """What an adorned, magic or supplementary predicate was made for.
+    """The predicate that an adorned, magic or supplementary one was made for.
 
     >>> source("path__new__bf__magic"), source("path__bf__1_2"), source("answer____1_1")
     ('path__new', 'path', 'answer__')

@@ -5,7 +5,7 @@
        pt(V, O) :- pt__join1(V, Q), pt(Q, O).
 
 A new pt(Q, O) meets every pt(P, Q), and only then load(V, P), although P is of no interest to it.
-With the pairs (V, Q) at hand it meets each of them once, however many P lie between them.
+With the pairs (V, Q) stored it meets each of them once, however many P lie between them.
 
 Before: the rules of one strongly connected component in desugared form. A rule is split while its
 body has at least three positive atoms, two of them of the component, and a variable that

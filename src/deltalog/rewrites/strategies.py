@@ -32,7 +32,7 @@ STRATEGIES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen for a component of views, and why.
+    """The strategy chosen for a component of views, and why.
 
     Under `differencing`, one that is not `is_strict` may report a change that is none.
     """

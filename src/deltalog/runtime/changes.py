@@ -1,4 +1,4 @@
-"""Change sets: what is really new and what is really gone, per relation.
+"""Change sets: the facts that are inserted and deleted, net, per relation.
 
 A change set is a pair of disjoint families of facts (the delta sets of Manthey 1994). With the
 delta-union as composition and swapping the two sides as inverse they form a small algebra:
@@ -40,7 +40,7 @@ class ChangeSet:
     (frozenset({(1, 2)}), frozenset())
     """
 
-    __slots__ = ("_come", "_declared", "_gone", "_read")
+    __slots__ = ("_declared", "_deleted", "_inserted", "_read")
 
     def __init__(
         self,
@@ -49,17 +49,16 @@ class ChangeSet:
         declared: Relations = NO_RELATIONS,
     ) -> None:
         """`declared` are the relations with their columns, for whoever wants tables."""
-        new, gone = dict(inserted or {}), dict(deleted or {})
-        kept_new: dict[str, Changed] = {}
-        kept_gone: dict[str, Changed] = {}
-        for name in sorted(new.keys() | gone.keys()):
-            plus, minus = frozenset(new.get(name, ())), frozenset(gone.get(name, ()))
-            if come := plus - minus:
-                kept_new[name] = come
-            if go := minus - plus:
-                kept_gone[name] = go
+        inserted, deleted = dict(inserted or {}), dict(deleted or {})
+        self._inserted: dict[str, Changed] = {}
+        self._deleted: dict[str, Changed] = {}
+        for name in sorted(inserted.keys() | deleted.keys()):
+            plus, minus = frozenset(inserted.get(name, ())), frozenset(deleted.get(name, ()))
+            if new := plus - minus:
+                self._inserted[name] = new
+            if old := minus - plus:
+                self._deleted[name] = old
         self._read: Callable[[], Sides] | None = None
-        self._come, self._gone = kept_new, kept_gone
         self._declared = declared
 
     @classmethod
@@ -74,13 +73,13 @@ class ChangeSet:
         Rows are read when they are asked for.
         """
         made = cls.__new__(cls)
-        made._read, made._come, made._gone = None, inserted, deleted
+        made._read, made._inserted, made._deleted = None, inserted, deleted
         made._declared = declared
         return made
 
     @classmethod
-    def told(cls, read: Callable[[], Sides], declared: Relations = NO_RELATIONS) -> ChangeSet:
-        """A change that is not nothing; `read` tells its sides, net, when they are asked for."""
+    def lazy(cls, read: Callable[[], Sides], declared: Relations = NO_RELATIONS) -> ChangeSet:
+        """A change that is not empty; `read` returns its sides, net, when they are asked for."""
         made = cls.__new__(cls)
         made._read = read
         made._declared = declared
@@ -88,21 +87,21 @@ class ChangeSet:
 
     @property
     def sides(self) -> Sides:
-        """What is new and what is gone, by relation; rows may still be `LazyRows`."""
+        """The inserted and the deleted facts, by relation; rows may still be `LazyRows`."""
         read = self._read
         if read is not None:
-            self._come, self._gone = read()
+            self._inserted, self._deleted = read()
             self._read = None
-        return self._come, self._gone
+        return self._inserted, self._deleted
 
     @property
     def inserted(self) -> _Sparse:
-        """What is really new, by relation."""
+        """The inserted facts, by relation."""
         return _Sparse(self.sides[0], self._declared)
 
     @property
     def deleted(self) -> _Sparse:
-        """What is really gone, by relation."""
+        """The deleted facts, by relation."""
         return _Sparse(self.sides[1], self._declared)
 
     @property
@@ -111,7 +110,7 @@ class ChangeSet:
         return tuple(sorted(self.inserted.held.keys() | self.deleted.held.keys()))
 
     def __bool__(self) -> bool:
-        return self._read is not None or bool(self._come) or bool(self._gone)
+        return self._read is not None or bool(self._inserted) or bool(self._deleted)
 
     def __len__(self) -> int:
         """How many facts change."""

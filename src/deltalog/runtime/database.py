@@ -15,65 +15,49 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self
 
-from deltalog.analysis.columns import Relation, Relations
-from deltalog.checks.program import check_program, check_query
+from deltalog.analysis.columns import Relation
+from deltalog.checks.program import check_program
 from deltalog.diagnostics import catalogue
-from deltalog.diagnostics.arguments import check_argument
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.base import Engine
-from deltalog.engines.extensions import is_prefetching, is_twinned, takes_frames
-from deltalog.language.ast import Atom, Program, Query, Row, Variable
-from deltalog.language.parser import parse, parse_query
-from deltalog.rewrites import names
-from deltalog.rewrites.desugar import fact_rows
+from deltalog.engines.extensions import is_twinned
+from deltalog.language.ast import Program, Query, Row
+from deltalog.language.parser import parse
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
-from deltalog.runtime.checked_rows import check_taken_keys, has_free_keys, with_unique_keys
+from deltalog.runtime.checked_rows import has_free_keys
 from deltalog.runtime.engine_choice import known_engine
 from deltalog.runtime.evaluation import Difference, create, differences, evaluate
+from deltalog.runtime.fact_arguments import fill, load_facts
 from deltalog.runtime.fixpoint import Statistics, Watch
-from deltalog.runtime.incoming import incoming
 from deltalog.runtime.limits import Limits
-from deltalog.runtime.model import Model, Options, make_model
+from deltalog.runtime.model import Model
+from deltalog.runtime.net_change import expecting, net_change
 from deltalog.runtime.outcome import Propagated
-from deltalog.runtime.parameters import Parameters, bind_parameters
+from deltalog.runtime.parameters import Parameters, bound_query
 from deltalog.runtime.program_change import apply_program
 from deltalog.runtime.propagation import Propagation
-from deltalog.runtime.protocols import Facts, Participant, Persistence
-from deltalog.runtime.queries import answer, stored_reads
+from deltalog.runtime.protocols import Facts, Participant, Persistence, Synchronization
+from deltalog.runtime.queries import answer, whole_relation
 from deltalog.runtime.read_program import read_program
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.shown import database_html
-from deltalog.runtime.transaction import Commit, Transaction, base_relation
+from deltalog.runtime.transaction import Commit, Transaction
 from deltalog.runtime.unavailable import WithoutUpkeep
 from deltalog.runtime.wanted_views import known_views
-
-
-def open_in_memory(
-    program: str | Path | Program,
-    engine: Callable[[], Engine],
-    options: Options,
-    limits: Limits,
-    watch: Watch | None,
-    facts: Facts,
-    participants: tuple[Participant, ...] = (),
-) -> MemoryDatabase:
-    """Open a database in memory, as `deltalog.connect` does without a path."""
-    parsed = program if isinstance(program, Program) else parse(read_program(program))
-    model = make_model(check_program(parsed), options)
-    return MemoryDatabase(model, engine(), limits, watch, facts, participants=participants)
 
 
 class MemoryDatabase(WithoutUpkeep):
     """Made by `connect`. Threads may share it: they take turns.
 
-    With a `persistence` what it holds is kept elsewhere, too. `participants` see every change
-    before it is applied, and may refuse it.
+    With a `persistence` what it holds is kept elsewhere, too, and `synchronization` repairs what a
+    failure leaves between the two. `participants` see every change before it is applied, and may
+    refuse it.
     """
 
     _is_closed = False
@@ -87,8 +71,10 @@ class MemoryDatabase(WithoutUpkeep):
         facts: Facts = MappingProxyType({}),
         persistence: Persistence | None = None,
         participants: tuple[Participant, ...] = (),
+        synchronization: Synchronization | None = None,
     ) -> None:
         self._persistence = persistence
+        self._synchronization = synchronization
         self._participants = participants if persistence is None else (*participants, persistence)
         self.model = model
         self.engine = engine
@@ -130,10 +116,12 @@ class MemoryDatabase(WithoutUpkeep):
             raise DataError([catalogue.DATABASE_CLOSED.at(None, name="the database in memory")])
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """Alone among the threads, with a database that is open."""
+    def turn(self) -> Iterator[None]:
+        """Alone among the threads, with a database that is open, and in its last state."""
         with self._lock:
             self._check_open()
+            if self._synchronization is not None:
+                self._synchronization.before_reading(self)
             yield
 
     # --- reading
@@ -146,21 +134,21 @@ class MemoryDatabase(WithoutUpkeep):
     def facts(self, relation: str, version: int | None = None) -> set[Row]:
         """All facts of a base relation or view; only a file has earlier versions of them."""
         self._check_version_known(version)
-        with self._turn():
-            self._check_relation(relation)
+        with self.turn():
+            self.check_relation(relation)
             return self.current_facts(relation)
 
     def rows(self, relation: str) -> Rows:
         """Return all facts of a base relation or view, to be read as tuples or as a table."""
-        with self._turn():
-            self._check_relation(relation)
+        with self.turn():
+            self.check_relation(relation)
             if relation in self.model.stored:
                 held = self.engine.copied(relation)
             else:
                 held = self._answers(relation).held
         return Rows(self.relations[relation].columns, held)
 
-    def _check_relation(self, relation: str) -> None:
+    def check_relation(self, relation: str) -> None:
         if relation not in self.relations:
             hint = did_you_mean(str(relation), self.relations)
             raise DataError([catalogue.NO_SUCH_RELATION.at(None, name=relation, hint=hint)])
@@ -171,12 +159,8 @@ class MemoryDatabase(WithoutUpkeep):
         return set(self._answers(relation).held)
 
     def _answers(self, relation: str) -> Rows:
-        asked = self._everything(relation)
+        asked = whole_relation(self.relations[relation])
         return answer(self.engine, self.model, asked, self.limits, self.watch, False)
-
-    def _everything(self, relation: str) -> Query:
-        arguments = tuple(Variable(f"V{i}") for i in range(self.relations[relation].arity))
-        return Query((Atom(relation, arguments),))
 
     def query(
         self,
@@ -191,8 +175,8 @@ class MemoryDatabase(WithoutUpkeep):
         stop are optional. `version` asks an earlier state of a database in a file.
         """
         self._check_version_known(version)
-        with self._turn():
-            query = _bound(text, parameters, self.relations)
+        with self.turn():
+            query = bound_query(text, parameters, self.relations)
             return answer(self.engine, self.model, query, self.limits, self.watch)
 
     def __repr__(self) -> str:
@@ -209,54 +193,16 @@ class MemoryDatabase(WithoutUpkeep):
         show: Collection[str] | None = None,
         propagation: bool = False,
     ) -> str:
-        """What becomes of the program, or of a query, as `deltalog explain` shows it.
+        """Show what the program, or a query, is rewritten to, as `deltalog explain` does.
 
         `show` has some of `dependencies`, `strata`, `rules` and `plan`. With `propagation` it is
         the propagation network instead.
         """
         from deltalog.runtime.explained import explained  # which imports this module
 
-        with self._turn():
-            asked = None if query is None else _bound(query, parameters, self.relations)
+        with self.turn():
+            asked = None if query is None else bound_query(query, parameters, self.relations)
             return explained(self, asked, show, propagation)
-
-    # --- reading what a transaction would make
-
-    def query_after(
-        self, wanted: Callable[[], ChangeSet], text: str | Query, parameters: Parameters | None
-    ) -> Rows:
-        """Called by a transaction: the answers on the state that it would make."""
-        with self._turn():
-            query = _bound(text, parameters, self.relations)
-            return self._answer_after(wanted(), query, magic=True)
-
-    def facts_after(self, wanted: Callable[[], ChangeSet], relation: str) -> set[Row]:
-        """Called by a transaction: the facts of a relation in the state that it would make."""
-        with self._turn():
-            self._check_relation(relation)
-            if relation in self.model.stored:
-                change = self._change_of(wanted(), {relation})
-                return (
-                    self.current_facts(relation) - change.deleted[relation]
-                    | change.inserted[relation]
-                )
-            return set(self._answer_after(wanted(), self._everything(relation), magic=False))
-
-    def _answer_after(self, wanted: ChangeSet, query: Query, magic: bool) -> Rows:
-        """Propagate the change without making it, and read stored relations through it."""
-        model = self.model.as_written
-        check_query(query, self.relations)
-        reads = stored_reads(model, query)
-        change = self._change_of(wanted, reads)
-        return answer(self.engine, model, query, self.limits, self.watch, magic, change)
-
-    def _change_of(self, wanted: ChangeSet, reads: Set[str]) -> ChangeSet:
-        """The net change of these stored relations; without views nothing is propagated."""
-        if all(self.relations[name].kind == "base" for name in reads):
-            changed = [name for name in wanted.relations if name in reads]
-            return self._net(wanted.only(*changed))
-        views = frozenset(name for name in reads if self.relations[name].kind == "view")
-        return self._make(wanted, is_committed=False, views=views).only(*reads)
 
     # --- changing
 
@@ -268,7 +214,7 @@ class MemoryDatabase(WithoutUpkeep):
         """
         self._check_open()
         known = known_views(self.propagation, self.relations, views)
-        return self._transaction(lambda wanted: self._make(wanted, True, known))
+        return self._transaction(lambda wanted: self.propagate_wanted(wanted, True, known))
 
     def transaction_for(self, commit: Commit) -> Transaction:
         """A transaction whose changes go to `commit` when it ends instead of `commit_wanted`."""
@@ -277,7 +223,7 @@ class MemoryDatabase(WithoutUpkeep):
 
     def commit_wanted(self, wanted: ChangeSet, views: frozenset[str] | None = None) -> ChangeSet:
         """Commit a change of which some may be a no-op; returns the exact change of these views."""
-        return self._make(wanted, True, views)
+        return self.propagate_wanted(wanted, True, views)
 
     def apply(
         self,
@@ -291,7 +237,7 @@ class MemoryDatabase(WithoutUpkeep):
 
         Returns the exact change of base relations and of these `views`, or of all views.
         """
-        return _filled(self.transaction(views=views), insert, delete, set).commit()
+        return fill(self.transaction(views=views), insert, delete, set).commit()
 
     def what_if(
         self,
@@ -304,17 +250,17 @@ class MemoryDatabase(WithoutUpkeep):
         """The exact change that a transaction would make, without making it."""
         self._check_open()
         known = known_views(self.propagation, self.relations, views)
-        tried = self._transaction(lambda wanted: self._make(wanted, False, known))
-        return _filled(tried, insert, delete, set).commit()
+        tried = self._transaction(lambda wanted: self.propagate_wanted(wanted, False, known))
+        return fill(tried, insert, delete, set).commit()
 
     def _transaction(self, commit: Callable[[ChangeSet], ChangeSet]) -> Transaction:
         return Transaction(
             self.relations,
             self.engine.lookup,
-            self._net,
+            self.net,
             commit,
             self._lock,
-            self._expect if is_prefetching(self.engine) else None,
+            expecting(self.engine, self.relations),
             lambda relation, table: has_free_keys(self.engine, relation, table),
             self,
         )
@@ -323,46 +269,32 @@ class MemoryDatabase(WithoutUpkeep):
         self, change: ChangeSet, is_committed: bool, views: frozenset[str] | None = None
     ) -> ChangeSet:
         """Commit, or only try, a change of which nothing is a no-op."""
-        with self._turn():
+        with self.turn():
             return self._propagate(change, is_committed, views)
 
-    def _make(
+    def propagate_wanted(
         self, wanted: ChangeSet, is_committed: bool, views: frozenset[str] | None = None
     ) -> ChangeSet:
-        """Make a change of which some may be a no-op."""
+        """Commit, or only try, a change of which some may be a no-op."""
         if self._is_closed:
             self._check_open()
-        base = wanted if self.propagation.is_narrowing else self._net(wanted)
+        base = wanted if self.propagation.is_narrowing else self.net(wanted)
         return self._propagate(base, is_committed, views)
 
-    def _net(self, wanted: ChangeSet) -> ChangeSet:
-        """What is wanted without what is so already."""
-        come, gone = wanted.inserted, wanted.deleted
-        if is_prefetching(self.engine):
-            for name in come.held | gone.held:
-                columns = tuple(range(self.relations[name].arity))
-                self._expect(name, columns, come[name] | gone[name])
-        return ChangeSet(
-            {name: self._present(name, rows, False) for name, rows in come.items()},
-            {name: self._present(name, rows, True) for name, rows in gone.items()},
-        )
-
-    def _present(self, relation: str, rows: frozenset[Row], is_there: bool) -> frozenset[Row]:
-        """Those of the rows that are there, or those that are not."""
-        known = zip(rows, self.engine.present(relation, rows), strict=True)
-        return frozenset([row for row, found in known if found == is_there])
-
-    def _expect(self, relation: str, columns: tuple[int, ...], keys: Collection[Row]) -> None:
-        """What a transaction will ask for; whole rows may be news, so rules will ask, too."""
-        engine = self.engine
-        assert is_prefetching(engine)
-        engine.expect(relation, columns, keys)
-        if len(columns) == self.relations[relation].arity:
-            for side in (names.plus, names.minus):
-                engine.look_ahead(side(relation), keys)
+    def net(self, wanted: ChangeSet) -> ChangeSet:
+        """Return the change without its no-ops."""
+        return net_change(self.engine, self.relations, wanted)
 
     def _propagate(
         self, base: ChangeSet, is_committed: bool, views: frozenset[str] | None = None
+    ) -> ChangeSet:
+        if self._synchronization is None:
+            return self._propagated(base, is_committed, views)
+        with self._synchronization.changing(self, is_committed and bool(base)):
+            return self._propagated(base, is_committed, views)
+
+    def _propagated(
+        self, base: ChangeSet, is_committed: bool, views: frozenset[str] | None
     ) -> ChangeSet:
         """The change of base relations and wanted views; applied if complete and `is_committed`."""
         if not base:
@@ -389,18 +321,22 @@ class MemoryDatabase(WithoutUpkeep):
     def change_program(
         self, program: str | Path | Program, *, is_committed: bool = True
     ) -> ChangeSet:
-        """Go over to another program; answers the exact change of every relation and view.
+        """Go over to another program; returns the exact change of every relation and view.
 
-        Facts of base relations stay. With `is_committed=False` nothing happens but the answer. The
+        Facts of base relations stay. With `is_committed=False` the change is only returned. The
         program that is there already is a no-op, and makes no version.
         """
         parsed = program if isinstance(program, Program) else parse(read_program(program))
-        with self._lock:
-            self._check_open()
+        with self.turn(), self._changing_program(is_committed):
             if parsed == self.model.checked.program:
                 self.statistics = Statistics()
                 return NO_CHANGE
             return apply_program(self, check_program(parsed), is_committed)
+
+    def _changing_program(self, is_committed: bool) -> AbstractContextManager[object]:
+        if self._synchronization is None:
+            return nullcontext()
+        return self._synchronization.changing_program(self, is_committed)
 
     def evaluated_apart(self, model: Model, facts: Facts) -> MemoryDatabase:
         """Another database, in memory, of a model over these facts."""
@@ -427,7 +363,7 @@ class MemoryDatabase(WithoutUpkeep):
         This is done on a second engine of the same kind, or on the one of that name: `reference` is
         slow, obvious, and the meaning of the language.
         """
-        with self._turn():
+        with self.turn():
             made = self._second_engine() if engine is None else known_engine(engine)()
             arguments = self.engine, self.model, self.current_facts, made, self.limits, self.watch
             return tuple(differences(*arguments))
@@ -438,56 +374,5 @@ class MemoryDatabase(WithoutUpkeep):
 
     def compute_state(self, facts: Facts) -> Statistics:
         """Load the facts of the program and others into empty relations, and compute all views."""
-        self._load(facts)
+        load_facts(self.engine, self.model, facts, self._transaction(lambda base: base))
         return evaluate(self.engine, self.model, self.limits, self.watch)
-
-    def _load(self, facts: Facts) -> None:
-        """The facts of the program, and those given."""
-        _check_facts("facts", facts)
-        loading = self._transaction(lambda base: base)
-        for relation, row in fact_rows(self.model.core):
-            loading.insert(relation, [row])
-        for relation, new in loading.net().inserted.items():
-            self.engine.insert(relation, new)
-        for relation, rows in facts.items():
-            known = base_relation(self.relations, relation)
-            if hasattr(rows, "toArrow") and takes_frames(self.engine):
-                self.engine.load_frame(relation, rows)
-                continue
-            checked = with_unique_keys(known, incoming(known, rows))
-            if known.key and self.engine.size(relation):  # facts of the program
-                check_taken_keys(
-                    ChangeSet({relation: set(checked)}), self.relations, self.engine.lookup
-                )
-            self.engine.insert(relation, checked)
-
-
-def _filled(
-    transaction: Transaction, insert: Facts | None, delete: Facts | None, put: Facts | None
-) -> Transaction:
-    """In the order in which files of changes count, too: a set replaces also what was inserted."""
-    for name, facts in (("delete", delete), ("insert", insert), ("set", put)):
-        if facts is not None:
-            _check_facts(name, facts)
-    for relation, rows in (delete or {}).items():
-        transaction.delete(relation, rows)
-    for relation, rows in (insert or {}).items():
-        transaction.insert(relation, rows)
-    for relation, rows in (put or {}).items():
-        transaction.set(relation, rows)
-    return transaction
-
-
-def _check_facts(name: str, facts: object) -> None:
-    hint = 'give a mapping from relations to rows, as in `{"edge": [(1, 2)]}`'
-    check_argument(isinstance(facts, Mapping), name, facts, hint)
-
-
-def _bound(text: str | Query, parameters: Parameters | None, relations: Relations) -> Query:
-    hint = "a query is a text, as in `path(1, Y)`"
-    check_argument(isinstance(text, str | Query), "query", text, hint)
-    query = parse_query(text) if isinstance(text, str) else text
-    values = {} if parameters is None else parameters
-    hint = 'give a mapping from names to values, as in `{"src": 1}`'
-    check_argument(isinstance(values, Mapping), "parameters", values, hint)
-    return bind_parameters(query, values, relations)

@@ -59,7 +59,7 @@ def explain(
     after: str | None = None,
     without: Collection[str] = (),
 ) -> Explanation:
-    """What the program, or one query to it, becomes; `after` stops behind that pass.
+    """Explain the program, or one query to it, as it is run; `after` stops behind that pass.
 
     After a pass that serves update propagation there are no plans: its rules are on their way.
     """

@@ -78,7 +78,7 @@ def bounds(limits: Limits, fact_bytes: int) -> tuple[int, int, int]:
 
 
 class Meter:
-    """What one evaluation has used so far, checked after every round."""
+    """The resources that one evaluation has used so far, checked after every round."""
 
     __slots__ = ("bounds", "facts", "limits", "rounds", "started")
 

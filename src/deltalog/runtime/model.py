@@ -14,7 +14,7 @@ from typing import Literal as OneOf
 from deltalog.analysis.columns import Relation, Relations, generated_relations
 from deltalog.checks.program import CheckedProgram
 from deltalog.diagnostics import catalogue
-from deltalog.diagnostics.arguments import check_argument
+from deltalog.diagnostics.arguments import check_argument, check_flag
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Program, Rule
@@ -50,6 +50,8 @@ class Options:
         """Options as a person gives them: `"*"` in a mapping stands for all other views."""
         hint = "give the name of a strategy, or a mapping from views to names"
         check_argument(isinstance(strategy, str | Mapping), "strategy", strategy, hint)
+        check_flag("materialize", materialize)
+        check_flag("nervous", nervous)
         per_view = {} if isinstance(strategy, str) else dict(strategy)
         default = strategy if isinstance(strategy, str) else per_view.pop("*", "auto")
         if network not in ("bushy", "flat"):
@@ -87,7 +89,7 @@ def check_exact(options: Options, what: str) -> None:
 
 @dataclass(frozen=True)
 class Model:
-    """What an engine needs to know about a program.
+    """A program as it is evaluated and maintained: its rules, relations and strategies.
 
     `rules` are in desugared form (algebra format for views kept by `delta`), `relations` include
     the helpers these rules define, `stored` are the relations that hold facts.

@@ -69,7 +69,7 @@ class ArcDifferential:
 
 @dataclass(frozen=True)
 class NetworkArc:
-    """What a change of `influent` does to `affected`, and how much of it there was."""
+    """The rules from changes of `influent` to changes of `affected`, and how many facts flowed."""
 
     influent: str
     affected: str

@@ -87,7 +87,7 @@ class Propagated:
             change = ChangeSet.exact(*wave.changes(), declared)
         else:
             lazy = wave.lazy_changes()
-            change = NO_CHANGE if lazy is None else ChangeSet.told(lazy, declared)
+            change = NO_CHANGE if lazy is None else ChangeSet.lazy(lazy, declared)
         self.statistics.peak_of = self._route.peak_of(change)
         return change
 
@@ -138,7 +138,7 @@ class Propagated:
     # --- what is written
 
     def stored_changes(self) -> Iterator[StoredChange]:
-        """What `apply` will do to every stored view, without ranks and rows.
+        """Changes that `apply` will make to stored views, without ranks and rows.
 
         Base relations are not among them: their change is what the run began from.
         """
@@ -149,7 +149,7 @@ class Propagated:
                 )
 
     def written(self, change: ChangeSet, clock: int) -> Iterable[StoredChange]:
-        """What `apply` will do to every stored relation, with ranks and rows.
+        """Changes that `apply` will make to stored relations, with ranks and rows.
 
         Every row that is inserted gets the next rank, from the engine's `clock` on, in the order of
         `Engine.move`. `change` is the one that `changes` returned: rows copied for it are not

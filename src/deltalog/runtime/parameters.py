@@ -20,15 +20,28 @@ from typing import Any
 from deltalog.analysis.columns import Relations
 from deltalog.analysis.rule_types import expression_type, fitting_atoms, variable_types
 from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.arguments import check_argument
 from deltalog.diagnostics.report import Diagnostic, raise_if_any
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Comparison, Constant, Expression, Literal, Query, Variable
+from deltalog.language.parser import parse_query
 from deltalog.language.values import TYPE_HINTS, VALUE_ERRORS, canonical, parse_value
 from deltalog.language.walk import literals, substitute, variables
 from deltalog.runtime.checked_rows import PYTHON_HINTS, shown_value
 
 Parameters = Mapping[str, Any]
 """Values by the names of parameters, without the `$`."""
+
+
+def bound_query(text: str | Query, parameters: Parameters | None, relations: Relations) -> Query:
+    """Parse a query, and put constants in the place of its parameters."""
+    hint = "a query is a text, as in `path(1, Y)`"
+    check_argument(isinstance(text, str | Query), "query", text, hint)
+    query = parse_query(text) if isinstance(text, str) else text
+    values = {} if parameters is None else parameters
+    hint = 'give a mapping from names to values, as in `{"src": 1}`'
+    check_argument(isinstance(values, Mapping), "parameters", values, hint)
+    return bind_parameters(query, values, relations)
 
 
 def bind_parameters(query: Query, values: Parameters, relations: Relations) -> Query:

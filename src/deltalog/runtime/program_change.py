@@ -6,6 +6,7 @@ where a strategy cannot do that, the new program is evaluated from scratch and c
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from deltalog.checks.program import CheckedProgram
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.checked_rows import check_taken_keys
 from deltalog.runtime.evaluation import create, rebuild
+from deltalog.runtime.fixpoint import Watch
 from deltalog.runtime.limits import UNLIMITED
 from deltalog.runtime.model import Model, Options, make_model
 from deltalog.runtime.outcome import Propagated
@@ -88,8 +90,24 @@ def _settle(database: MemoryDatabase, new: Model, migration: Propagation) -> fro
     create(database.engine, {name: new.relations[name] for name in new.stored})
     made = new.stored - database.model.stored
     database.model = new
-    rebuild(database.engine, new, stale, UNLIMITED)  # unwatched: an interrupt would leave half
+    rebuild(database.engine, new, stale, UNLIMITED, _only_reporting(database.watch))
     return (stale | made | reached) & new.stored
+
+
+def _only_reporting(watch: Watch | None) -> Watch | None:
+    """A watch that cannot stop what it watches: what it raises is dropped.
+
+    The change has been applied by now. To stop would leave a view half computed, and to raise
+    afterwards would look as if nothing had changed.
+    """
+    if watch is None:
+        return None
+
+    def report(rounds: int, facts: int) -> None:
+        with suppress(BaseException):
+            watch(rounds, facts)
+
+    return report
 
 
 def _replace(

@@ -11,12 +11,14 @@ and no `Upkeep` yet: each of those verbs is one error there, which says what has
 A `Persistence` keeps what a database holds somewhere else. It is called at three moments: it
 provides the initial state, it writes a change before that is applied, and it writes a new program.
 The second moment is that of every `Participant`: constraints may stand before the persistence,
-which is last.
+which is last. A `Synchronization` repairs what a failure at any other moment leaves between memory
+and the place where things are kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
@@ -155,3 +157,23 @@ class Persistence(Participant, Protocol):
         self, database: MemoryDatabase, touched: Set[str], change: ChangeSet
     ) -> None:
         """Called when a new program is in place, with the stored relations that it touched."""
+
+
+class Synchronization(Protocol):
+    """Keeps memory at the state that is kept elsewhere, also when a change fails half-way.
+
+    Each method is called in the turn of one thread.
+    """
+
+    def before_reading(self, database: MemoryDatabase) -> None:
+        """Bring memory to the kept state if it may be at another one."""
+
+    def changing(
+        self, database: MemoryDatabase, is_committed: bool
+    ) -> AbstractContextManager[object]:
+        """Stand around a change of facts, or one that is only tried; raises to refuse it."""
+
+    def changing_program(
+        self, database: MemoryDatabase, is_committed: bool
+    ) -> AbstractContextManager[object]:
+        """Stand around a change of the program, or one that is only tried; raises to refuse it."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from deltalog.analysis.columns import Relations, generated_relations
+from deltalog.analysis.columns import Relation, Relations, generated_relations
 from deltalog.analysis.relevance import needed_rules
 from deltalog.analysis.rule_types import variable_types
 from deltalog.analysis.stratification import (
@@ -27,7 +27,7 @@ from deltalog.analysis.stratification import (
 )
 from deltalog.checks.program import check_query
 from deltalog.engines.base import Engine
-from deltalog.language.ast import Column, Query, Rule, Variable
+from deltalog.language.ast import Atom, Column, Query, Rule, Variable
 from deltalog.language.walk import atoms
 from deltalog.rewrites import names
 from deltalog.rewrites.desugar import desugar_query
@@ -84,6 +84,12 @@ def prepare_query(
         if isinstance(term, Variable)
     )
     return PreparedQuery(columns, rules, partition)
+
+
+def whole_relation(relation: Relation) -> Query:
+    """The query for all facts of a relation."""
+    arguments = tuple(Variable(f"V{i}") for i in range(relation.arity))
+    return Query((Atom(relation.name, arguments),))
 
 
 def stored_reads(model: Model, query: Query) -> frozenset[str]:

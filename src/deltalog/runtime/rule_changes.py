@@ -10,7 +10,7 @@ that the transaction deletes, rules that only the new one has by a fact that it 
 Correct because with `rules__old` alone the guarded program is the old one, with `rules__new` alone
 the new one, and update propagation is exact. Views that no changed rule reaches are not looked at.
 
-Where it does not apply (`guarded_program` answers None): a relation changes its columns, its kind
+Where it does not apply (`guarded_program` returns None): a relation changes its columns, its kind
 or whether it is stored, or old and new rules together are not stratified. Then views are recomputed
 and compared.
 """
@@ -36,7 +36,7 @@ NEW = "rules__new"
 
 def guarded_program(old: Model, new: Model) -> CheckedProgram | None:
     """Both programs as one, the difference guarded; None where that is not possible."""
-    if not _agree(old, new):
+    if not _are_compatible(old, new):
         return None
     before, after = _all_rules(old.checked), _all_rules(new.checked)
     old_rules, new_rules = set(before), set(after)
@@ -53,8 +53,8 @@ def guarded_program(old: Model, new: Model) -> CheckedProgram | None:
     return CheckedProgram(program, relations(program), found)
 
 
-def _agree(old: Model, new: Model) -> bool:
-    """What both programs have is the same kind of thing, with the same columns, stored alike."""
+def _are_compatible(old: Model, new: Model) -> bool:
+    """Whether relations of both programs have the same kind and columns, and are stored alike."""
     common = old.checked.relations.keys() & new.checked.relations.keys()
     return all(
         _shape(old.checked.relations[name]) == _shape(new.checked.relations[name])
@@ -92,8 +92,8 @@ def to_rebuild(old: Model, new: Model, reached: Set[str]) -> frozenset[str]:
 
     Helpers (group state, split joins) are not maintained by it, so those of views that it reached
     are computed anew, and those that have other rules now. Where a helper belongs to a recursive
-    component, or components have grown together, the ranks of their facts would tell nothing about
-    each other any more.
+    component, or components have grown together, the ranks of their facts could no longer be
+    compared.
     """
     before, after = _helper_rules(old), _helper_rules(new)
     stale = {view for view in after if view in reached or before.get(view) != after[view]}
@@ -127,11 +127,12 @@ def _view(helper: str) -> str:
 
 
 def base_change(old: Model, new: Model, facts: dict[str, set[Row]]) -> ChangeSet:
-    """What a change of programs does to base facts.
+    """The change of base facts that a change of programs makes.
 
-    Facts written in only one of the programs come or go, and so does everything in a relation that
-    is not a base relation of the new program. Where a column has another type now, a fact goes and
-    another one comes unless its values are equal ones: `1` is `1.0`, but no float is 2^53 + 1.
+    Facts written only in the new program are inserted. Facts written only in the old one are
+    deleted, and so is everything in a relation that is not a base relation of the new program.
+    Where a column has another type now, a fact is replaced unless its values are equal ones: `1` is
+    `1.0`, but no float is 2^53 + 1.
     """
     before, after = set(fact_rows(old.core)), set(fact_rows(new.core))
     inserted: dict[str, set[Row]] = {}

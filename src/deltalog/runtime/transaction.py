@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from deltalog.analysis.columns import Relation, Relations
 from deltalog.diagnostics import catalogue
@@ -34,32 +34,21 @@ from deltalog.runtime.checked_rows import (
     with_unique_keys,
 )
 from deltalog.runtime.incoming import RowsLike, incoming, incoming_rows, is_many
+from deltalog.runtime.state_after import facts_after, query_after
 from deltalog.runtime.whole_tables import WholeTables
 
 if TYPE_CHECKING:
+    from deltalog.runtime.database import MemoryDatabase
     from deltalog.runtime.rows import Rows
 
 FactSet = set[Row]
 Net = Callable[[ChangeSet], ChangeSet]
-"""What of a change is not so yet."""
+"""Returns a change without its no-ops."""
 Commit = Callable[[ChangeSet], ChangeSet]
 HasFreeKeys = Callable[[Relation, LazyTable], bool]
-"""Whether no other fact has the key of one of the rows; False also if it takes long to tell."""
+"""Whether no other fact has the key of one of the rows; False also if it takes long to find out."""
 Expect = Callable[[str, tuple[int, ...], Collection[Row]], None]
-"""Told which keys will be looked up in which columns, an engine may fetch them together."""
-
-
-class Readable(Protocol):
-    """Reads the state that a transaction would make; `wanted` is called once it is locked."""
-
-    def query_after(
-        self,
-        wanted: Callable[[], ChangeSet],
-        text: str | Query,
-        parameters: Mapping[str, Any] | None,
-    ) -> Rows: ...
-
-    def facts_after(self, wanted: Callable[[], ChangeSet], relation: str) -> set[Row]: ...
+"""Called with keys that will be looked up in some columns, so that they are fetched together."""
 
 
 def base_relation(relations: Relations, name: str) -> Relation:
@@ -85,7 +74,7 @@ class Transaction:
         lock: AbstractContextManager[object] = nullcontext(),  # noqa: B008 - it holds nothing
         expect: Expect | None = None,
         has_free_keys: HasFreeKeys = lambda *_: False,
-        database: Readable | None = None,
+        database: MemoryDatabase | None = None,
     ) -> None:
         self._database = database
         self._lock = lock
@@ -205,47 +194,47 @@ class Transaction:
 
     def query(self, text: str | Query, parameters: Mapping[str, Any] | None = None) -> Rows:
         """The answers of a query after the changes so far, which nobody else sees."""
-        return self._readable().query_after(self._wanted, text, parameters)
+        return query_after(self._readable(), self._wanted, text, parameters)
 
     def facts(self, relation: str) -> FactSet:
         """All facts of a base relation or view after the changes so far."""
-        return self._readable().facts_after(self._wanted, relation)
+        return facts_after(self._readable(), self._wanted, relation)
 
-    def _readable(self) -> Readable:
+    def _readable(self) -> MemoryDatabase:
         if self._is_over or self._database is None:
             raise DataError([catalogue.TRANSACTION_OVER.at(None)])
         return self._database
 
     def net(self) -> ChangeSet:
-        """The effect on the state before: what will really be new and really be gone."""
+        """The effect on the state before: facts that will be inserted and deleted."""
         with self._lock:
             return self._net(self._wanted())
 
     def _wanted(self) -> ChangeSet:
-        """What shall be there and what shall not, in the end; some of it may be so already."""
-        come: dict[str, Changed] = {}
-        gone: dict[str, Changed] = {}
+        """The changes asked for, each fact as it was left last; some may be no-ops."""
+        inserted: dict[str, Changed] = {}
+        deleted: dict[str, Changed] = {}
         for relation, rows in self._state.items():
             if not rows:
                 continue
             if False not in rows.values():
-                come[relation] = frozenset(rows)
+                inserted[relation] = frozenset(rows)
             elif True not in rows.values():
-                gone[relation] = frozenset(rows)
+                deleted[relation] = frozenset(rows)
             else:
-                come[relation] = new = frozenset([row for row, holds in rows.items() if holds])
-                gone[relation] = frozenset(rows).difference(new)
+                inserted[relation] = new = frozenset([row for row, holds in rows.items() if holds])
+                deleted[relation] = frozenset(rows).difference(new)
         for name, replaced in self._replaced_meanwhile().items():
-            gone[name] = frozenset(replaced).union(gone.get(name, ()))
-        wanted = ChangeSet.exact(come, gone)
+            deleted[name] = frozenset(replaced).union(deleted.get(name, ()))
+        wanted = ChangeSet.exact(inserted, deleted)
         if self._holders:  # another transaction may have taken a key since this one looked
             check_taken_keys(wanted, self._relations, self._find)
         for name, table, holds in self._tables:
             known = self._relations[name]
             if known.key and holds and not self._has_free_keys(known, table):
                 check_taken_keys(ChangeSet.exact({name: table}, {}), self._relations, self._find)
-            (come if holds else gone)[name] = table
-        return ChangeSet.exact(come, gone)
+            (inserted if holds else deleted)[name] = table
+        return ChangeSet.exact(inserted, deleted)
 
     def _replaced_meanwhile(self) -> dict[str, FactSet]:
         """Return facts with keys that were set, committed by others since: a set replaces them."""
@@ -258,7 +247,7 @@ class Transaction:
         return found
 
     def commit(self) -> ChangeSet:
-        """Apply the net effect; answers the exact change of every relation and view."""
+        """Apply the net effect; returns the exact change of every relation and view."""
         if self._is_over:
             raise DataError([catalogue.TRANSACTION_OVER.at(None)])
         self._is_over = True

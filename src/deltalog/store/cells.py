@@ -77,7 +77,7 @@ def check_cells(rows: list[tuple[Any, ...]], columns: Sequence[Column]) -> None:
 
 @lru_cache(maxsize=4096)
 def to_cell(types: Types) -> Converters:
-    """What makes cells of the values in columns of these types."""
+    """Functions that make cells of the values in columns of these types."""
     return _needed(_TO_CELL, types)
 
 

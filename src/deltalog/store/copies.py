@@ -39,7 +39,7 @@ def backup(connection: apsw.Connection, path: Path, target: Path) -> None:
 
 
 def restore(connection: apsw.Connection, source: Path, target: Path) -> Path | None:
-    """Put a copy of a backup in the place of a database; answers where that was moved to.
+    """Put a copy of a backup in the place of a database; returns where that was moved to.
 
     Nobody may have the target open. It is moved aside with its write-ahead log, never overwritten.
     """

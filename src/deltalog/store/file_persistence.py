@@ -59,8 +59,8 @@ class FilePersistence:
         self.text = text
         self.loaded = 0
         """How many facts were loaded."""
-        self.clock = 0
-        """The engine's clock when what was written last has been applied."""
+        self.clock: int | None = None
+        """The engine's clock when the change that was written last has been applied."""
 
     @property
     def tables(self) -> dict[str, Table]:
@@ -162,13 +162,23 @@ class FilePersistence:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """A transaction of its own, or a part of the group that is open."""
-        self.check_writable()
+        self.storage.check_writable()
         with self.writer.transaction():
             yield
 
-    def check_writable(self) -> None:
-        if self.storage.lock is None:
-            raise DataError([catalogue.OPENED_READ_ONLY.at(None, name=self.path)])
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """One state of the file, or that of the group that is open."""
+        with reported(self.path):
+            if self.writer.is_grouped:
+                yield
+                return
+            self.writer.roll_back()  # what an interrupt may have left open
+            self.connection.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self.writer.roll_back()
 
     # --- after a program changed
 
@@ -180,6 +190,7 @@ class FilePersistence:
         with self.writing():
             self._write_program(database, database.version + 1, PROGRAM, change, before, text)
             self._write_relations(database, touched)
+        self.clock = None
 
     def _write_program(
         self,

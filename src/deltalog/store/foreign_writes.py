@@ -1,4 +1,4 @@
-"""What others do to a file that is open for writing: they may write to it, or take it away.
+"""Notice what others do to a file open for writing: they may write to it, or take it away.
 
 Readers of the log write down how far they are, and nobody else may write. SQLite counts commits of
 a connection and of others at hardly any cost, and those of others alone at more, so every commit
@@ -17,7 +17,7 @@ _UNKNOWN = -1
 
 
 class ForeignWrites:
-    """What is asked inside a transaction is true of the state that it sees."""
+    """Checks of a file; inside a transaction they hold for the state that it sees."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage

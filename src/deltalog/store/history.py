@@ -9,12 +9,11 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Query, Row
-from deltalog.language.parser import parse_query
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.evaluation import create
 from deltalog.runtime.model import query_model
-from deltalog.runtime.parameters import Parameters, bind_parameters
+from deltalog.runtime.parameters import Parameters, bound_query
 from deltalog.runtime.queries import answer, stored_reads
 from deltalog.runtime.rows import Rows
 from deltalog.store.cells import with_types
@@ -60,8 +59,7 @@ class FileHistory:
         checked = self.program_at(version)
         base = frozenset(name for name, each in checked.relations.items() if each.kind == "base")
         model = query_model(checked, base)
-        asked = parse_query(text) if isinstance(text, str) else text
-        query = bind_parameters(asked, parameters, checked.relations)
+        query = bound_query(text, parameters, checked.relations)
         check_query(query, checked.relations)
         engine = self._database.engine.fresh()
         for name in stored_reads(model, query):

@@ -1,11 +1,11 @@
-"""The change log: for every commit its version, its time, and what came and went.
+"""The change log: for every commit its version, its time, and what it changed.
 
     number    version  time                        kind         changes
     17 << 20  17       2026-01-31 12:30:00.000001  transaction  {"+edge":[[1,2]],"+path":[[1,2]]}
 
 Base changes and induced changes stand together, of virtual views, too. A commit of many facts has
 several rows; only the first has a time. The oldest state that can be had is the one before the
-oldest row; the newest row is never dropped, since it tells the version of the file.
+oldest row; the newest row is never dropped, since it has the version of the file.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Log:
                 yield Commit(version, datetime.fromisoformat(time), kind, change)
 
     def net(self, after: int, until: int, relation: str | None = None) -> ChangeSet:
-        """All changes after a version, up to another one, as one; of one relation if it is told."""
+        """All changes after a version, up to another one, as one; `relation` selects its part."""
         column = "changes"
         if relation is not None:  # names have no quotes
             sides = ", ".join(f"'{s}{relation}', changes -> '$.\"{s}{relation}\"'" for s in "+-")
@@ -159,7 +159,7 @@ class Log:
         return ChangeSet(self._typed(inserted, until), self._typed(deleted, after))
 
     def _typed(self, found: dict[str, set[Row]], version: int) -> dict[str, set[Row]]:
-        """What was written with the columns of several programs, with those of a version."""
+        """Rows written with the columns of several programs, with the columns of one version."""
         if len(self._programs) == 1:
             return found
         columns = self.columns_at(version)
@@ -208,7 +208,7 @@ class Log:
 
 @contextmanager
 def _legible() -> Iterator[None]:
-    """Whatever goes wrong when a row of the log is read: it is not what was written."""
+    """Report a row of the log that cannot be read as damage: it is not what was written."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

@@ -1,8 +1,8 @@
 """Who reads the change log, how far, and what may be dropped of it.
 
 A registered reader holds the log: nothing that it has not acknowledged is dropped. What all
-readers have acknowledged is kept as long as the `Retention` says. Only `bytes_max` goes over the
-head of a reader, and then a `RetentionWarning` names it.
+readers have acknowledged is kept as long as the `Retention` says. Only `bytes_max` overrides
+a reader, and then a `RetentionWarning` names it.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def check_known(connection: apsw.Connection, name: str) -> None:
 
 @dataclass(frozen=True)
 class Dropped:
-    """What a compaction dropped: rows of the log, and the readers that had not read them all."""
+    """Rows of the log that a compaction dropped, and the readers that had not read them all."""
 
     versions: int
     overrun: tuple[str, ...]

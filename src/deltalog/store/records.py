@@ -110,7 +110,7 @@ def field_count(count: int) -> str:
 
 
 def name_faults(names: Sequence[str], columns: Sequence[Column]) -> str:
-    """What is wrong with these names for these columns; nothing if they are the same set."""
+    """Names that are unknown or missing among these columns; nothing if they are the same set."""
     wanted = [column.name for column in columns]
     faults = {
         "unknown": [name for name in dict.fromkeys(names) if name not in wanted],

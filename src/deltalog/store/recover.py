@@ -16,7 +16,7 @@ from deltalog.store.storage import open_to_write
 
 
 def recover(path: Path, engine: str) -> FileDatabase:
-    """Accept that commits are missing in the write-ahead log; answers the database without them."""
+    """Accept that commits are missing in the write-ahead log; returns the database without them."""
     if not path.exists():
         raise DataError([catalogue.CANNOT_OPEN.at(None, name=path, reason="there is no such file")])
     storage = open_to_write(path, "full", 0.0, Retention(), is_loss_accepted=True)

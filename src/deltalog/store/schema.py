@@ -1,4 +1,4 @@
-"""What a database file looks like: a table for each stored relation, and five of our own.
+"""The layout of a database file: a table for each stored relation, and five of our own.
 
     base edge(src: int, note: str?).
 
@@ -133,7 +133,7 @@ class Table:
 
 
 def guards(table: str) -> str:
-    """What keeps other tools from writing to a table."""
+    """Triggers that keep other tools from writing to a table."""
     return "".join(
         f"CREATE TRIGGER {quoted(f'{table}__{event}')} BEFORE {event} ON {quoted(table)} "
         "BEGIN SELECT RAISE(ABORT, 'only Deltalog writes to this file'); END;"

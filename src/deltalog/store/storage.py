@@ -55,6 +55,23 @@ class Storage:
         self.connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, place)
         return bool(self._has_moved.value)
 
+    def check_open(self) -> None:
+        if self.is_inherited:
+            reason = "it belongs to the process from which this one was forked"
+            hint = "open it again in this process"
+            raise DataError(
+                [catalogue.CANNOT_OPEN.at(None, name=self.path, reason=reason, hint=hint)]
+            )
+        if self.is_closed:
+            raise DataError(
+                [catalogue.DATABASE_CLOSED.at(None, name=f"the database `{self.path}`")]
+            )
+
+    def check_writable(self) -> None:
+        self.check_open()
+        if self.lock is None:
+            raise DataError([catalogue.OPENED_READ_ONLY.at(None, name=self.path)])
+
     def check_unmoved(self) -> None:
         if self.is_moved:
             raise DataError([catalogue.FILE_MOVED.at(None, name=self.path)])

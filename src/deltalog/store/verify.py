@@ -26,7 +26,7 @@ PROBLEMS_MAX = 100
 
 @dataclass(frozen=True)
 class Verification:
-    """What was found wrong: nothing, normally."""
+    """The problems found: none, normally."""
 
     pages: tuple[str, ...]
     differences: tuple[Difference, ...]

@@ -41,11 +41,11 @@ class Writer:
         self._cursor = storage.connection.cursor()  # one for all: making them takes time
 
     def write(self, outcome: Propagated, change: ChangeSet, version: int, clock: int) -> int:
-        """Write what leads to a version; answers the engine's clock when it has been applied."""
+        """Write what leads to a version; returns the engine's clock when it has been applied."""
         connection, foreign, is_grouped = self._connection, self.foreign, self.is_grouped
         execute = self._cursor.execute
         opening, ending, _ = _GROUPED if is_grouped else _ALONE
-        come, gone_from = change.sides
+        inserted, deleted = change.sides
         sides: dict[str, Cells] = {}
         before, size = clock, 0
         try:
@@ -54,11 +54,11 @@ class Writer:
             execute(opening)
             if connection.data_version() != foreign.commits or monotonic() >= foreign.look_at:
                 foreign.look()
-            for relation, _, _, is_net, gone, ranks, rows in outcome.written(change, clock):
+            for relation, _, _, is_net, left, ranks, rows in outcome.written(change, clock):
                 table = self.tables[relation]
-                if gone:
-                    self._cursor.executemany(table.delete, [(rank,) for rank in gone])
-                elif gone is None:
+                if left:
+                    self._cursor.executemany(table.delete, [(rank,) for rank in left])
+                elif left is None:
                     execute(table.delete_all)
                 if not rows:
                     continue
@@ -74,10 +74,10 @@ class Writer:
                     self._cursor.executemany(table.insert, ranked(cells, ranks))
                 if first >= before:
                     clock += count
-                if is_net and relation in come:
+                if is_net and relation in inserted:
                     sides["+" + relation] = cells
                     size += count
-            if len(sides) == len(come) and size <= ROWS_EACH and not gone_from:
+            if len(sides) == len(inserted) and size <= ROWS_EACH and not deleted:
                 execute(APPEND, (version << PARTS, now(), TRANSACTION, dumps(sides).decode()))
             else:
                 columns = self.columns

@@ -76,7 +76,7 @@ def compile_kernels(report: Report) -> None:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Whatever numba makes of an interrupt, it stays one.
+    """Raise an interrupt again as what it was, whatever numba makes of it.
 
     A compilation that is interrupted may fail with `generator raised StopIteration`.
     """

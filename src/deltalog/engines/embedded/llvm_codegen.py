@@ -276,8 +276,8 @@ class PipelineWriter(Writer):
 
     def go_unless_older(self, stamp: Value, block: Block) -> None:
         """Go there with a row that a ranked deletion took, or that is not older."""
-        gone = self.at.and_(stamp, self.number(int(layout.GONE)))
-        self.go_if(self.is_("!=", gone, 0), block)
+        deleted = self.at.and_(stamp, self.number(int(layout.GONE)))
+        self.go_if(self.is_("!=", deleted, 0), block)
         younger, older = self.block("younger"), self.block("older")
         rank = self.at.and_(stamp, self.number(int(layout.RANK)))
         self.at.cbranch(self.is_("<", rank, self.rank), older, younger)

@@ -195,7 +195,7 @@ class Writer:
     def key_words(
         self, step: Lookup, address: Value, known: Mapping[int, Value] | None = None
     ) -> list[Value]:
-        """The key of a step; `known` are slots that the row at hand would bind."""
+        """The key of a step; `known` are slots that the current row would bind."""
         words = []
         first = layout.HEADER + layout.KEY_VALUE + layout.VALUE_WORD
         for number, (_, slot) in enumerate(step.keys):

@@ -105,11 +105,11 @@ class ReferenceEngine:
         return count
 
     def move(self, changes: tuple[tuple[str, str, str], ...]) -> None:
-        for stored, gone, _ in changes:
-            self.delete(stored, list(self.rows(gone)))
-        owner = {come: stored for stored, _, come in changes}
-        for come, row in list(self.history(list(owner))):
-            self.relations[owner[come]].add(row)
+        for stored, deleted, _ in changes:
+            self.delete(stored, list(self.rows(deleted)))
+        owner = {inserted: stored for stored, _, inserted in changes}
+        for inserted, row in list(self.history(list(owner))):
+            self.relations[owner[inserted]].add(row)
 
     def settle(self) -> None:
         """Nothing is kept that must be given back."""

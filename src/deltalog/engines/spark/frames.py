@@ -82,9 +82,9 @@ def _unmasked(spark: SparkSession, piece: Frame, types: Sequence[str]) -> DataFr
     return without(piece.data, F.broadcast(frame(spark, piece.mask, types)), len(types))
 
 
-def without(data: DataFrame, gone: DataFrame, arity: int) -> DataFrame:
+def without(data: DataFrame, deleted: DataFrame, arity: int) -> DataFrame:
     """The rows of one frame that are not in another; both have columns `c0`, `c1`, …"""
-    return apart(data, gone, range(arity))
+    return apart(data, deleted, range(arity))
 
 
 def apart(data: DataFrame, others: DataFrame, columns: Sequence[int]) -> DataFrame:

@@ -116,10 +116,10 @@ def _resolved() -> list[str]:
             )
         except OSError:
             return []
-    told = re.search(r"^\(spark\.jars,(.*)\)$", done.stderr + done.stdout, re.MULTILINE)
-    if done.returncode != 0 or told is None:
+    listed = re.search(r"^\(spark\.jars,(.*)\)$", done.stderr + done.stdout, re.MULTILINE)
+    if done.returncode != 0 or listed is None:
         return []
-    return told[1].split(",")
+    return listed[1].split(",")
 
 
 def _list_path() -> Path:

@@ -34,9 +34,9 @@ def java_home() -> Path | None:
 
 
 def _homes() -> Iterator[Path]:
-    told = os.environ.get("JAVA_HOME")
-    if told:
-        yield Path(told)
+    named = os.environ.get("JAVA_HOME")
+    if named:
+        yield Path(named)
     on_path = shutil.which("java")
     if on_path is not None:
         yield Path(on_path).resolve().parent.parent
@@ -53,16 +53,16 @@ def version(home: Path) -> int:
     if not java.is_file():
         return 0
     try:
-        told = (home / "release").read_text(encoding="utf-8")
+        description = (home / "release").read_text(encoding="utf-8")
     except OSError:
-        told = ""
-    if "JAVA_VERSION=" not in told:
+        description = ""
+    if "JAVA_VERSION=" not in description:
         try:
             asked = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)
         except (OSError, subprocess.SubprocessError):
             return 0
-        told = asked.stderr
-    found = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', told)
+        description = asked.stderr
+    found = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', description)
     return int(found[1]) if found else 0
 
 

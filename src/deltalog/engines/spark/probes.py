@@ -110,7 +110,7 @@ def _narrow(piece: Frame, columns: Columns, keys: list[Row], is_widened: bool) -
 
 
 def is_little(piece: Frame, columns: Columns, keys: int) -> bool:
-    """Whether so many keys have few rows, by what is known of their columns."""
+    """Whether this many keys have few rows, by what is known of their columns."""
     found = piece.narrow(columns, NEIGHBOURS_MAX)
     return found is not None and keys * piece.spread[found] <= FETCHED_MAX
 

@@ -41,5 +41,5 @@ class Settings:
     @classmethod
     def of(cls, spark: SparkSession) -> Settings:
         """The defaults, and what the session says otherwise."""
-        told = {field.name: spark.conf.get(PREFIX + field.name, None) for field in fields(cls)}
-        return cls(**{name: int(value) for name, value in told.items() if value is not None})
+        found = {field.name: spark.conf.get(PREFIX + field.name, None) for field in fields(cls)}
+        return cls(**{name: int(value) for name, value in found.items() if value is not None})

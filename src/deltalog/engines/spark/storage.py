@@ -191,20 +191,20 @@ class Storage:
 
     def move(self, changes: tuple[tuple[str, str, str], ...]) -> None:
         """Rows keep the ranks they were derived with: all later than what is stored."""
-        for stored, gone, _ in changes:
-            if self.size(stored) and self.size(gone):
-                self._take(self.relations[stored], self.relations[gone])
-        for stored, _, come in changes:
-            self._give(self.relations[stored], self.relations[come])
+        for stored, deleted, _ in changes:
+            if self.size(stored) and self.size(deleted):
+                self._take(self.relations[stored], self.relations[deleted])
+        for stored, _, inserted in changes:
+            self._give(self.relations[stored], self.relations[inserted])
 
-    def _take(self, store: SparkRelation, gone: SparkRelation) -> None:
-        if gone.has_frames():
-            self._fold(store, gone)
+    def _take(self, store: SparkRelation, deleted: SparkRelation) -> None:
+        if deleted.has_frames():
+            self._fold(store, deleted)
         else:
-            self.delete(store.name, [row for piece in gone.locals for row in piece])
+            self.delete(store.name, [row for piece in deleted.locals for row in piece])
 
-    def _give(self, store: SparkRelation, come: SparkRelation) -> None:
-        for piece in come.pieces:
+    def _give(self, store: SparkRelation, inserted: SparkRelation) -> None:
+        for piece in inserted.pieces:
             if isinstance(piece, Frame):
                 store.take_over(piece)
             else:
@@ -330,10 +330,10 @@ class Storage:
 
     def _release(self, frames: Iterable[Frame]) -> None:
         """Give frames back that no relation has any more."""
-        gone = {id(piece.kept): piece.kept for piece in frames if piece.kept is not None}
-        if gone:
+        released = {id(piece.kept): piece.kept for piece in frames if piece.kept is not None}
+        if released:
             held = {id(piece.kept) for store in self.relations.values() for piece in store.frames}
-            for data in (data for key, data in gone.items() if key not in held):
+            for data in (data for key, data in released.items() if key not in held):
                 data.unpersist()
 
     def _tidy(self) -> None:
@@ -371,11 +371,11 @@ class Storage:
             store.pieces.append(piece)
         store.append(data, count)
 
-    def _fold(self, store: SparkRelation, gone: SparkRelation | None = None) -> None:
-        """All pieces become one frame, without what is gone."""
+    def _fold(self, store: SparkRelation, deleted: SparkRelation | None = None) -> None:
+        """All pieces become one frame, without deleted rows."""
         data = contents(self.spark, store, is_ranked=True)
-        if gone is not None:
-            data = without(data, contents(self.spark, gone), len(store.types))
+        if deleted is not None:
+            data = without(data, contents(self.spark, deleted), len(store.types))
         data, count = self.cut(data, "fold")
         frames = store.frames
         spread = max(frames, key=len).spread if frames else ()
