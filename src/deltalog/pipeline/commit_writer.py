@@ -13,7 +13,6 @@ from typing import Any, cast
 
 from pyspark.sql import DataFrame
 
-from deltalog.diagnostics.report import InternalError
 from deltalog.engines.spark.columns import name_of
 from deltalog.engines.spark.engine import SparkEngine
 from deltalog.engines.spark.frames import contents, within, without
@@ -23,7 +22,8 @@ from deltalog.language.printer import print_program
 from deltalog.pipeline.drafts import NOTHING, Draft, Held, few, unranked
 from deltalog.pipeline.folds import Folds, net_fold
 from deltalog.pipeline.freshness import MINUTE, Freshness
-from deltalog.pipeline.log import Batch, Record, Refused
+from deltalog.pipeline.log import Batch, Files, Record, Refused
+from deltalog.pipeline.log_rows import DELETE, INSERT, Changes
 from deltalog.pipeline.state import State
 from deltalog.pipeline.stored_table import Fold, Ranked, StoredTable
 from deltalog.runtime.changes import ChangeSet
@@ -39,14 +39,18 @@ class CommitWriter:
 
     def __init__(self, state: State, model: Model, freshness: Freshness = MINUTE) -> None:
         self.state = state
-        self.model = model
+        self._freshness: Freshness = freshness
         self._batches: tuple[Batch, ...] = ()
         self._refused: Refused = ()
+        self._take_model(model)
+
+    def _take_model(self, model: Model) -> None:
+        self.model = model
         ranked = {n for choice in model.choices if choice.is_recursive for n in choice.predicates}
         self.stored = {name: self._table(name, name in ranked) for name in sorted(model.stored)}
         kept = " ".join(f"{name}{'*' * table.is_ranked}" for name, table in self.stored.items())
         self.program = f"{print_program(model.checked.program)}% kept: {kept}\n"
-        self.folds = Folds(state, self.stored, freshness)
+        self.folds = Folds(self.state, self.stored, self._freshness)
 
     def _table(self, name: str, is_ranked: bool) -> StoredTable:
         if name in self.model.checked.relations:
@@ -111,7 +115,23 @@ class CommitWriter:
     def program_changed(
         self, database: MemoryDatabase, touched: Set[str], change: ChangeSet
     ) -> None:
-        raise InternalError("a state in tables has one program")
+        """Commit a program that is in place, and the relations that it touched, as a whole."""
+        engine, before = cast("SparkEngine", database.engine), self.stored
+        types_before = {name: self.types(name) for name in self.model.checked.relations}
+        self._take_model(database.model)
+        draft = Draft(engine.spark)
+        for name in change.relations:
+            for kind, side in ((INSERT, change.inserted), (DELETE, change.deleted)):
+                if rows := list(side[name]):
+                    types = self.types(name) if kind == INSERT else types_before[name]
+                    draft.changes.append(Changes(name, kind, types, rows))
+            draft.counts[name] = len(change.inserted[name]), len(change.deleted[name])
+        for name, table in self.stored.items():
+            if name in touched or before.get(name) != table:
+                held = engine.ranked(name)
+                draft.files[name] = Files(table.write_whole([(row, rank) for rank, row in held]))
+                draft.sizes[name] = len(held)
+        self.commit(draft, engine, self.state.last.version + 1, "program")
 
     # --- committing
 
@@ -206,21 +226,22 @@ class CommitWriter:
         """Append to the log: from then on it has happened."""
         for name, (inserted, deleted) in draft.counts.items():
             if name in self.stored:
-                draft.sizes[name] = self.state.size(name) + inserted - deleted
+                draft.sizes.setdefault(name, self.state.size(name) + inserted - deleted)
         for name in self.stored if kind == "load" else ():
             draft.sizes.setdefault(name, self.state.size(name))
-        declared = {n: c for n, c in draft.counts.items() if n in self.model.checked.relations}
+        helpers = self.stored.keys() - self.model.checked.relations.keys()
         record = Record(
             version=version,
             clock=engine.clock.now,
             kind=kind,
             program=self.program,
-            counts={name: each for name, each in declared.items() if any(each)},
+            counts={n: c for n, c in draft.counts.items() if any(c) and n not in helpers},
             sizes=draft.sizes,
             files=draft.files,
             spread=draft.spread,
         )
-        all_types = [self.types(name) for name in self.model.relations]
+        all_types = {self.types(name) for name in self.model.relations}
+        all_types |= {each.types for each in draft.changes}
         self.state.commit(record, draft.changes, all_types, self._batches, self._refused)
         self._batches, self._refused = (), ()
 

@@ -75,8 +75,8 @@ class Record:
 
     `counts` are rows that were inserted and deleted, `sizes` how many stored relations hold after
     it, `files` those that are elsewhere. `spread` tells of large relations how many rows the values
-    of each column have, `sinks` how far they have been given changes. `program` is there if it is
-    another one.
+    of each column have, `sinks` and `readers` how far they have got (None: unregistered). `program`
+    is there if it is another one, `first` if the log leads back only to that version.
     """
 
     sequence: int = 0
@@ -90,6 +90,8 @@ class Record:
     files: Mapping[str, Files] = field(default_factory=dict)
     spread: Mapping[str, Sequence[float]] = field(default_factory=dict)
     sinks: Mapping[str, int] = field(default_factory=dict)
+    readers: Mapping[str, int | None] = field(default_factory=dict)
+    first: int | None = None
 
     def text(self) -> str:
         held = {k: v for k, v in asdict(self).items() if k not in ("sequence", "version", "at")}
@@ -210,6 +212,12 @@ class Log:
             schema_mode=None if is_known else "merge",
             commit_properties=once,
         )
+
+    def drop(self, version: int) -> None:
+        """Delete the changes up to a version; records of commits and batches stay."""
+        assert self._table is not None
+        self._table.delete(f"relation IS NOT NULL AND version <= {version}")
+        self._files = len(self._table.file_uris())
 
     def tidy(self) -> None:
         """Make many small files one."""

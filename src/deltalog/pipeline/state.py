@@ -81,6 +81,22 @@ class State:
         """The version up to which each sink has been given changes."""
         return {name: version for record in self.records for name, version in record.sinks.items()}
 
+    @property
+    def readers(self) -> dict[str, int]:
+        """The registered readers, each with the version it has acknowledged."""
+        noted = {name: at for record in self.records for name, at in record.readers.items()}
+        return {name: at for name, at in sorted(noted.items()) if at is not None}
+
+    @property
+    def first(self) -> int:
+        """The oldest version that the log leads back to."""
+        return max((r.first for r in self.records if r.first is not None), default=0)
+
+    def drop(self, version: int) -> None:
+        """Let the log begin at a version; what came before it cannot be asked for any more."""
+        self.commit(Record(version=self.last.version, kind="compaction", first=version))
+        self.log.drop(version)
+
     def files_of(self, relation: str, after: int, until: int) -> Iterator[tuple[int, Files]]:
         """Files that commits between two versions have for a relation, oldest first."""
         for record in self.records:

@@ -40,6 +40,7 @@ from deltalog.pipeline.table_files import (
     Actions,
     TableFiles,
     files_with,
+    new_folder,
     removed,
 )
 
@@ -82,7 +83,7 @@ class StoredTable:
     columns: tuple[str, ...]
     types: tuple[str, ...]
     is_ranked: bool = False
-    _delta: DeltaTable | None = field(default=None, repr=False)
+    _delta: DeltaTable | None = field(default=None, repr=False, compare=False)
 
     @property
     def path(self) -> str:
@@ -223,6 +224,13 @@ class StoredTable:
         columns = [table.column(name) for name in self.columns]
         return rows_in(columns, self.types, table.num_rows)
 
+    def write_whole(self, rows: Sequence[Ranked]) -> str:
+        """Write rows to a new folder below the table; returns the folder."""
+        folder = new_folder(self.relative)
+        files = TableFiles(self.location.uri(folder))
+        files.write(self.encoded(rows), self.columns[0] if self.columns else None)
+        return folder
+
     def adopt(self, folder: str, version: int, is_whole: bool = True) -> None:
         """Take the Parquet files of a folder below the table, which are not read.
 
@@ -236,14 +244,16 @@ class StoredTable:
     def _commit(self, actions: Actions, version: int) -> None:
         schema = Schema.from_arrow(self.schema)
         stands_for = CommitProperties(app_transactions=[Transaction(APPLICATION, version)])
-        if self.delta is None:
+        if self.delta is None or self.delta.schema() != schema:  # of a program before
             create_table_with_add_actions(
                 self.path,
                 schema,
                 [each for each in actions if isinstance(each, AddAction)],
+                mode="error" if self.delta is None else "overwrite",
                 configuration=_SETTINGS,
                 commit_properties=stands_for,
             )
+            self._delta = None
             return
         self.delta.create_write_transaction(actions, "append", schema, commit_properties=stands_for)
         self.delta.update_incremental()

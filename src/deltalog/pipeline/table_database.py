@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import TracebackType
+from typing import cast
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -42,6 +43,7 @@ from deltalog.pipeline.log import Batch, Record, Refused
 from deltalog.pipeline.net_frames import net_frames
 from deltalog.pipeline.reading import feed_frame, read_frame
 from deltalog.pipeline.state import State
+from deltalog.pipeline.table_history import TableHistory
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.evaluation import Difference
@@ -52,23 +54,11 @@ from deltalog.runtime.parameters import Parameters
 from deltalog.runtime.protocols import Participant
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction, base_relation
-from deltalog.runtime.unavailable import WithoutUpkeep
 from deltalog.runtime.wanted_views import known_views
 
 
-class TableDatabase(WithoutUpkeep):
+class TableDatabase(TableHistory):
     """Made by `deltalog.connect(spark=…, state=…)`."""
-
-    kind = "in tables"
-    instead = MappingProxyType(
-        {
-            "delta": "`db.changes(relation, after=version)` has the changes of one relation",
-            "commits": "`db.changes(relation, after=version)` has the changes of one relation",
-            "change_program": "make a new state of the new program",
-            "verify": "`db.audit()` recomputes the views",
-            "backup": "copy the folder of the state while nobody has it open",
-        }
-    )
 
     def __init__(
         self,
@@ -82,7 +72,6 @@ class TableDatabase(WithoutUpkeep):
     ) -> None:
         self.spark: SparkSession = engine.spark
         self.state = state
-        self.engine = engine
         self._state = State(engine.spark, state)
         self._writer = CommitWriter(self._state, model, freshness)
         self._is_open = True
@@ -102,6 +91,10 @@ class TableDatabase(WithoutUpkeep):
             raise DataError([catalogue.STATE_OF_OTHER_PROGRAM.at(None, name=self.state, hint=hint)])
 
     # --- reading
+
+    @property
+    def engine(self) -> SparkEngine:
+        return cast("SparkEngine", self._database.engine)
 
     @property
     def version(self) -> int:
@@ -146,8 +139,7 @@ class TableDatabase(WithoutUpkeep):
         """All facts of a relation or view, as of the last commit or of an earlier version."""
         known, table = self._known(relation), self._writer.stored.get(relation)
         if table is None or self.is_new:
-            self._check_version_known(version)
-            data = frame(self.spark, self._database.facts(relation), engine_types(known))
+            data = frame(self.spark, self.facts(relation, version), engine_types(known))
             return self._writer.unstored(relation).outwards(data)
         last = self.version if version is None else version
         found = table.outwards(read_frame(self._state, table, relation, last))
@@ -159,9 +151,10 @@ class TableDatabase(WithoutUpkeep):
         return self._database.statistics
 
     def facts(self, relation: str, version: int | None = None) -> set[Row]:
-        """All facts of a relation or view, on the driver."""
-        self._check_version_known(version)
-        return self._database.facts(relation)
+        """All facts of a relation or view, now or as of an earlier version, on the driver."""
+        if version is None or version == self.version:
+            return self._database.facts(relation)
+        return self._history.facts_at(relation, version, self._database.current_facts)
 
     def rows(self, relation: str) -> Rows:
         """All facts of a relation or view, on the driver, as tuples or as a table."""
@@ -174,9 +167,11 @@ class TableDatabase(WithoutUpkeep):
         *,
         version: int | None = None,
     ) -> Rows:
-        """The bindings of the query's variables, on the driver."""
-        self._check_version_known(version)
-        return self._database.query(text, parameters)
+        """The bindings of the query's variables, now or as of an earlier version, on the driver."""
+        if version is None or version == self.version:
+            return self._database.query(text, parameters)
+        facts = self._database.current_facts
+        return self._history.query_at(text, parameters or {}, version, facts)
 
     def explain(
         self,
@@ -321,11 +316,11 @@ class TableDatabase(WithoutUpkeep):
     def change_program(
         self, program: str | Path | Program, *, is_committed: bool = True
     ) -> ChangeSet:
-        """Not available yet; with `is_committed=False` returns what the change would be."""
-        if is_committed:
-            self._refuse("change_program")
-        self._check_open()
-        return self._database.change_program(program, is_committed=False)
+        """Go over to another program; returns the exact change of every relation and view."""
+        with self._changing():
+            if is_committed:
+                self._begin()
+            return self._database.change_program(program, is_committed=is_committed)
 
     def _change(
         self,

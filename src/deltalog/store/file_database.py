@@ -34,7 +34,7 @@ from deltalog.runtime.rows import Rows
 from deltalog.store import readers
 from deltalog.store.copies import backup
 from deltalog.store.file_persistence import FilePersistence
-from deltalog.store.history import FileHistory
+from deltalog.store.history import LoggedHistory
 from deltalog.store.log import Commit
 from deltalog.store.programs import program_and_text
 from deltalog.store.readers import Dropped, Retention
@@ -131,8 +131,8 @@ class FileDatabase(MemoryDatabase):
     # --- time travel
 
     @property
-    def _history(self) -> FileHistory:
-        return FileHistory(self._persistence, self)  # not kept: a cycle would keep the file open
+    def _history(self) -> LoggedHistory:  # not kept: a cycle would keep the file open
+        return LoggedHistory(self._persistence.log, self, str(self.path))
 
     @property
     def first_version(self) -> int:

@@ -1,8 +1,9 @@
-"""Earlier versions of a database file: its state of today, and what the log takes back from it."""
+"""Earlier versions of a database: its state of today, and what its log takes back from it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
 
 from deltalog.checks.program import CheckedProgram, check_query
 from deltalog.diagnostics import catalogue
@@ -16,21 +17,38 @@ from deltalog.runtime.model import query_model
 from deltalog.runtime.parameters import Parameters, bound_query
 from deltalog.runtime.queries import answer, stored_reads
 from deltalog.runtime.rows import Rows
-from deltalog.store.cells import with_types
-from deltalog.store.file_persistence import FilePersistence
+from deltalog.store.cells import Types, with_types
 from deltalog.store.log import Commit
 from deltalog.store.programs import stored_program
 
 FactsNow = Callable[[str], set[Row]]
 
 
-class FileHistory:
-    """Read inside a transaction of SQLite, so that log and memory are of one state."""
+class ChangeLog(Protocol):
+    """The changes of every version, as a file or a state in tables keeps them."""
 
-    def __init__(self, persistence: FilePersistence, database: MemoryDatabase) -> None:
-        self._persistence = persistence
-        self._log = persistence.log
+    @property
+    def first(self) -> int:
+        """The oldest version that the log still leads back to."""
+        ...
+
+    def columns_at(self, version: int) -> Mapping[str, Types]: ...
+    def net(self, after: int, until: int, relation: str | None = None) -> ChangeSet: ...
+    def commits(self, after: int, until: int) -> Iterable[Commit]: ...
+    def programs(self) -> list[tuple[int, str, str]]: ...
+    def program_at(self, version: int) -> str: ...
+
+
+class LoggedHistory:
+    """Reads log and memory together, so the caller sees to it that both are of one state.
+
+    `name` is what the database is called in messages.
+    """
+
+    def __init__(self, log: ChangeLog, database: MemoryDatabase, name: str) -> None:
+        self._log = log
         self._database = database
+        self._name = name
 
     @property
     def first(self) -> int:
@@ -46,7 +64,7 @@ class FileHistory:
         change = self._log.net(version, self._database.version, relation)
         facts = facts_now(relation) if relation in self._database.relations else set()
         facts = (facts - change.inserted[relation]) | change.deleted[relation]
-        is_same = known[relation] == self._persistence.writer.columns.get(relation)
+        is_same = known[relation] == self._log.columns_at(self._database.version).get(relation)
         return facts if is_same else with_types(facts, known[relation])
 
     def query_at(
@@ -92,5 +110,4 @@ class FileHistory:
         first, last = self._log.first, self._database.version
         if not isinstance(version, int) or not first <= version <= last:
             words = {"version": str(version), "first": str(first), "last": str(last)}
-            path = str(self._persistence.path)
-            raise DataError([catalogue.NO_SUCH_VERSION.at(None, name=path, **words)])
+            raise DataError([catalogue.NO_SUCH_VERSION.at(None, name=self._name, **words)])

@@ -8,7 +8,7 @@ a reader, and then a `RetentionWarning` names it.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -73,7 +73,7 @@ def unknown_option(what: str, value: object, hint: str) -> DataError:
 
 def register(connection: apsw.Connection, name: str, version: int) -> int:
     """Register a reader that has read up to a version; one that is known keeps its place."""
-    _check_name(name)
+    check_reader_name(name)
     connection.execute(
         "INSERT INTO deltalog__readers VALUES (?, ?, ?) ON CONFLICT (name) DO NOTHING",
         (name, version, now()),
@@ -83,7 +83,7 @@ def register(connection: apsw.Connection, name: str, version: int) -> int:
 
 def acknowledge(connection: apsw.Connection, name: str, version: int) -> None:
     """The reader has read everything up to a version; it never goes back."""
-    check_known(connection, name)
+    check_known(read_up_to(connection), name)
     connection.execute(
         "UPDATE deltalog__readers SET version = max(version, ?), time = ? WHERE name = ?",
         (version, now(), name),
@@ -91,7 +91,7 @@ def acknowledge(connection: apsw.Connection, name: str, version: int) -> None:
 
 
 def unregister(connection: apsw.Connection, name: str) -> None:
-    check_known(connection, name)
+    check_known(read_up_to(connection), name)
     connection.execute("DELETE FROM deltalog__readers WHERE name = ?", (name,))
 
 
@@ -101,7 +101,7 @@ def read_up_to(connection: apsw.Connection) -> dict[str, int]:
     return {str(name): int(version) for name, version in found}
 
 
-def _check_name(name: object) -> None:
+def check_reader_name(name: object) -> None:
     try:
         is_text = isinstance(name, str) and bool(name.encode())
     except UnicodeError:
@@ -110,9 +110,9 @@ def _check_name(name: object) -> None:
         raise unknown_option("reader", name, "its name is a non-empty text")
 
 
-def check_known(connection: apsw.Connection, name: str) -> None:
-    _check_name(name)
-    known = read_up_to(connection)
+def check_known(known: Mapping[str, int], name: str) -> None:
+    """Raise unless a reader is among those that are registered."""
+    check_reader_name(name)
     if name not in known:
         hint = did_you_mean(name, known) or "register it with `register`"
         raise DataError([catalogue.NO_SUCH_READER.at(None, name=name, hint=hint)])

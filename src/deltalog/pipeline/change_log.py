@@ -1,0 +1,121 @@
+"""The log of a state as a `ChangeLog`: net changes, commits and programs, on the driver."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+
+import pyarrow
+import pyarrow.compute as pc
+
+from deltalog.language.ast import Row
+from deltalog.pipeline.checked_frames import engine_types
+from deltalog.pipeline.log import Record
+from deltalog.pipeline.log_rows import DELETE, INSERT, decoded_rows
+from deltalog.pipeline.state import State
+from deltalog.pipeline.stored_table import StoredTable
+from deltalog.runtime.changes import ChangeSet
+from deltalog.store.log import Commit
+from deltalog.store.programs import stored_program
+
+Types = tuple[str, ...]
+
+
+class TableLog:
+    """Reads what the log has, and files that commits name; both are few where this is used."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    @property
+    def first(self) -> int:
+        return self._state.first
+
+    def program_at(self, version: int) -> str:
+        found = [r.program for r in self._state.records if r.program and r.version <= version]
+        return found[-1] if found else self._state.program
+
+    def programs(self) -> list[tuple[int, str, str]]:
+        """Every program there was: the version from which on it counted, the time, the text."""
+        return [(r.version, str(r.at), r.program) for r in self._state.records if r.program]
+
+    def columns_at(self, version: int) -> Mapping[str, Types]:
+        return _columns(self.program_at(version))
+
+    def net(self, after: int, until: int, relation: str | None = None) -> ChangeSet:
+        """All changes after a version, up to another one, as one; `relation` selects its part."""
+        return _net(self._changes(after, until, relation))
+
+    def commits(self, after: int, until: int) -> Iterator[Commit]:
+        """The commits that changed something after a version, up to another one."""
+        changes: dict[int, list[_Change]] = {}
+        for version, *each in self._changes(after, until, None):
+            changes.setdefault(version, []).append((version, *each))  # type: ignore[arg-type]
+        for record in self._state.records:
+            if after < record.version <= until and _is_version(record):
+                assert record.at is not None
+                change = _net(changes.get(record.version, []))
+                yield Commit(record.version, record.at, record.kind, change)
+
+    def _changes(self, after: int, until: int, relation: str | None) -> Iterator[_Change]:
+        names = {n for r in self._records(after, until) for n in r.counts}
+        for name in sorted(names if relation is None else names & {relation}):
+            yield from self._logged(name, self._state.log.changes(name, after, until))
+            for version, files in self._state.files_of(name, after, until):
+                for kind, folder in ((INSERT, files.inserted), (DELETE, files.deleted)):
+                    if folder is not None:
+                        for row in self._read(folder, self._types(name, kind, version)):
+                            yield version, name, kind, row
+
+    def _logged(self, name: str, logged: pyarrow.Table) -> Iterator[_Change]:
+        """Rows of the log, decoded with the columns that the relation had."""
+        for kind in (INSERT, DELETE):
+            held = logged.filter(pc.field("change") == kind)
+            versions = held.column("version").to_pylist()
+            by_types: dict[Types, list[int]] = {}
+            for number, version in enumerate(versions):
+                by_types.setdefault(self._types(name, kind, version), []).append(number)
+            for types, numbers in by_types.items():
+                for number, row in zip(
+                    numbers, decoded_rows(held.take(numbers), types), strict=True
+                ):
+                    yield versions[number], name, kind, row
+
+    def _records(self, after: int, until: int) -> Iterable[Record]:
+        return (r for r in self._state.records if after < r.version <= until)
+
+    def _types(self, name: str, kind: str, version: int) -> Types:
+        return self.columns_at(version if kind == INSERT else version - 1)[name]
+
+    def _read(self, folder: str, types: Types) -> list[Row]:
+        data = self._state.read_files(folder)
+        columns = tuple(each for each in data.columns if not each.endswith("__"))
+        table = StoredTable(self._state.location, "", columns, types)
+        return [row for row, _ in table.decoded(data.toArrow())]
+
+
+_Change = tuple[int, str, str, Row]
+
+
+def _net(changes: Iterable[_Change]) -> ChangeSet:
+    totals: Counter[tuple[str, Row]] = Counter()
+    for _, name, kind, row in changes:
+        totals[name, row] += 1 if kind == INSERT else -1
+    inserted: dict[str, set[Row]] = {}
+    deleted: dict[str, set[Row]] = {}
+    for (name, row), total in totals.items():
+        if total:
+            (inserted if total > 0 else deleted).setdefault(name, set()).add(row)
+    return ChangeSet(inserted, deleted)
+
+
+def _is_version(record: Record) -> bool:
+    """Whether a commit made a version; those about sinks and refused rows do not."""
+    return bool(record.counts) or record.kind == "program"
+
+
+@lru_cache(maxsize=64)
+def _columns(text: str) -> Mapping[str, Types]:
+    relations = stored_program(text).relations
+    return {name: engine_types(relation) for name, relation in relations.items()}

@@ -1,0 +1,172 @@
+"""History and upkeep of a database in tables: what its log leads back to, and keeping it small."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deltalog.analysis.columns import Relation
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError
+from deltalog.pipeline.change_log import TableLog
+from deltalog.pipeline.log import Record
+from deltalog.pipeline.reading import read_frame
+from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.database import MemoryDatabase
+from deltalog.runtime.evaluation import Difference
+from deltalog.store.history import LoggedHistory
+from deltalog.store.log import Commit
+from deltalog.store.readers import (
+    Dropped,
+    Retention,
+    check_known,
+    check_reader_name,
+    check_retention,
+)
+
+if TYPE_CHECKING:
+    from deltalog.pipeline.commit_writer import CommitWriter
+    from deltalog.pipeline.state import State
+
+
+@dataclass(frozen=True)
+class TableVerification:
+    """The problems found: none, normally."""
+
+    differences: tuple[Difference, ...]
+    tables: tuple[str, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        return not (self.differences or self.tables)
+
+
+class TableHistory:
+    """The verbs of `History` and `Upkeep`, over a state and its database."""
+
+    state: str
+    _state: State
+    _writer: CommitWriter
+    _database: MemoryDatabase
+
+    @property
+    def _history(self) -> LoggedHistory:
+        return LoggedHistory(TableLog(self._state), self._database, self.state)
+
+    @property
+    def first_version(self) -> int:
+        """The oldest version whose state the log still leads back to."""
+        return self._state.first
+
+    def relations_at(self, version: int) -> Mapping[str, Relation]:
+        """The base relations and views that the program of a version had."""
+        return self._history.program_at(version).relations
+
+    def delta(self, first: int, last: int | None = None) -> ChangeSet:
+        """The net change from one version to another, which may also be an earlier one."""
+        return self._history.delta(first, last)
+
+    def commits(self, after: int | None = None, until: int | None = None) -> list[Commit]:
+        """The commits after a version, up to another one, as they are in the log."""
+        return self._history.commits(after, until)
+
+    def programs(self) -> list[tuple[int, str, str]]:
+        """Every program there was: the version from which on it counted, the time, the text."""
+        return self._history.programs()
+
+    # --- readers
+
+    @property
+    def readers(self) -> Mapping[str, int]:
+        """The registered readers, each with the version it has acknowledged."""
+        return self._state.readers
+
+    def register(self, reader: str) -> int:
+        """Hold the log for a reader from now on; returns the version it has read up to."""
+        check_reader_name(reader)
+        if reader not in self.readers:
+            self._note({reader: self._state.last.version})
+        return self.readers[reader]
+
+    def acknowledge(self, reader: str, version: int) -> None:
+        """The reader needs nothing any more of what lies up to a version."""
+        self._history.check_version(version)
+        check_known(self.readers, reader)
+        if version > self.readers[reader]:
+            self._note({reader: version})
+
+    def unregister(self, reader: str) -> None:
+        """Let go of what the log holds for a reader."""
+        check_known(self.readers, reader)
+        self._note({reader: None})
+
+    def _note(self, readers: Mapping[str, int | None]) -> None:
+        self._check_open()
+        last = self._state.last
+        self._state.commit(Record(version=last.version, kind="reader", readers=readers))
+
+    def _check_open(self) -> None:
+        raise NotImplementedError
+
+    # --- upkeep
+
+    def compact(self, retention: Retention | None = None) -> Dropped:
+        """Drop from the log what neither `retention` nor a reader, a sink or a table keeps."""
+        self._check_open()
+        wanted = Retention() if retention is None else retention
+        check_retention(wanted)
+        state = self._state
+        kept = [*self.readers.values(), *state.delivered.values(), state.last.version]
+        kept += [table.version for table in self._writer.stored.values() if table.delta is not None]
+        bound = min([*self._unwanted(wanted), *kept])
+        before = state.first
+        if bound > before:
+            state.drop(bound)
+        return Dropped(state.first - before, ())
+
+    def _unwanted(self, retention: Retention) -> Iterator[int]:
+        """The last versions that the retention lets go."""
+        if retention.versions is not None:
+            yield self._state.last.version - retention.versions
+        if retention.seconds is not None:
+            until = datetime.now(UTC).timestamp() - retention.seconds
+            old = [r.version for r in self._state.records if r.at and r.at.timestamp() < until]
+            yield max(old, default=0)
+        if retention.versions is None and retention.seconds is None:
+            yield 0
+
+    def backup(self, target: str | Path) -> None:
+        """Copy the folder of the state, as of the last commit, to a new folder."""
+        self._check_open()
+        folder = self._state.location.folder
+        if folder is None:
+            reason = "it is not in a folder of this machine"
+            raise DataError([catalogue.CANNOT_WRITE.at(None, name=target, reason=reason)])
+        if Path(target).exists():
+            raise DataError([catalogue.CANNOT_WRITE.at(None, name=target, reason="it exists")])
+        shutil.copytree(folder, target, ignore=shutil.ignore_patterns("lock"))
+
+    def verify(self, *, engine: str | None = None) -> TableVerification:
+        """Recompute every view, and compare every table with the version it stands for."""
+        differences = self._database.audit(engine=engine)
+        return TableVerification(differences, tuple(self._misfits()))
+
+    def _misfits(self) -> Iterator[str]:
+        """Where a table does not hold what the log says of the version it stands for."""
+        current = self._database
+        for name, table in self._writer.stored.items():
+            if table.delta is None or name not in current.relations:
+                continue
+            version = max(table.version, self.first_version)
+            held = {
+                row
+                for row, _ in table.decoded(
+                    table.outwards(read_frame(self._state, table, name, version)).toArrow()
+                )
+            }
+            if held != self._history.facts_at(name, version, current.current_facts):
+                yield f"the table of `{name}` is not what version {version} was"
