@@ -3,8 +3,8 @@
 A step takes a second or so. `make test` takes a few dozen, `make fuzz` hundreds from fresh seeds.
 Rows are given as tuples or as DataFrames; in every second walk more than two rows are too many for
 the driver, so changes are computed on the cluster. Every step compares delta and state; at the end
-and after opening again the tables are read as anybody reads them, and the change tables must lead
-from each version to the next.
+and after opening again the tables are read as anybody reads them, and the feeds of changes must
+lead from each version to the next.
 """
 
 from __future__ import annotations
@@ -58,6 +58,9 @@ class TableWalker:
         self.is_new = True  # nothing is committed, not even the facts of the program
         self.is_vetoed = False
         self.rows_max: int | None = 2 if setting.manner.network == "flat" else None
+        self.freshness: Any = "commit" if setting.manner.is_checked else "demand"
+        self.readers: dict[str, int] = {}
+        self.first = 0
         self.batches: list[str] = []
         self.lines: list[str] = []
         self.steps = 0
@@ -71,7 +74,7 @@ class TableWalker:
         self.lines.append(text)
 
     def open(self) -> None:
-        text = self.setting.family[0]
+        text = self.now.text
         self.line(f"db = connect(spark=spark, state='state', program={text!r}, {self.manner})")
         self.db: Any = deltalog.connect(
             spark=self.spark,
@@ -79,6 +82,7 @@ class TableWalker:
             program=text,
             strategy=self.manner.strategy,
             materialize=self.manner.materialize,
+            freshness=self.freshness,
             limits=LIMITS,
             check=lambda change: "no" if self.is_vetoed else None,
         )
@@ -172,11 +176,20 @@ class TableWalker:
         for name, rows in self.now.state.items():
             found = {tuple(row) for row in self.db.frame(name).collect()}
             if found != _outside(rows):
-                raise WrongError(f"the table of {name} has {found}, expected {set(rows)}")
-            listed = [tuple(row) for row in self.db.changes(name).collect()]
+                raise WrongError(f"the frame of {name} has {found}, expected {set(rows)}")
+        for name, version in self.db.table_versions.items():
+            path = self.state / "tables" / name
+            if path.exists() and version:  # a helper is elsewhere
+                table = self.spark.read.format("delta").load(str(path)).drop("rank__")
+                listed = [tuple(row) for row in table.collect()]
+                if len(listed) != len(set(listed)) or set(listed) != self._rows(name, version):
+                    raise WrongError(f"the table of {name} at version {version} has {listed}")
+        for name in self.now.state:
+            start = max(self.first, self.since)
+            listed = [tuple(row) for row in self.db.changes(name, after=start).collect()]
             changes = {(version, kind, *row) for *row, kind, version, _ in listed}
             expected = set()
-            for version in range(1, self.model.version + 1):
+            for version in range(start + 1, self.model.version + 1):
                 before, after = self._rows(name, version - 1), self._rows(name, version)
                 expected |= {(version, "insert", *row) for row in after - before}
                 expected |= {(version, "delete", *row) for row in before - after}
@@ -184,6 +197,14 @@ class TableWalker:
                 raise WrongError(f"changes of {name} are recorded twice: {listed}")
             if changes != expected:
                 raise WrongError(f"changes of {name}: {changes}, expected {expected}")
+
+    @property
+    def since(self) -> int:
+        """The version from which on the program has been the same."""
+        texts = [self.model.moments[v].text for v in range(self.model.version + 1)]
+        while len(texts) > 1 and texts[-2] in (self.now.text, ""):
+            texts.pop()
+        return len(texts) - 1
 
     def _rows(self, name: str, version: int) -> set[tuple[object, ...]]:
         moment = self.model.moments[version]
@@ -362,6 +383,102 @@ def reopen(walker: TableWalker, manner: Manner) -> None:
     walker.check_tables()
 
 
+def change_program(walker: TableWalker, text: str) -> None:
+    """Another program, with the exact change of everything."""
+    before = walker.now
+    error = walker.manner.under(text).refusal(text)
+    try:
+        after = before.under(text)
+    except RefusedError as refusal:
+        after, error = before, error or str(refusal)
+    walker.line(f"db.change_program({text!r})")
+    if error is not None:
+        with pytest.raises(deltalog.DeltalogError, match=error):
+            walker.db.change_program(text)
+        walker.begun()
+        walker.check_state()
+        return
+    delta = walker.db.change_program(text)
+    walker.begun()
+    if delta != before.to(after):
+        raise WrongError(f"delta {delta}, expected {before.to(after)}")
+    walker.manner = walker.manner.under(text)
+    if known(text).program != before.known.program:
+        walker.model.commit(after, walker.model.version + 1)
+    walker.check_state()
+    walker.check_tables()
+
+
+def travel(walker: TableWalker, first: int, last: int, question: Question) -> None:
+    """The facts of a version, the net change between two, and a query of the past."""
+    model = walker.model
+    versions = [v for v in range(walker.first, model.version + 1) if model.moments[v] is not EMPTY]
+    if walker.is_new or not versions:
+        return
+    first, last = (versions[each % len(versions)] for each in (first, last))
+    before, after = model.moments[first], model.moments[last]
+    walker.line(f"db.delta({first}, {last}); [db.facts(name, {first}) for name in …]")
+    if (delta := walker.db.delta(first, last)) != before.to(after):
+        raise WrongError(f"delta {delta}, expected {before.to(after)}")
+    for name, rows in before.state.items():
+        if (found := walker.db.facts(name, first)) != rows:
+            raise WrongError(f"facts of {name} at {first}: {found}, expected {set(rows)}")
+    if is_fit(question, before.known.relations):
+        text = ", ".join(map(str, question))
+        walker.line(f"db.query({text!r}, version={first})")
+        asked = set(walker.db.query(text, version=first))
+        if asked != answers(question, before.state):
+            raise WrongError(f"answers {asked}")
+
+
+def fold(walker: TableWalker) -> None:
+    walker.line("db.fold()")
+    walker.db.fold()
+    walker.check_state()
+    walker.check_tables()
+
+
+def readers(walker: TableWalker, name: str, number: int) -> None:
+    """Register, acknowledge, unregister; a reader holds the log."""
+    if walker.is_new:
+        return
+    version = walker.model.version
+    if name not in walker.readers:
+        walker.line(f"db.register({name!r})")
+        walker.readers[name] = walker.db.register(name)
+    elif number % 3:
+        walker.line(f"db.acknowledge({name!r}, {version})")
+        walker.db.acknowledge(name, version)
+        walker.readers[name] = version
+    else:
+        walker.line(f"db.unregister({name!r})")
+        walker.db.unregister(name)
+        del walker.readers[name]
+    if dict(walker.db.readers) != walker.readers:
+        raise WrongError(f"readers {walker.db.readers}, expected {walker.readers}")
+
+
+def compact(walker: TableWalker, versions: int) -> None:
+    """Versions that nobody needs go, and all others stay what they were."""
+    if walker.is_new:
+        return
+    walker.line(f"db.compact(Retention(versions={versions}))")
+    tables = [v for v in walker.db.table_versions.values() if v]
+    bound = min([walker.model.version - versions, *walker.readers.values(), *tables])
+    walker.db.compact(deltalog.Retention(versions=versions))
+    if walker.db.first_version != max(walker.first, bound, 0):
+        raise WrongError(f"the log begins at {walker.db.first_version}, expected {bound}")
+    walker.first = walker.db.first_version
+    walker.check_state()
+
+
+def verify(walker: TableWalker) -> None:
+    if not walker.is_new:
+        walker.line("db.verify()")
+        if not (found := walker.db.verify()).is_clean:
+            raise WrongError(f"verify: {found}")
+
+
 def refused(walker: TableWalker, number: int) -> None:
     relation = walker.now.known.base[0]
     ways: list[Callable[[], Any]] = [
@@ -370,9 +487,7 @@ def refused(walker: TableWalker, number: int) -> None:
         lambda: walker.db.load(relation.name, [(1,) * (relation.arity + 1)]),
         lambda: walker.db.frame("nobody"),
         lambda: walker.db.query("nobody(X)"),
-        lambda: deltalog.connect(
-            spark=walker.spark, state=walker.state, program=walker.setting.family[0]
-        ),
+        lambda: deltalog.connect(spark=walker.spark, state=walker.state, program=walker.now.text),
     ]
     walker.line(f"# refused: {number}")
     with pytest.raises(deltalog.DeltalogError):
@@ -409,15 +524,20 @@ VERBS = {
     "reopen": Verb(_drawn_manner, reopen, 2),
     "refused": Verb(lambda d: (d.rng.randint(0, 99),), refused, 1),
     "audit": Verb(lambda d: (), audit, 1),
+    "change_program": Verb(lambda d: (d.rng.choice(d.walker.setting.family),), change_program, 2),
+    "travel": Verb(lambda d: (d.rng.randint(0, 99), d.rng.randint(0, 99), d.question()), travel, 3),
+    "fold": Verb(lambda d: (), fold, 2),
+    "readers": Verb(lambda d: (d.rng.choice(("ann", "bob")), d.rng.randint(0, 9)), readers, 2),
+    "compact": Verb(lambda d: (d.rng.choice((0, 1, 3)),), compact, 1),
+    "verify": Verb(lambda d: (), verify, 1),
 }
-NAMES = tuple(name for name, family in OWN.items() if known(family[0]).base)
+NAMES = tuple(OWN)
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + WALKS))
 def test_nothing_goes_wrong_on_a_walk(spark: SparkSession, seed: int) -> None:
     rng = random.Random(f"{seed} tables")
-    text = rng.choice(OWN[rng.choice(NAMES)])
-    setting = drawn_setting(rng, "tables", "spark", False, (text,))
+    setting = drawn_setting(rng, "tables", "spark", False, OWN[rng.choice(NAMES)])
     road = Road(
         lambda setting, folder: TableWalker(spark, setting, folder), VERBS, finish, STEPS, STEPS
     )

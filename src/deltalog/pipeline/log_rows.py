@@ -107,5 +107,7 @@ def _column(value: object, type_: pyarrow.DataType, size: int) -> pyarrow.Array:
 
 def decoded_rows(table: pyarrow.Table, types: tuple[str, ...]) -> list[Row]:
     """The rows of one relation in a part of the log."""
+    if not table.num_rows:  # the log may never have had such columns
+        return []
     columns = [table.column(name) for name in shared_names(types)]
     return rows_in(columns, types, table.num_rows)

@@ -81,6 +81,7 @@ class TableDatabase(TableHistory):
             self._database = MemoryDatabase(
                 model, engine, limits, watch, {}, self._writer, participants
             )
+            self._database.version = self.version
         except BaseException:
             self.close()
             raise
@@ -133,7 +134,7 @@ class TableDatabase(TableHistory):
     def fold(self) -> list[str]:
         """Bring all tables up to the last commit; returns the names of those that were behind."""
         self._check_open()
-        return self._writer.follow(self.engine, list(self._writer.stored))
+        return [] if self.is_new else self._writer.follow(self.engine, list(self._writer.stored))
 
     def frame(self, relation: str, version: int | None = None) -> DataFrame:
         """All facts of a relation or view, as of the last commit or of an earlier version."""
@@ -374,6 +375,7 @@ class TableDatabase(TableHistory):
 
     def _bulk(self, frames: Mapping[str, DataFrame]) -> Delta:
         counts = bulk_load(self._database, self._writer, frames)
+        self._database.version = self.version
         return delta_of(self.changes, self.version, counts)
 
     def _delta(self, change: ChangeSet, version: int, rejected: int = 0) -> Delta:
