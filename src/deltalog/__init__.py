@@ -7,6 +7,9 @@ with db.transaction() as tx:
 db.query("path(1, Y)")
 """
 
+from pathlib import Path
+from typing import Any
+
 from deltalog.connect import connect
 from deltalog.diagnostics.report import DataError, DeltalogError, LimitError, ProgramError
 from deltalog.runtime.changes import ChangeSet
@@ -19,6 +22,17 @@ from deltalog.store.file_database import FileDatabase
 from deltalog.store.readers import Retention, RetentionWarning
 
 __version__ = "0.1.0"
+
+
+def read(spark: Any, state: str | Path, relation: str, *, version: int | None = None) -> Any:
+    """All facts of a relation of a state in tables, as a DataFrame, beside its writer.
+
+    They are those of the last commit, or of an earlier `version`.
+    """
+    from deltalog.pipeline.read import read as read_state  # Spark is an extra
+
+    return read_state(spark, str(state), relation, version=version)
+
 
 __all__ = [
     "ChangeSet",
@@ -37,4 +51,5 @@ __all__ = [
     "Transaction",
     "Upkeep",
     "connect",
+    "read",
 ]

@@ -145,8 +145,10 @@ def test_files_with_ops_and_bad_rows(spark: SparkSession, tmp_path: Path) -> Non
     for words in (*expected, "cannot be read"):
         assert any(words in reason for reason in reasons), (words, reasons)
     assert any("price(1, 1.5) already has this key" in reason for reason in reasons)
-    quarantine = spark.read.format("delta").load(str(tmp_path / "state/quarantine"))
-    assert {row["reason"] for row in quarantine.collect()} == set(reasons)
+    with Pipeline(read_project(path), spark) as pipeline:
+        quarantined = pipeline.database.quarantine().collect()
+    assert {row["reason"] for row in quarantined} == set(reasons)
+    assert {row["source"] for row in quarantined} == {"price"}
 
     (incoming / "2.csv").write_text("op,node,euro\n+,1,1.5\n")
     with pytest.raises(deltalog.DataError) as caught:

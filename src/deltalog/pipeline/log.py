@@ -26,7 +26,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow
 import pyarrow.compute as pc
@@ -54,6 +54,17 @@ Refused = Sequence[tuple[str, str, str]]
 ATTEMPTS_MAX = 20
 COMPACTED_FILES = 64
 """Files of the log that are made one."""
+
+
+class RefusedRow(NamedTuple):
+    """A row that was not taken: when, from where, for which relation, why, and the row as text."""
+
+    at: datetime
+    source: str
+    batch: str
+    relation: str
+    reason: str
+    row: str
 
 
 @dataclass(frozen=True)
@@ -145,9 +156,11 @@ class Log:
         found = self._read(pc.field("change") == BATCH, ["text"]).column("text").to_pylist()
         return {(source, batch) for source, batch in map(json.loads, found)}
 
-    def refused(self) -> pyarrow.Table:
-        """The rows that were not taken: sequence, at, text."""
-        return self._read(pc.field("change") == REFUSED, ["sequence", "at", "text"])
+    def refused(self) -> list[RefusedRow]:
+        """The rows that were not taken, oldest first."""
+        found = self._read(pc.field("change") == REFUSED, ["sequence", "at", "text"])
+        listed = found.sort_by("sequence").to_pylist()
+        return [RefusedRow(row["at"], *json.loads(row["text"])) for row in listed]
 
     def changes(self, relation: str, after: int, until: int) -> pyarrow.Table:
         """The rows of the log for a relation in versions after one, up to another, in order."""
@@ -169,7 +182,7 @@ class Log:
         record: Record,
         changes: Iterable[Changes],
         all_types: Iterable[Sequence[str]],
-        batches: Iterable[Batch] = (),
+        batches: Sequence[Batch] = (),
         refused: Refused = (),
     ) -> None:
         """Commit, unless somebody else has committed since: then nothing has happened."""
@@ -183,7 +196,7 @@ class Log:
             [
                 encoded_changes(stamp, changes, schema),
                 encoded_texts(stamp, BATCH, [json.dumps(each) for each in batches], schema),
-                encoded_texts(stamp, REFUSED, [json.dumps(each) for each in refused], schema),
+                encoded_texts(stamp, REFUSED, _refused_texts(batches, refused), schema),
                 encoded_texts(stamp, COMMIT, [record.text()], schema),
             ]
         )
@@ -224,6 +237,12 @@ class Log:
         if self._table is not None and self._files > COMPACTED_FILES:
             self._table.optimize.compact()
             self._files = len(self._table.file_uris())
+
+
+def _refused_texts(batches: Sequence[Batch], refused: Refused) -> list[str]:
+    """Rows that were not taken, each with the batch it was in."""
+    source, batch = batches[0] if batches else ("", "")
+    return [json.dumps((source, batch, *each)) for each in refused]
 
 
 def now() -> datetime:

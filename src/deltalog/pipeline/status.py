@@ -44,5 +44,5 @@ def state_status(project: Project) -> Status:
         for name in sorted(rows)
         if "__" not in name
     )
-    quarantined = state.log.refused().num_rows
+    quarantined = len(state.log.refused())
     return Status(state.last.version, state.last.at, tables, quarantined, batches)

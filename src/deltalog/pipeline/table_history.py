@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame
+
 from deltalog.analysis.columns import Relation
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
@@ -31,6 +33,9 @@ from deltalog.store.readers import (
 if TYPE_CHECKING:
     from deltalog.pipeline.commit_writer import CommitWriter
     from deltalog.pipeline.state import State
+
+
+QUARANTINE = "at TIMESTAMP, source STRING, batch STRING, relation STRING, reason STRING, row STRING"
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,10 @@ class TableHistory:
     def programs(self) -> list[tuple[int, str, str]]:
         """Every program there was: the version from which on it counted, the time, the text."""
         return self._history.programs()
+
+    def quarantine(self) -> DataFrame:
+        """The rows that were not taken from sources: at, source, batch, relation, reason, row."""
+        return self._state.spark.createDataFrame(self._state.log.refused(), QUARANTINE)
 
     # --- readers
 
