@@ -40,7 +40,7 @@ def run(spark: SparkSession, path: Path) -> list[Step]:
 
 
 def facts(spark: SparkSession, folder: Path, name: str) -> set[tuple[object, ...]]:
-    data = spark.read.format("delta").load(str(folder / "state/tables" / name)).drop("rank__")
+    data = deltalog.read(spark, folder / "state", name)
     return {tuple(row) for row in data.collect()}
 
 

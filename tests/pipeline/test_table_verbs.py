@@ -13,7 +13,6 @@ from database_verbs import (
     OTHER_PROGRAM,
     PROGRAM,
     PROGRAM_OF_VIEWS,
-    check_refused,
     check_verbs,
     check_wanted_views,
 )
@@ -40,8 +39,44 @@ def test_only_wanted_views_are_propagated(
         assert left.relations == ("both", "edge")
 
 
-def test_tables_have_no_history_and_no_upkeep(spark: SparkSession, tmp_path: Path) -> None:
-    with deltalog.connect(spark=spark, program=PROGRAM, state=tmp_path / "state") as db:
-        check_refused(db, "in tables")
-        with pytest.raises(deltalog.DataError, match="E0725"):
-            db.change_program(OTHER_PROGRAM)
+def test_tables_have_history_and_upkeep(spark: SparkSession, tmp_path: Path) -> None:
+    state, copy = tmp_path / "state", tmp_path / "copy"
+    with deltalog.connect(spark=spark, program=PROGRAM, state=state) as db:
+        _history: deltalog.History = db  # types are checked, too
+        _upkeep: deltalog.Upkeep = db
+        db.apply(insert={"edge": [(2, 3)]})
+        db.apply(insert={"edge": [(3, 4)]}, delete={"edge": [(1, 2)]})
+        assert db.version == 3
+        assert db.facts("path", 2) == {(1, 2), (2, 3), (1, 3)}
+        assert set(db.query("path(1, Y)", version=2)) == {(2,), (3,)}
+        assert db.delta(3, 2).inserted["path"] == {(1, 2), (1, 3)}
+        assert [commit.version for commit in db.commits(1)] == [2, 3]
+        assert {tuple(row) for row in deltalog.read(spark, state, "path", version=2).collect()} == {
+            (1, 2),
+            (2, 3),
+            (1, 3),
+        }
+        change = db.change_program(OTHER_PROGRAM)
+        assert change.inserted["path"] == {(3, 2), (4, 3), (2, 2), (3, 3)}
+        assert db.relations_at(3)["path"].arity == 2
+        assert [version for version, *_ in db.programs()] == [1, 4]
+        assert db.register("ann") == 4
+        db.apply(insert={"edge": [(4, 5)]})
+        assert db.verify().is_clean
+        db.fold()
+        assert db.compact(deltalog.Retention(versions=0)).versions == 4
+        assert db.first_version == 4
+        with pytest.raises(deltalog.DataError, match="E0909"):
+            db.facts("path", 2)
+        facts = db.facts("path")
+        db.backup(copy)
+        db.acknowledge("ann", 5)
+        db.unregister("ann")
+        assert db.readers == {}
+    with deltalog.connect(spark=spark, program=OTHER_PROGRAM, state=copy) as db:
+        assert db.version == 5
+        assert db.readers == {"ann": 4}
+        assert db.facts("path") == facts
+        assert db.audit() == ()
+    with pytest.raises(deltalog.DataError, match="E1002"):
+        deltalog.connect(spark=spark, program=PROGRAM, state=state)

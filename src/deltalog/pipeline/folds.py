@@ -10,13 +10,12 @@ time: a table says which version it stands for, and the log has everything after
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 
 import pyarrow
 
 from deltalog.language.ast import Row
 from deltalog.pipeline.freshness import MINUTE, Freshness
-from deltalog.pipeline.log import Files
+from deltalog.pipeline.log import Files, Record, now
 from deltalog.pipeline.log_rows import DELETE, INSERT, decoded_rows
 from deltalog.pipeline.state import State
 from deltalog.pipeline.stored_table import Fold, Ranked, StoredTable
@@ -53,24 +52,37 @@ class Folds:
         self.tables = tables
         self.freshness = freshness
 
+    def behind(self) -> dict[str, Record]:
+        """The tables that lag behind the log, each with the first commit it has not followed."""
+        found: dict[str, Record] = {}
+        for record in self.state.records:
+            for name in record.sizes:
+                table = self.tables.get(name)
+                if table is not None and table.is_behind(record.version):
+                    found.setdefault(name, record)
+        return found
+
     def due(self, rows_max: int) -> list[str]:
         """The tables that are too far behind: by time, by rows, or by files that they can adopt."""
         if self.freshness == "demand":
             return []
-        behind: dict[str, datetime] = {}
-        rows: dict[str, int] = {}
-        for record in self.state.records:
-            for name in record.sizes:
-                table = self.tables.get(name)
-                is_behind = table is not None and table.is_behind(record.version)
-                if is_behind and record.at is not None:
-                    behind.setdefault(name, record.at)
-                    rows[name] = rows.get(name, 0) + sum(record.counts.get(name, (0, 0)))
-                    rows[name] += rows_max if name in record.files or record.kind == "load" else 0
+        behind = self.behind()
         if self.freshness == "commit":
             return list(behind)
-        oldest = datetime.now(UTC).timestamp() - self.freshness
-        return [n for n, at in behind.items() if at.timestamp() <= oldest or rows[n] >= rows_max]
+        oldest = now().timestamp() - self.freshness
+        return [
+            name
+            for name, first in behind.items()
+            if (first.at is not None and first.at.timestamp() <= oldest)
+            or self._unfolded(name, first.version, rows_max) >= rows_max
+        ]
+
+    def _unfolded(self, name: str, first: int, large: int) -> int:
+        """How many rows of the log a table has not followed; files, and a load, count as many."""
+        later = [r for r in self.state.records if r.version >= first and name in r.sizes]
+        if any(name in r.files or r.kind == "load" for r in later):
+            return large
+        return sum(sum(r.counts.get(name, (0, 0))) for r in later)
 
     def fold(self, names: Iterable[str]) -> list[str]:
         """Bring tables up to the last commit; returns those that were behind."""

@@ -27,8 +27,9 @@ def read(
     opened = _opened(spark, state)
     last = opened.last.version if version is None else version
     if not opened.first <= last <= opened.last.version:
-        words = {"first": opened.first, "last": opened.last.version}
-        raise DataError([catalogue.NO_SUCH_VERSION.at(None, version=version, name=state, **words)])
+        words = {"version": last, "first": opened.first, "last": opened.last.version}
+        shown = {name: str(number) for name, number in words.items()}
+        raise DataError([catalogue.NO_SUCH_VERSION.at(None, name=state, **shown)])
     table = known_table(opened, relation)
     if table.relative.startswith("changes/"):
         hint = f"declare it with `materialized view {relation}.`, or ask a database"

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import IO
 
+from pyarrow.fs import FileSystem
 from pyspark.sql import DataFrame, SparkSession
 
 from deltalog.pipeline.location import Location
@@ -96,6 +97,16 @@ class State:
         """Let the log begin at a version; what came before it cannot be asked for any more."""
         self.commit(Record(version=self.last.version, kind="compaction", first=version))
         self.log.drop(version)
+        for record in self.records:
+            for files in record.files.values() if record.version <= version else ():
+                for folder in {files.inserted, files.deleted} - {None, files.whole}:
+                    self._remove(str(folder))
+
+    def _remove(self, folder: str) -> None:
+        """Remove files that no table has and no version needs any more."""
+        if folder.startswith("changes/"):
+            system, path = FileSystem.from_uri(self.location.uri(folder))
+            system.delete_dir_contents(path, missing_dir_ok=True)
 
     def files_of(self, relation: str, after: int, until: int) -> Iterator[tuple[int, Files]]:
         """Files that commits between two versions have for a relation, oldest first."""

@@ -302,8 +302,8 @@ class Snapshot:
         return self._table.inwards(reader.load(self._table.path))
 
     def find(self, columns: Columns, keys: Sequence[Row]) -> Iterable[Ranked]:
-        found = self._dataset.to_table(filter=self._table.wanted(columns, keys))
-        return self._table.decoded(found)
+        wanted = self._table.wanted(columns, keys) if columns else None
+        return self._table.decoded(self._dataset.to_table(filter=wanted))
 
 
 def _one_of(name: str, type_: str, values: list[Any]) -> pc.Expression:

@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 from urllib.parse import unquote
 
@@ -83,14 +83,20 @@ def _statistics(file: pyarrow.parquet.FileMetaData) -> Mapping[str, Any]:
     """Bounds of the columns for which a bound of Parquet is one of Delta."""
     least: dict[str, Any] = {}
     most: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
     for column in range(file.num_columns):
         name = file.schema.column(column).name
         found = [file.row_group(i).column(column).statistics for i in range(file.num_row_groups)]
-        if found and all(each is not None and each.has_min_max for each in found):
-            first, last = min(each.min for each in found), max(each.max for each in found)
-            if isinstance(first, int | date) and not isinstance(first, bool):
+        if not found or not all(each is not None and each.has_null_count for each in found):
+            continue
+        nulls[name] = sum(each.null_count for each in found)
+        bounded = [each for each in found if each.has_min_max]
+        if bounded:
+            first, last = min(each.min for each in bounded), max(each.max for each in bounded)
+            if isinstance(first, int | date) and not isinstance(first, bool | datetime):
                 least[name], most[name] = _plain(first), _plain(last)
-    return {"numRecords": file.num_rows, "minValues": least, "maxValues": most}
+    bounds = {"minValues": least, "maxValues": most, "nullCount": nulls}
+    return {"numRecords": file.num_rows, **bounds}
 
 
 def _plain(value: Any) -> Any:

@@ -130,7 +130,7 @@ class TableHistory:
         check_retention(wanted)
         state = self._state
         kept = [*self.readers.values(), *state.delivered.values(), state.last.version]
-        kept += [table.version for table in self._writer.stored.values() if table.delta is not None]
+        kept += [first.version - 1 for first in self._writer.folds.behind().values()]
         bound = min([*self._unwanted(wanted), *kept])
         before = state.first
         if bound > before:
