@@ -767,4 +767,11 @@ MUTANTS = (
         "new",
         (WALKS, "-k", "once and deleted and reference"),
     ),
+    Mutant(
+        "ranks that no strategy kept are trusted",
+        "rewrites/strategies.py",
+        "        return self.is_recursive and not self.is_maintained",
+        "        return False",
+        (WALKS, "-k", "once and ranks and reference"),
+    ),
 )
