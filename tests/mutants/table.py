@@ -452,8 +452,8 @@ MUTANTS = (
     Mutant(
         "a split join is younger than what was derived from it",
         "runtime/rule_changes.py",
-        "choice.members & helpers\n            or not",
-        "not",
+        "choice.members & helpers\n            or (choice",
+        "(choice",
         (PAIRS, "-k", "pair and auto-stored and not embedded"),
     ),
     # --- aggregates
