@@ -27,6 +27,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "deltalog"
 WORKERS = 2
 SECONDS_MAX = 1_800
+COMPILED = "engines/embedded/"
+"""A mutant below this compiles all kernels anew; for others those that are compiled are copied."""
+_cached = shutil.ignore_patterns("__pycache__")
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", re.MULTILINE)
 
 
@@ -49,7 +52,8 @@ def tested(arguments: Iterable[str], mutant: Mutant | None) -> subprocess.Comple
     """Run the tests on a copy of the package, with the mutant in it."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         copy = Path(folder) / "deltalog"
-        shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        is_kernel = mutant is not None and mutant.file.startswith(COMPILED)
+        shutil.copytree(PACKAGE, copy, ignore=_cached if is_kernel else None)
         if mutant is not None:
             path = copy / mutant.file
             text = path.read_text(encoding="utf-8")

@@ -452,8 +452,8 @@ MUTANTS = (
     Mutant(
         "a split join is younger than what was derived from it",
         "runtime/rule_changes.py",
-        "choice.members & helpers\n            or not",
-        "not",
+        "choice.members & helpers\n            or (choice",
+        "(choice",
         (PAIRS, "-k", "pair and auto-stored and not embedded"),
     ),
     # --- aggregates
@@ -766,5 +766,12 @@ MUTANTS = (
         "replace(new, core=replace(new.core, facts=()))",
         "new",
         (WALKS, "-k", "once and deleted and reference"),
+    ),
+    Mutant(
+        "ranks that no strategy kept are trusted",
+        "rewrites/strategies.py",
+        "        return self.is_recursive and not self.is_maintained",
+        "        return False",
+        (WALKS, "-k", "once and ranks and reference"),
     ),
 )

@@ -46,7 +46,10 @@ WRITTEN, OTHER = (
 
 
 def _step(verb: str, *operations: tuple[str, str, tuple[int, ...]]) -> tuple[object, ...]:
-    return verb, tuple((kind, name, (row,)) for kind, name, row in operations), False
+    rows: dict[tuple[str, str], list[tuple[int, ...]]] = {}
+    for kind, name, row in operations:
+        rows.setdefault((kind, name), []).append(row)
+    return verb, tuple((*each, tuple(found)) for each, found in rows.items()), False
 
 
 FOUND: dict[str, tuple[str, tuple[str, ...], dict[str, object], list[tuple[object, ...]]]] = {
@@ -92,6 +95,22 @@ FOUND: dict[str, tuple[str, tuple[str, ...], dict[str, object], list[tuple[objec
                 ("interrupted", number, "change_program", EDGE + PATH, True)
                 for number in range(1, 9)
             ),
+        ],
+    ),
+    "ranks that a strategy did not keep": (
+        "file",
+        (f"{EDGE}{PATH}",),
+        {},
+        [
+            _step("apply", ("insert", "edge", (1, 3))),
+            ("reopen", Manner("reference", "magic")),
+            _step(
+                "apply",
+                ("delete", "edge", (1, 3)),
+                *(("insert", "edge", row) for row in ((2, 3), (3, 1), (1, 2))),
+            ),
+            ("reopen", Manner("reference", "rederive")),
+            _step("what_if", ("delete", "edge", (2, 3))),
         ],
     ),
     "facts of the program, deleted": (

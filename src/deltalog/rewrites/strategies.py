@@ -55,6 +55,15 @@ class Choice:
         """Whether its new state is what was kept and what returned, and grows while it runs."""
         return self.strategy in ("rederive", "demand") and self.is_recursive
 
+    @property
+    def is_unordered(self) -> bool:
+        """Whether the ranks of its facts may not be in the order of a derivation.
+
+        Other strategies find the exact change, and leave a fact its rank that has lost the
+        derivation by which it got it and has another one.
+        """
+        return self.is_recursive and not self.is_maintained
+
 
 def known_strategy(name: str) -> str:
     if name not in STRATEGIES:

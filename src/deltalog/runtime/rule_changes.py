@@ -92,19 +92,21 @@ def to_rebuild(old: Model, new: Model, reached: Set[str]) -> frozenset[str]:
 
     Helpers (group state, split joins) are not maintained by it, so those of views that it reached
     are computed anew, and those that have other rules now. Where a helper belongs to a recursive
-    component, or components have grown together, the ranks of their facts could no longer be
-    compared.
+    component, or components have grown together, or a strategy before did not keep them in order,
+    the ranks of their facts could no longer be compared.
     """
     before, after = _helper_rules(old), _helper_rules(new)
     stale = {view for view in after if view in reached or before.get(view) != after[view]}
     helpers = {name for name in new.stored if is_generated(name) and _view(name) in stale}
     component_of = {name: choice.members for choice in old.choices for name in choice.predicates}
+    unordered = {n for choice in old.choices if choice.is_unordered for n in choice.predicates}
     unranked = {
         name
         for choice in new.choices
         if choice.is_recursive
         and (
             choice.members & helpers
+            or (choice.members & unordered and not choice.is_unordered)
             or not choice.members <= component_of.get(choice.predicates[0], frozenset())
         )
         for name in choice.predicates

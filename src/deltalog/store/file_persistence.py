@@ -35,6 +35,7 @@ from deltalog.store.log import CREATED, PROGRAM, Columns, Log
 from deltalog.store.schema import (
     Table,
     add_table,
+    change_kind,
     drop_table,
     read_tables,
     relations_json,
@@ -92,8 +93,12 @@ class FilePersistence:
                 self.writer.roll_back()
         stored = database.model.stored
         absent = stored - self._usable(database.model)
-        if self.storage.is_writable and (absent or self.tables.keys() - stored):
+        kinds = {n: _kind(database.model, n) for n in stored & self.tables.keys() - absent}
+        others = {n: kind for n, kind in kinds.items() if self.tables[n].kind != kind}
+        if self.storage.is_writable and (absent or others or self.tables.keys() - stored):
             with self.writing():  # it was kept with other options
+                for name, kind in others.items():
+                    self.tables[name] = change_kind(self.connection, self.tables[name], kind)
                 self._write_relations(database, absent)
         return statistics
 
@@ -123,7 +128,8 @@ class FilePersistence:
         """The stored relations that the file has, with their ranks in one order.
 
         Of a recursive component all or nothing: ranks of facts that are derived now would say
-        nothing about those that were derived before.
+        nothing about those that were derived before. Nothing, if the strategy of a writer before
+        did not keep ranks in order, and this one needs them so.
         """
         same = {
             name
@@ -131,9 +137,15 @@ class FilePersistence:
             if self.tables[name].types == model.relations[name].types
         }
         for choice in model.choices:
-            if choice.is_recursive and not model.stored & choice.members <= same:
+            own = model.stored & choice.members
+            is_lost = not choice.is_unordered and any(self._is_unordered(name) for name in own)
+            if choice.is_recursive and (is_lost or not own <= same):
                 same -= choice.members
         return frozenset(same)
+
+    def _is_unordered(self, name: str) -> bool:
+        """Whether the file has a relation whose ranks nobody kept in order."""
+        return name in self.tables and self.tables[name].kind.startswith(UNORDERED)
 
     def _ranked(self, table: Table) -> Iterator[list[Row]]:
         """The facts in a table, each with its rank, some at a time."""
@@ -242,8 +254,14 @@ def _table(model: Model, relation: Relation, name: str) -> Table:
     return Table(relation.name, _kind(model, relation.name), name, relation.columns)
 
 
+UNORDERED = "unordered "
+
+
 def _kind(model: Model, name: str) -> str:
-    return "helper" if is_generated(name) else model.relations[name].kind
+    """The kind of a relation, and whether its ranks are in no order."""
+    kind = "helper" if is_generated(name) else model.relations[name].kind
+    is_unordered = any(c.is_unordered and name in c.predicates for c in model.choices)
+    return f"{UNORDERED}{kind}" if is_unordered else kind
 
 
 @contextmanager

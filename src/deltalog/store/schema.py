@@ -11,7 +11,8 @@ have none. Names with a double underscore cannot be a user's.
     deltalog__log         a row for each commit: version, time, kind, and its changes as JSON
     deltalog__changes     the same with a row for each fact, as an SQL view
     deltalog__programs    every program there was, and the version from which on it counted
-    deltalog__relations   the stored relations with their tables and columns
+    deltalog__relations   the stored relations with their tables and columns; `unordered` is the
+                          kind of one whose ranks a strategy that does without has not kept
     deltalog__readers     who reads the log, and how far
 
 `PRAGMA application_id` says that a file is ours, `PRAGMA user_version` which format it has.
@@ -197,6 +198,14 @@ def add_table(connection: apsw.Connection, table: Table) -> None:
         "INSERT INTO deltalog__relations VALUES (?, ?, ?, ?)",
         (table.relation, table.kind, table.name, json.dumps(columns_json(table.columns))),
     )
+
+
+def change_kind(connection: apsw.Connection, table: Table, kind: str) -> Table:
+    """The same table as one of another kind."""
+    connection.execute(
+        "UPDATE deltalog__relations SET kind = ? WHERE name = ?", (kind, table.relation)
+    )
+    return Table(table.relation, kind, table.name, table.columns)
 
 
 def drop_table(connection: apsw.Connection, table: Table) -> None:
