@@ -46,7 +46,7 @@ class CommitWriter:
 
     def _take_model(self, model: Model) -> None:
         self.model = model
-        ranked = {n for choice in model.choices if choice.is_recursive for n in choice.predicates}
+        ranked = {n for choice in model.choices if choice.is_maintained for n in choice.predicates}
         self.stored = {name: self._table(name, name in ranked) for name in sorted(model.stored)}
         kept = " ".join(f"{name}{'*' * table.is_ranked}" for name, table in self.stored.items())
         self.program = f"{print_program(model.checked.program)}% kept: {kept}\n"

@@ -23,6 +23,7 @@ from typing import Any
 
 import pyarrow
 import pyarrow.compute as pc
+import pyarrow.dataset
 import pyarrow.fs
 import pyarrow.parquet
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
@@ -132,7 +133,32 @@ class StoredTable:
         """All rows, with their ranks."""
         if self.delta is None:
             return []
-        return self.decoded(self.delta.to_pyarrow_dataset().to_table())
+        return self.decoded(self.dataset().to_table())
+
+    def dataset(self) -> pyarrow.dataset.Dataset:
+        """The files of the table, each with the bounds of its columns: files outside are skipped.
+
+        Groups of rows inside a file are skipped by the statistics of Parquet.
+        """
+        assert self.delta is not None
+        system, root = pyarrow.fs.FileSystem.from_uri(self.location.uri(self.relative))
+        actions = pyarrow.table(self.delta.get_add_actions(flatten=True))
+        parquet = pyarrow.dataset.ParquetFileFormat()
+        fragments = [
+            parquet.make_fragment(f"{root}/{action['path']}", system, self._bounds(action))
+            for action in actions.to_pylist()
+        ]
+        return pyarrow.dataset.FileSystemDataset(fragments, self.schema, parquet, system)
+
+    def _bounds(self, action: Mapping[str, Any]) -> pc.Expression | None:
+        """A condition that all rows of a file fulfil, by the statistics that Delta has of it."""
+        found = [
+            (pc.field(name) >= action[f"min.{name}"]) & (pc.field(name) <= action[f"max.{name}"])
+            for name, type_ in zip(self.columns, self.types, strict=True)
+            if type_ == "int" and action.get(f"null_count.{name}") == 0
+            if action.get(f"min.{name}") is not None and action.get(f"max.{name}") is not None
+        ]
+        return reduce(and_, found) if found else None
 
     def decoded(self, table: pyarrow.Table) -> list[Ranked]:
         columns = [table.column(name) for name in self.columns]
@@ -199,12 +225,15 @@ class StoredTable:
         actions: Actions = []
         updated = dict(fold.updated) if self.is_ranked else {}
         lost = {*fold.deleted, *updated}
-        small = {path for path, size in self._files().items() if (size or 0) < GROUP_ROWS}
+        known = self._files()
+        small = {path for path, size in known.items() if (size or 0) < GROUP_ROWS}
         new = [self.encoded(fold.inserted)]
         if lost:
             wanted = self.wanted(tuple(range(len(self.columns))), list(lost))
-            dataset = self.delta.to_pyarrow_dataset()
-            for file in files_with(dataset, "", self.columns, wanted, lost, self._rows):
+            dataset = self.dataset()
+            _, root = pyarrow.fs.FileSystem.from_uri(self.location.uri(self.relative))
+            for file in files_with(dataset, root, self.columns, wanted, lost, self._rows):
+                assert file.path in known, "only files of the table are rewritten"
                 small.discard(file.path)
                 again = self.encoded([(row, updated[row]) for row in file.gone if row in updated])
                 whole = pyarrow.concat_tables([file.kept.cast(self.schema), again])
@@ -295,7 +324,7 @@ class Snapshot:
         self._table = table
         self._spark = spark
         self._delta_version = delta_version
-        self._dataset = table.delta.to_pyarrow_dataset()
+        self._dataset = table.dataset()
 
     def frame(self) -> DataFrame:
         reader = self._spark.read.format("delta").option("versionAsOf", self._delta_version)

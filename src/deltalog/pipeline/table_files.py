@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow
@@ -146,4 +145,4 @@ def _candidates(
 
 
 def _relative(path: str, root: str) -> str:
-    return unquote(path).removeprefix(root).lstrip("/")
+    return path.removeprefix(root).lstrip("/")
