@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -294,3 +295,15 @@ table = "prices"
     ], done.output
     assert done.exit_code == 130
     assert facts(spark, tmp_path, "path") == {(1, 2), (3, 1), (3, 2)}
+
+
+def test_csv_is_that_of_rfc_4180(spark: SparkSession, tmp_path: Path) -> None:
+    """Quotes are doubled inside quotes, and lines may end there, as Python writes them."""
+    texts = ['x,"y', "two\nlines", "plain", 'a ""b"" c', "back\\slash"]
+    with (tmp_path / "note.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("id", "text"), *enumerate(texts)])
+    (tmp_path / "graph.dl").write_text("base note(id: int, text: str).\n")
+    source = '[sources.note]\nkind = "load"\nformat = "csv"\npath = "note.csv"\n'
+    path = project(tmp_path, source)
+    run(spark, path)
+    assert facts(spark, tmp_path, "note") == set(enumerate(texts))

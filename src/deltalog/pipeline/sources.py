@@ -35,6 +35,9 @@ LOADED = "load"
 FEED_OPS = {"insert": "+", "update_postimage": "+", "delete": "-", "update_preimage": "-"}
 
 
+RFC_4180 = {"escape": '"', "multiLine": "true"}
+
+
 @dataclass(frozen=True)
 class Offer:
     """A batch of a source: checked rows, with `op__` if they are changes."""
@@ -63,8 +66,7 @@ def _checked(data: DataFrame, source: Source, relation: Relation, op: str | None
 
 def _read(spark: SparkSession, source: Source, path: str) -> DataFrame:
     """The rows of a table or file; those that cannot be read have their text in `corrupt__`."""
-    options = {"columnNameOfCorruptRecord": CORRUPT, **source.options}
-    reader = spark.read.options(**options)
+    reader = spark.read.options(**_options(source), columnNameOfCorruptRecord=CORRUPT)
     try:
         match source.format:
             case "table":
@@ -85,6 +87,11 @@ def _read(spark: SparkSession, source: Source, path: str) -> DataFrame:
         reason = str(error).splitlines()[0]
         name = source.table or path or source.name
         raise DataError([catalogue.CANNOT_READ.at(None, name=name, reason=reason)]) from None
+
+
+def _options(source: Source) -> dict[str, str]:
+    """The options of a source; without any, CSV is that of RFC 4180: quotes are doubled in quotes."""
+    return {**(RFC_4180 if source.format == "csv" else {}), **source.options}
 
 
 def new_files(
@@ -132,7 +139,7 @@ def feed_version(spark: SparkSession, source: Source) -> int:
 
 def streamed(spark: SparkSession, source: Source) -> DataFrame:
     """The source as a streaming frame: files of a folder, a Delta table, or Kafka by options."""
-    reader = spark.readStream.options(**source.options).format(source.format)
+    reader = spark.readStream.options(**_options(source)).format(source.format)
     if source.schema:
         reader = reader.schema(source.schema)
     if source.format == "csv":

@@ -4,8 +4,8 @@
     History    earlier versions, what changed between them, and who has read how far
     Upkeep     backups, compaction of the change log, verification
 
-Every database has the verbs of the first. A file has all three. Memory and tables have no `History`
-and no `Upkeep` yet: each of those verbs is one error there, which says what has it
+Every database has the verbs of the first. Files and tables have all three. Memory has no `History`
+and no `Upkeep`: each of those verbs is one error there, which says what has it
 (`runtime/unavailable.py`).
 
 A `Persistence` keeps what a database holds somewhere else. It is called at three moments: it
