@@ -302,8 +302,8 @@ def test_csv_is_that_of_rfc_4180(spark: SparkSession, tmp_path: Path) -> None:
     texts = ['x,"y', "two\nlines", "plain", 'a ""b"" c', "back\\slash"]
     with (tmp_path / "note.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("id", "text"), *enumerate(texts)])
-    (tmp_path / "graph.dl").write_text("base note(id: int, text: str).\n")
     source = '[sources.note]\nkind = "load"\nformat = "csv"\npath = "note.csv"\n'
     path = project(tmp_path, source)
+    (tmp_path / "graph.dl").write_text("base note(id: int, text: str).\n")
     run(spark, path)
     assert facts(spark, tmp_path, "note") == set(enumerate(texts))

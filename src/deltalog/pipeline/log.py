@@ -46,6 +46,7 @@ from deltalog.pipeline.log_rows import (
     encoded_texts,
     log_schema,
 )
+from deltalog.pipeline.table_files import GROUP_ROWS, Actions, TableFiles, removed
 
 Batch = tuple[str, str]
 """The name of a source, and of what it gave."""
@@ -228,15 +229,36 @@ class Log:
 
     def drop(self, version: int) -> None:
         """Delete the changes up to a version; records of commits and batches stay."""
-        assert self._table is not None
-        self._table.delete(f"relation IS NOT NULL AND version <= {version}")
-        self._files = len(self._table.file_uris())
+        dropped = pc.field("relation").is_valid() & (pc.field("version") <= version)
+        self._rewrite(list(self._sizes()), ~dropped)
 
     def tidy(self) -> None:
         """Make many small files one."""
         if self._table is not None and self._files > COMPACTED_FILES:
-            self._table.optimize.compact()
-            self._files = len(self._table.file_uris())
+            small = [path for path, size in self._sizes().items() if size < GROUP_ROWS]
+            self._rewrite(small, None)
+
+    def _sizes(self) -> dict[str, int]:
+        assert self._table is not None
+        actions = pyarrow.table(self._table.get_add_actions(flatten=True))
+        names, sizes = (actions.column(name).to_pylist() for name in ("path", "num_records"))
+        return dict(zip(names, sizes, strict=True))
+
+    def _rewrite(self, paths: Sequence[str], kept: pc.Expression | None) -> None:
+        """Write the rows of some files to one; a version that no writer need mind."""
+        assert self._table is not None
+        files = TableFiles(self._location.uri("log"))
+        schema = pyarrow.schema(self._table.schema().to_arrow())
+        rows = pyarrow.concat_tables([files.read(path, schema) for path in paths])
+        rows = rows if kept is None else rows.filter(kept)
+        actions: Actions = [removed(path, is_change=False) for path in paths]
+        self._table.create_write_transaction(
+            [files.write(rows, "sequence", is_change=False), *actions],
+            "append",
+            self._table.schema(),
+        )
+        self._table.update_incremental()
+        self._files = len(self._table.file_uris())
 
 
 def _refused_texts(batches: Sequence[Batch], refused: Refused) -> list[str]:

@@ -90,7 +90,7 @@ def _read(spark: SparkSession, source: Source, path: str) -> DataFrame:
 
 
 def _options(source: Source) -> dict[str, str]:
-    """The options of a source; without any, CSV is that of RFC 4180: quotes are doubled in quotes."""
+    """The options of a source; CSV is that of RFC 4180 unless they say otherwise."""
     return {**(RFC_4180 if source.format == "csv" else {}), **source.options}
 
 

@@ -240,14 +240,11 @@ class StoredTable:
                 actions += [removed(file.path)]
                 actions += [self._written(whole)] if whole.num_rows else []
         if len(small) >= SMALL_FILES_MAX:
-            new += [self._contents(path) for path in small]
+            files = TableFiles(self.location.uri(self.relative))
+            new += [files.read(path, self.schema) for path in small]
             actions += [removed(path) for path in small]
         together = pyarrow.concat_tables(new)
         return [*actions, *([self._written(together)] if together.num_rows else [])]
-
-    def _contents(self, path: str) -> pyarrow.Table:
-        system, root = pyarrow.fs.FileSystem.from_uri(self.location.uri(self.relative))
-        return pyarrow.parquet.read_table(f"{root}/{path}", filesystem=system).cast(self.schema)
 
     def _rows(self, table: pyarrow.Table) -> list[Row]:
         columns = [table.column(name) for name in self.columns]

@@ -24,7 +24,6 @@ from deltalog.analysis.columns import Relation
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, DeltalogError
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.engines.spark.columns import frame
 from deltalog.engines.spark.engine import SparkEngine
 from deltalog.language.ast import Program, Query, Row
 from deltalog.pipeline.bulk_load import bulk_load, check_bulk_keys
@@ -32,7 +31,6 @@ from deltalog.pipeline.checked_frames import (
     CheckedFrame,
     check_unique_keys,
     driver_rows,
-    engine_types,
 )
 from deltalog.pipeline.commit_writer import CommitWriter
 from deltalog.pipeline.deltas import Delta, counts_of, delta_of
@@ -138,10 +136,12 @@ class TableDatabase(TableHistory):
 
     def frame(self, relation: str, version: int | None = None) -> DataFrame:
         """All facts of a relation or view, as of the last commit or of an earlier version."""
-        known, table = self._known(relation), self._writer.stored.get(relation)
+        self._known(relation)
+        table = self._writer.stored.get(relation)
         if table is None or self.is_new:
-            data = frame(self.spark, self.facts(relation, version), engine_types(known))
-            return self._writer.unstored(relation).outwards(data)
+            rows = [(row, 0) for row in self.facts(relation, version)]
+            unstored = self._writer.unstored(relation)
+            return self.spark.createDataFrame(unstored.encoded(rows))
         last = self.version if version is None else version
         found = table.outwards(read_frame(self._state, table, relation, last))
         return found.select(*(table.columns or found.columns))

@@ -39,8 +39,22 @@ class TableFiles:
         found: tuple[pyarrow.fs.FileSystem, str] = pyarrow.fs.FileSystem.from_uri(self.uri)
         return found
 
-    def write(self, rows: pyarrow.Table, sorted_by: str | None) -> AddAction:
-        """Write a new file."""
+    def read(self, path: str, schema: pyarrow.Schema) -> pyarrow.Table:
+        """The rows of a file; columns that it does not have are null."""
+        system, root = self._system
+        found = pyarrow.parquet.read_table(f"{root}/{path}", filesystem=system)
+        columns = [
+            found.column(field.name).cast(field.type)
+            if field.name in found.column_names
+            else pyarrow.nulls(found.num_rows, field.type)
+            for field in schema
+        ]
+        return pyarrow.Table.from_arrays(columns, schema=schema)
+
+    def write(
+        self, rows: pyarrow.Table, sorted_by: str | None, is_change: bool = True
+    ) -> AddAction:
+        """Write a new file; without `is_change` it has rows that were in other files."""
         system, root = self._system
         system.create_dir(root)
         name = f"part-{uuid.uuid4()}.parquet"
@@ -48,7 +62,7 @@ class TableFiles:
             rows = rows.sort_by(sorted_by)
         target = f"{root}/{name}"
         pyarrow.parquet.write_table(rows, target, row_group_size=GROUP_ROWS, filesystem=system)
-        return self._added(system, root, name, system.get_file_info(target))
+        return self._added(system, root, name, system.get_file_info(target), is_change)
 
     def added(self, folder: str) -> Actions:
         """All files of a folder below, which were written before."""
@@ -62,11 +76,15 @@ class TableFiles:
 
     @staticmethod
     def _added(
-        system: pyarrow.fs.FileSystem, root: str, name: str, info: pyarrow.fs.FileInfo
+        system: pyarrow.fs.FileSystem,
+        root: str,
+        name: str,
+        info: pyarrow.fs.FileInfo,
+        is_change: bool = True,
     ) -> AddAction:
         file = pyarrow.parquet.read_metadata(f"{root}/{name}", filesystem=system)
         written = int(info.mtime_ns // 1_000_000)
-        return AddAction(name, info.size, {}, written, True, json.dumps(_statistics(file)))
+        return AddAction(name, info.size, {}, written, is_change, json.dumps(_statistics(file)))
 
 
 def new_folder(relative: str) -> str:
@@ -74,8 +92,8 @@ def new_folder(relative: str) -> str:
     return f"{relative}/{uuid.uuid4().hex}"
 
 
-def removed(path: str) -> RemoveAction:
-    return RemoveAction(path, True, int(time.time() * 1000), partition_values={})
+def removed(path: str, is_change: bool = True) -> RemoveAction:
+    return RemoveAction(path, is_change, int(time.time() * 1000), partition_values={})
 
 
 def _statistics(file: pyarrow.parquet.FileMetaData) -> Mapping[str, Any]:
