@@ -46,7 +46,13 @@ from deltalog.pipeline.log_rows import (
     encoded_texts,
     log_schema,
 )
-from deltalog.pipeline.table_files import GROUP_ROWS, Actions, TableFiles, removed
+from deltalog.pipeline.table_files import (
+    GROUP_ROWS,
+    Actions,
+    TableFiles,
+    dataset_of,
+    removed,
+)
 
 Batch = tuple[str, str]
 """The name of a source, and of what it gave."""
@@ -174,7 +180,10 @@ class Log:
             schema = log_schema([])
             names = schema.names if columns is None else columns
             return schema.empty_table().select(names)
-        return self._table.to_pyarrow_dataset().to_table(columns=columns, filter=wanted)
+        schema = pyarrow.schema(self._table.schema().to_arrow())
+        bounded = ("sequence", "version")
+        files = dataset_of(self._table, self._location.uri("log"), schema, bounded)
+        return files.to_table(columns=columns, filter=wanted)
 
     # --- writing
 

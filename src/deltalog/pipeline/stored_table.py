@@ -40,6 +40,7 @@ from deltalog.pipeline.table_files import (
     GROUP_ROWS,
     Actions,
     TableFiles,
+    dataset_of,
     files_with,
     new_folder,
     removed,
@@ -136,29 +137,10 @@ class StoredTable:
         return self.decoded(self.dataset().to_table())
 
     def dataset(self) -> pyarrow.dataset.Dataset:
-        """The files of the table, each with the bounds of its columns: files outside are skipped.
-
-        Groups of rows inside a file are skipped by the statistics of Parquet.
-        """
+        """The files of the table, to be read by filters."""
         assert self.delta is not None
-        system, root = pyarrow.fs.FileSystem.from_uri(self.location.uri(self.relative))
-        actions = pyarrow.table(self.delta.get_add_actions(flatten=True))
-        parquet = pyarrow.dataset.ParquetFileFormat()
-        fragments = [
-            parquet.make_fragment(f"{root}/{action['path']}", system, self._bounds(action))
-            for action in actions.to_pylist()
-        ]
-        return pyarrow.dataset.FileSystemDataset(fragments, self.schema, parquet, system)
-
-    def _bounds(self, action: Mapping[str, Any]) -> pc.Expression | None:
-        """A condition that all rows of a file fulfil, by the statistics that Delta has of it."""
-        found = [
-            (pc.field(name) >= action[f"min.{name}"]) & (pc.field(name) <= action[f"max.{name}"])
-            for name, type_ in zip(self.columns, self.types, strict=True)
-            if type_ == "int" and action.get(f"null_count.{name}") == 0
-            if action.get(f"min.{name}") is not None and action.get(f"max.{name}") is not None
-        ]
-        return reduce(and_, found) if found else None
+        ints = [n for n, type_ in zip(self.columns, self.types, strict=True) if type_ == "int"]
+        return dataset_of(self.delta, self.location.uri(self.relative), self.schema, ints)
 
     def decoded(self, table: pyarrow.Table) -> list[Ranked]:
         columns = [table.column(name) for name in self.columns]

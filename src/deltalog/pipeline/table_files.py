@@ -8,11 +8,16 @@ and removes the old ones.
 from __future__ import annotations
 
 import json
+import math
+import sys
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import numpy as np
@@ -21,10 +26,13 @@ import pyarrow.compute as pc
 import pyarrow.dataset
 import pyarrow.fs
 import pyarrow.parquet
+from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
 GROUP_ROWS = 50_000
 """Rows of a group in a file: the least that a lookup reads."""
+TEXT_MAX = 64
+"""Characters of a text that is a bound."""
 Actions = list[AddAction | RemoveAction]
 
 
@@ -97,7 +105,7 @@ def removed(path: str, is_change: bool = True) -> RemoveAction:
 
 
 def _statistics(file: pyarrow.parquet.FileMetaData) -> Mapping[str, Any]:
-    """Bounds of the columns for which a bound of Parquet is one of Delta."""
+    """The number of rows, and of the columns the bounds and the number of nulls."""
     least: dict[str, Any] = {}
     most: dict[str, Any] = {}
     nulls: dict[str, int] = {}
@@ -109,15 +117,62 @@ def _statistics(file: pyarrow.parquet.FileMetaData) -> Mapping[str, Any]:
         nulls[name] = sum(each.null_count for each in found)
         bounded = [each for each in found if each.has_min_max]
         if bounded:
-            first, last = min(each.min for each in bounded), max(each.max for each in bounded)
-            if isinstance(first, int | date) and not isinstance(first, bool | datetime):
-                least[name], most[name] = _plain(first), _plain(last)
+            first = _bound(min(each.min for each in bounded), is_upper=False)
+            last = _bound(max(each.max for each in bounded), is_upper=True)
+            if first is not None and last is not None:
+                least[name], most[name] = first, last
     bounds = {"minValues": least, "maxValues": most, "nullCount": nulls}
     return {"numRecords": file.num_rows, **bounds}
 
 
-def _plain(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, date) else value
+def _bound(value: Any, is_upper: bool) -> Any:
+    """A bound of Parquet as one of Delta, never inside; None if there is no such thing."""
+    match value:
+        case bool() | int():
+            return value
+        case Decimal():
+            return math.nextafter(float(value), math.inf if is_upper else -math.inf)
+        case float():
+            return value if math.isfinite(value) else None
+        case datetime():
+            outer = value + timedelta(milliseconds=1) if is_upper else value
+            return outer.replace(tzinfo=None).isoformat(" ", "milliseconds")
+        case date():
+            return value.isoformat()
+        case str() if len(value) > TEXT_MAX:
+            return value[:TEXT_MAX] + (chr(sys.maxunicode) if is_upper else "")
+        case str():
+            return value
+    return None
+
+
+def dataset_of(
+    table: DeltaTable, uri: str, schema: pyarrow.Schema, bounded: Collection[str]
+) -> pyarrow.dataset.Dataset:
+    """The files of a table; those are skipped whose bounds of int columns lie outside a filter.
+
+    Groups of rows inside a file are skipped by the statistics of Parquet.
+    """
+    system, root = pyarrow.fs.FileSystem.from_uri(uri)
+    actions = pyarrow.table(table.get_add_actions(flatten=True))
+    parquet = pyarrow.dataset.ParquetFileFormat()
+    fragments = [
+        parquet.make_fragment(f"{root}/{action['path']}", system, _guarantee(action, bounded))
+        for action in actions.to_pylist()
+    ]
+    return pyarrow.dataset.FileSystemDataset(fragments, schema, parquet, system)
+
+
+def _guarantee(action: Mapping[str, Any], bounded: Collection[str]) -> pc.Expression | None:
+    """A condition that all rows of a file fulfil, by the statistics that Delta has of it."""
+    found = [
+        (pc.field(name) >= action[f"min.{name}"]) & (pc.field(name) <= action[f"max.{name}"])
+        for name in bounded
+        if action.get(f"null_count.{name}") == 0
+        and action.get(f"min.{name}") is not None
+        and action.get(f"max.{name}") is not None
+    ]
+    return reduce(and_, found) if found else None
 
 
 @dataclass(frozen=True)
