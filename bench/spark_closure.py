@@ -116,7 +116,7 @@ def closure(spark: SparkSession, facts: int, changes: int, found: ClosureFound) 
     found.load_jobs = dict(_engine(database).jobs)
     found.facts = expected[0]
     touched: set[int] = set()
-    for number, change in enumerate(_changes(edge, communities, changes)):
+    for number, change in enumerate(changes_of(edge, communities, changes)):
         kind = KINDS[number % 2]
         yield f"single edges, {kind}"
         _apply(database, kind, change, number >= WARM_UPS * len(KINDS), found)
@@ -132,7 +132,7 @@ def _opened(spark: SparkSession, edge: DataFrame) -> tuple[deltalog.MemoryDataba
     return database, time.perf_counter() - started
 
 
-def _changes(edge: DataFrame, communities: int, changes: int) -> Iterator[Edge]:
+def changes_of(edge: DataFrame, communities: int, changes: int) -> Iterator[Edge]:
     """Edges to insert and delete in turn, each in a community of its own; the first warm up."""
     draw = random.Random(7)
     wanted = len(KINDS) * (changes + WARM_UPS)

@@ -1,0 +1,144 @@
+"""A closure in a state on disk: single edges, durable, beside computing and writing it anew.
+
+    python -m bench.durable_closure 1000000 --changes 20
+
+The graph is that of `spark_closure.py`. Measured is the road that users take: `load` into a new
+state, single edges by `apply` while the process runs, with tables a minute behind and with every
+commit, and the same from a new process (without the start of Spark). By hand, the closure is
+computed by semi-naive rounds and written as a Delta table. Both must have the same facts in the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import deltalog
+from bench.measure import BenchError
+from bench.spark_closure import (
+    FACTS_PER_COMMUNITY,
+    KINDS,
+    PROGRAM,
+    WARM_UPS,
+    by_hand,
+    changes_of,
+    edges,
+    sums,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MEMORY = "10g"
+Found = dict[str, Any]
+
+
+@contextmanager
+def timed(found: Found, name: str) -> Iterator[None]:
+    started = time.perf_counter()
+    yield
+    found.setdefault(name, []).append(time.perf_counter() - started)
+
+
+def opened(spark: SparkSession, state: Path, freshness: Any) -> Any:
+    return deltalog.connect(spark=spark, state=state, program=PROGRAM, freshness=freshness)
+
+
+def measure(spark: SparkSession, folder: Path, facts: int, changes: int) -> Found:
+    """Everything in this process; then a new one goes on."""
+    found: Found = {}
+    communities = max(10, facts // FACTS_PER_COMMUNITY)
+    by_hand(edges(spark, 1))
+    edge = edges(spark, communities).localCheckpoint()
+    with timed(found, "by hand, written"):
+        known, _ = by_hand(edge)
+        known.write.format("delta").save(str(folder / "by_hand"))
+    expected = sums(known)
+    with timed(found, "in memory"):
+        deltalog.connect(spark=spark, program=PROGRAM, facts={"edge": edge})
+    with opened(spark, folder / "state", 60.0) as database:
+        with timed(found, "load"):
+            database.load("edge", edge)
+        if sums(database.frame("path")) != expected:
+            raise BenchError("the view is not what the rounds by hand say")
+        drawn = list(changes_of(edge, communities, 2 * changes))
+        _change(database, drawn[: 2 * (changes + WARM_UPS)], found, "a minute behind")
+    with opened(spark, folder / "state", "commit") as database:
+        _change(database, drawn[2 * (changes + WARM_UPS) :], found, "every commit")
+        path = sums(database.frame("path"))
+    found["facts"] = path[0]
+    return found
+
+
+def _change(database: Any, drawn: list[tuple[int, int]], found: Found, name: str) -> None:
+    for number, edge in enumerate(drawn):
+        kind = KINDS[number % 2]
+        label = f"{kind}, {name}" if number >= 2 * WARM_UPS else "warm-up"
+        with timed(found, label):
+            database.apply(**{kind: {"edge": [edge]}})
+
+
+def new_process(folder: Path) -> Found:
+    """Opened by a process of its own, twice changed."""
+    command = [sys.executable, "-m", "bench.durable_closure", "--go-on", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: Found = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def go_on(folder: Path) -> Found:
+    found: Found = {}
+    spark = _session()
+    with timed(found, "open"):
+        database = opened(spark, folder / "state", 60.0)
+    for label in ("first change", "second change"):
+        with timed(found, label):
+            database.apply(insert={"edge": [(0, 1 if label[0] == "f" else 2)]})
+    database.close()
+    return found
+
+
+def _session() -> SparkSession:
+    from deltalog.engines.spark.session import local_session
+
+    return local_session(settings={"spark.driver.memory": MEMORY})
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("facts", type=int, nargs="?", default=1_000_000)
+    parser.add_argument("--changes", type=int, default=10)
+    parser.add_argument("--go-on", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.go_on is not None:
+        print(json.dumps(go_on(options.go_on)))
+        return 0
+    folder = Path(tempfile.mkdtemp(prefix="durable-"))
+    try:
+        spark = _session()
+        found = measure(spark, folder, options.facts, options.changes)
+        spark.stop()
+        found |= {f"{name}, new process": each for name, each in new_process(folder).items()}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    print(f"{found.pop('facts'):,} facts")
+    summary: Callable[[list[float]], float] = statistics.median
+    for name, seconds in found.items():
+        print(f"{name:32} {summary(seconds):8.3f} s  (mean {statistics.mean(seconds):.3f})")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
