@@ -5,7 +5,7 @@
 The graph is that of `spark_closure.py`. Measured is the road that users take: `load` into a new
 state, single edges by `apply` while the process runs, with tables a minute behind and with every
 commit, and the same from a new process (without the start of Spark). By hand, the closure is
-computed by semi-naive rounds and written as a Delta table. Both must have the same facts in the end.
+computed by semi-naive rounds and written as a Delta table. Both must have the same facts.
 """
 
 from __future__ import annotations
