@@ -81,7 +81,7 @@ def _virtual(database: MemoryDatabase, name: str) -> Any:
 def _add_difference(
     draft: Draft, engine: SparkEngine, writer: CommitWriter, name: str, held: Held
 ) -> None:
-    """What a stored relation has and its table and the log have not, and the other way round."""
+    """The difference between a stored relation and what table and log have of it."""
     table, state = writer.stored[name], writer.state
     if held.data is None and state.size(name) <= engine.settings.driver_rows_max:
         _add_small(draft, writer, name, held)

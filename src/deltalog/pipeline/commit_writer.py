@@ -76,7 +76,8 @@ class CommitWriter:
             return database.compute_state(facts)
         engine = cast("SparkEngine", database.engine)
         for name in self.stored:
-            engine.read_later(name, self.state.size(name), self._reader(engine, name))
+            reader = self._reader(engine, name)
+            engine.relations[name].read_later(self.state.size(name), reader)
         engine.clock.now = max(engine.clock.now, self.state.last.clock)
         return Statistics()
 
@@ -102,7 +103,7 @@ class CommitWriter:
         return [*kept, *fold.updated, *fold.inserted]
 
     def _fold(self, name: str) -> Fold:
-        """What the log has for a table that it has not followed yet."""
+        """The part of the log that a table has not followed yet."""
         table, last = self.stored[name], self.state.last.version
         if any(self.state.files_of(name, table.version, last)):
             self.folds.fold([name])
@@ -175,15 +176,15 @@ class CommitWriter:
         draft.add(name, table, inserted, deleted, whole=whole)
 
     def _add_moved(self, draft: Draft, engine: SparkEngine, moved: StoredChange) -> None:
-        """What a commit does to a stored view or helper, with the ranks of its rows."""
+        """The change of a stored view or helper, with the ranks of its rows."""
         name, table = moved.relation, self.stored[moved.relation]
-        come = engine.relations[moved.inserted_in]
-        gone = engine.relations[name if moved.deleted_in is None else moved.deleted_in]
-        if table.types and (come.has_frames() or gone.has_frames()):
+        added = engine.relations[moved.inserted_in]
+        removed = engine.relations[name if moved.deleted_in is None else moved.deleted_in]
+        if table.types and (added.has_frames() or removed.has_frames()):
             self._add_frames(draft, engine, table, moved)
             return
-        new = {row: rank for rank, row in engine.ranked(come.name)}
-        old = set(engine.rows(gone.name))
+        new = {row: rank for rank, row in engine.ranked(added.name)}
+        old = set(engine.rows(removed.name))
         draft.add(
             name,
             table,
@@ -197,25 +198,25 @@ class CommitWriter:
     ) -> None:
         """The same where rows are on the cluster."""
         name, arity = moved.relation, len(table.types)
-        come, stored = (
+        added, stored = (
             contents(engine.spark, engine.relations[each], is_ranked=True)
             for each in (moved.inserted_in, name)
         )
         if moved.deleted_in is not None and not engine.size(moved.deleted_in):
-            inserted = Held(engine.size(moved.inserted_in), data=come)
-            draft.add(name, table, inserted, whole=lambda: stored.unionByName(come))
+            inserted = Held(engine.size(moved.inserted_in), data=added)
+            draft.add(name, table, inserted, whole=lambda: stored.unionByName(added))
             return
         if moved.deleted_in is None:
-            gone, whole = stored, come
+            removed, whole = stored, added
         else:
-            gone = contents(engine.spark, engine.relations[moved.deleted_in], is_ranked=True)
-            whole = without(stored, gone, arity).unionByName(come)
-        both = within(come, gone, tuple(range(arity))) if table.is_ranked else None
+            removed = contents(engine.spark, engine.relations[moved.deleted_in], is_ranked=True)
+            whole = without(stored, removed, arity).unionByName(added)
+        both = within(added, removed, tuple(range(arity))) if table.is_ranked else None
         draft.add(
             name,
             table,
-            cut(engine, without(come, gone, arity)),
-            cut(engine, without(gone, come, arity)),
+            cut(engine, without(added, removed, arity)),
+            cut(engine, without(removed, added, arity)),
             NOTHING if both is None else cut(engine, both),
             lambda: whole,
         )

@@ -54,7 +54,7 @@ def few(rows: Sequence[Ranked]) -> Held:
 
 @dataclass
 class Draft:
-    """What a commit will say of every relation."""
+    """The changes of every relation in a commit to come."""
 
     spark: SparkSession
     changes: list[Changes] = field(default_factory=list)

@@ -22,7 +22,7 @@ from deltalog.pipeline.stored_table import Fold, Ranked, StoredTable
 
 
 def net_fold(changes: pyarrow.Table, types: tuple[str, ...]) -> Fold:
-    """What a stretch of the log does to a relation in the end."""
+    """The net effect of a stretch of the log on a relation."""
     first: dict[Row, str] = {}
     last: dict[Row, tuple[str, int]] = {}
     rows = decoded_rows(changes, types)

@@ -7,7 +7,7 @@ from typing import Literal
 from deltalog.diagnostics.arguments import check_argument
 
 Freshness = float | Literal["commit", "demand"]
-"""No commit, so many seconds, or until somebody asks."""
+"""No commit, a number of seconds, or until somebody asks."""
 MINUTE: Freshness = 60.0
 
 

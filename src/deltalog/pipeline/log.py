@@ -89,7 +89,7 @@ class Files:
 
 @dataclass(frozen=True)
 class Record:
-    """What a commit is, besides the rows it changes.
+    """Everything about a commit besides the rows it changes.
 
     `counts` are rows that were inserted and deleted, `sizes` how many stored relations hold after
     it, `files` those that are elsewhere. `spread` tells of large relations how many rows the values

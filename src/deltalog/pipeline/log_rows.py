@@ -46,7 +46,7 @@ def log_schema(all_types: Iterable[Sequence[str]]) -> pyarrow.Schema:
 
 @dataclass(frozen=True)
 class Stamp:
-    """What all rows of one commit have in common."""
+    """The values that all rows of one commit have in common."""
 
     sequence: int
     version: int

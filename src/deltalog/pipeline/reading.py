@@ -57,19 +57,19 @@ def _table_frame(spark: SparkSession, table: StoredTable) -> DataFrame:
 def _followed(spark: SparkSession, table: StoredTable, data: DataFrame, fold: Fold) -> DataFrame:
     """A frame of the engine, brought up by a stretch of the log."""
     lost = [(row, 0) for row in fold.lost]
-    come = [*fold.updated, *fold.inserted]
+    added = [*fold.updated, *fold.inserted]
     if lost:
-        gone = table.inwards(spark.createDataFrame(table.encoded(lost)))
-        data = without(data, gone, len(table.columns)) if table.columns else data.limit(0)
-    if come:
-        data = data.unionByName(table.inwards(spark.createDataFrame(table.encoded(come))))
+        removed = table.inwards(spark.createDataFrame(table.encoded(lost)))
+        data = without(data, removed, len(table.columns)) if table.columns else data.limit(0)
+    if added:
+        data = data.unionByName(table.inwards(spark.createDataFrame(table.encoded(added))))
     return data
 
 
 def _undone(
     state: State, table: StoredTable, name: str, data: DataFrame, version: int
 ) -> DataFrame:
-    """What a relation was before the changes after a version."""
+    """A relation without the changes after a version."""
     changes = feed_frame(state, table, name, version, table.version)
     net = net_changes(changes, table)
     named = [F.col(column).alias(name_of(i)) for i, column in enumerate(table.columns)]
@@ -83,7 +83,7 @@ def _undone(
 
 
 def net_changes(changes: DataFrame, table: StoredTable) -> DataFrame:
-    """Of every row that is another in the end: whether it was inserted or deleted."""
+    """The net change: every row that was finally inserted or deleted."""
     columns = list(table.columns or (HOLDS_COLUMN,))
     signs = F.when(F.col(CHANGE_TYPE) == INSERT, 1).otherwise(-1)
     total = changes.groupBy(*columns).agg(F.sum(signs).alias("total__"))

@@ -86,10 +86,10 @@ class Sinks:
         key = list(sink.key) or columns
         kind = F.max_by(CHANGE_TYPE, COMMIT_VERSION).alias(CHANGE_TYPE)
         last = changes.groupBy(*columns).agg(kind)
-        come, gone = (last.where(F.col(CHANGE_TYPE) == each) for each in (INSERT, DELETE))
+        inserted, deleted = (last.where(F.col(CHANGE_TYPE) == each) for each in (INSERT, DELETE))
         is_same = [F.col(f"g.{name}").eqNullSafe(F.col(f"c.{name}")) for name in key]
-        left = gone.alias("g").join(come.alias("c"), is_same, "left_anti")
-        source = come.unionByName(left).alias("s")
+        left = deleted.alias("g").join(inserted.alias("c"), is_same, "left_anti")
+        source = inserted.unionByName(left).alias("s")
         values: dict[str, str | Column] = {f"`{name}`": f"s.`{name}`" for name in columns}
         matched = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in key)
         is_inserted, is_deleted = (f"s.{CHANGE_TYPE} = '{each}'" for each in (INSERT, DELETE))

@@ -23,7 +23,7 @@ from deltalog.pipeline.log_rows import Changes
 
 
 class State:
-    """What has been committed, and the way to commit more."""
+    """The commits there are, and the way to make more."""
 
     def __init__(self, spark: SparkSession | None, state: str) -> None:
         self._spark = spark

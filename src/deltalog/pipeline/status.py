@@ -1,4 +1,4 @@
-"""What a state holds, without opening it: it may be in use, and Spark need not be started."""
+"""The contents of a state without opening it: it may be in use, and Spark need not be started."""
 
 from __future__ import annotations
 

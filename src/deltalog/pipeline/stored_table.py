@@ -50,7 +50,7 @@ RANK_COLUMN = "rank__"
 HOLDS_COLUMN = "holds__"
 APPLICATION = "deltalog"
 REWRITTEN_ROWS_MAX = 100_000
-"""Up to so many rows a table is rewritten rather than merged into."""
+"""A table of at most this many rows is rewritten as a whole."""
 SMALL_FILES_MAX = 16
 """Files of fewer rows than a group, before they are made one."""
 RETENTION_HOURS = 1
@@ -64,7 +64,7 @@ Ranked = tuple[Row, int]
 
 @dataclass(frozen=True)
 class Fold:
-    """What a stretch of the log does to a table: rows with ranks, and rows that go."""
+    """The net effect of a stretch of the log on a table: rows with ranks, and rows to delete."""
 
     inserted: Sequence[Ranked] = ()
     updated: Sequence[Ranked] = ()
@@ -217,7 +217,9 @@ class StoredTable:
             for file in files_with(dataset, root, self.columns, wanted, lost, self._rows):
                 assert file.path in known, "only files of the table are rewritten"
                 small.discard(file.path)
-                again = self.encoded([(row, updated[row]) for row in file.gone if row in updated])
+                again = self.encoded(
+                    [(row, updated[row]) for row in file.dropped if row in updated]
+                )
                 whole = pyarrow.concat_tables([file.kept.cast(self.schema), again])
                 actions += [removed(file.path)]
                 actions += [self._written(whole)] if whole.num_rows else []

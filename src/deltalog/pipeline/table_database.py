@@ -111,7 +111,7 @@ class TableDatabase(TableHistory):
 
     @property
     def batches(self) -> frozenset[Batch]:
-        """What has been taken from sources."""
+        """The batches that have been taken from sources."""
         return frozenset(self._state.batches)
 
     @property

@@ -181,7 +181,7 @@ class Rewritten:
 
     path: str
     kept: pyarrow.Table
-    gone: Collection[tuple[Any, ...]]
+    dropped: Collection[tuple[Any, ...]]
 
 
 def files_with(

@@ -221,7 +221,10 @@ class SparkRelation:
         self._unread: tuple[int, Callable[[SparkRelation], None]] | None = None
 
     def read_later(self, size: int, read: Callable[[SparkRelation], None]) -> None:
-        """The relation has so many rows; they are added by `read` when somebody wants them."""
+        """The relation has `size` rows, with ranks; `read` adds them when somebody wants them.
+
+        Whoever does that sets the clock to what it was when they were kept.
+        """
         self._unread = (size, read)
 
     @property

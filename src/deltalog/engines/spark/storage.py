@@ -230,13 +230,6 @@ class Storage:
         self.place(store, kept, found[0], spread=spread_of(found))
         return int(found[0])
 
-    def read_later(self, relation: str, size: int, read: Callable[[SparkRelation], None]) -> None:
-        """An empty relation is filled by `read` when somebody wants its rows, which have ranks.
-
-        Whoever does that sets the clock to what it was when they were kept.
-        """
-        self.relations[relation].read_later(size, read)
-
     def keep_on_disk(self, relation: str, table: OnDisk) -> None:
         """A large relation is what a table holds: it is probed there, and not kept by Spark."""
         store = self.relations[relation]
