@@ -86,7 +86,7 @@ class TableDatabase(TableHistory):
 
     def _check_program(self) -> None:
         if not self.is_new and self._state.program != self._writer.program:
-            hint = "use a separate state, or the old program"
+            hint = "open it with its program and use `db.change_program`, or use a separate state"
             raise DataError([catalogue.STATE_OF_OTHER_PROGRAM.at(None, name=self.state, hint=hint)])
 
     # --- reading
