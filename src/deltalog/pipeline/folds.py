@@ -93,7 +93,7 @@ class Folds:
         before = table.version
         if not table.is_behind(until):
             return False
-        for version, files in self.state.files_of(name, before, until):
+        for version, files in self.state.files_since_whole(name, before, until):
             if files.whole is None:
                 self._follow_log(name, version - 1)
             self._adopt(table, files, version)

@@ -19,7 +19,7 @@ from deltalog.engines.spark.frames import without
 from deltalog.pipeline.folds import net_fold
 from deltalog.pipeline.log_rows import DELETE, INSERT
 from deltalog.pipeline.state import State
-from deltalog.pipeline.stored_table import HOLDS_COLUMN, Fold, StoredTable
+from deltalog.pipeline.stored_table import HOLDS_COLUMN, StoredTable
 
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = (
     "_change_type",
@@ -37,14 +37,14 @@ def read_frame(state: State, table: StoredTable, name: str, version: int) -> Dat
     if version < stands_for:
         return _undone(state, table, name, data, version)
     after = stands_for
-    for at, files in state.files_of(name, stands_for, version):
+    for at, files in state.files_since_whole(name, stands_for, version):
         if files.whole is not None:
-            data, after = table.inwards(state.read_files(files.whole)), at
+            data = table.inwards(state.read_files(files.whole))
         elif files.inserted is not None:
+            data = _followed(state, table, name, data, after, at - 1)
             data = data.unionByName(table.inwards(state.read_files(files.inserted)))
-    return _followed(
-        state.spark, table, data, net_fold(state.log.changes(name, after, version), table.types)
-    )
+        after = at
+    return _followed(state, table, name, data, after, version)
 
 
 def _table_frame(spark: SparkSession, table: StoredTable) -> DataFrame:
@@ -54,8 +54,11 @@ def _table_frame(spark: SparkSession, table: StoredTable) -> DataFrame:
     return table.inwards(reader.load(table.path))
 
 
-def _followed(spark: SparkSession, table: StoredTable, data: DataFrame, fold: Fold) -> DataFrame:
-    """A frame of the engine, brought up by a stretch of the log."""
+def _followed(
+    state: State, table: StoredTable, name: str, data: DataFrame, after: int, until: int
+) -> DataFrame:
+    """A frame of the engine, brought up by the log between two versions."""
+    fold, spark = net_fold(state.log.changes(name, after, until), table.types), state.spark
     lost = [(row, 0) for row in fold.lost]
     added = [*fold.updated, *fold.inserted]
     if lost:

@@ -114,6 +114,12 @@ class State:
             if after < record.version <= until and relation in record.files:
                 yield record.version, record.files[relation]
 
+    def files_since_whole(self, relation: str, after: int, until: int) -> list[tuple[int, Files]]:
+        """The same from the last that hold the whole relation: nothing before them counts."""
+        found = list(self.files_of(relation, after, until))
+        wholes = [number for number, (_, files) in enumerate(found) if files.whole is not None]
+        return found[wholes[-1] :] if wholes else found
+
     def commit(
         self,
         record: Record,
