@@ -244,7 +244,8 @@ def what_if(
     views: tuple[str, ...] | None,
 ) -> None:
     """The change that would be made, of all views or of those that are wanted."""
-    if not knows(walker, operations):  # type: ignore[arg-type]
+    is_known = set(views or ()) <= set(walker.now.known.views)
+    if not is_known or not knows(walker, operations):  # type: ignore[arg-type]
         return
     walker.line(f"db.what_if({operations}, as frames: {is_frame}, views={views})")
     after, arguments = walker.after(operations), walker.sides(operations, is_frame)
@@ -368,16 +369,16 @@ def query(walker: TableWalker, question: Question) -> None:
 def reopen(walker: TableWalker, manner: Manner) -> None:
     """Close and open, perhaps with another strategy: what is kept must stay the same."""
     walker.db.close()
-    walker.manner = replace(walker.manner, strategy=manner.strategy)
-    if walker.is_new or manner.materialize != walker.setting.manner.materialize:
-        walker.manner = walker.setting.manner
+    before, text = walker.manner, walker.now.text
+    if not walker.is_new and manner.materialize == before.materialize:
+        walker.manner = replace(before, strategy=manner.strategy).under(text)
     try:
         walker.open()
     except deltalog.DataError as error:  # it would keep other helpers
         if "E1002" not in error.codes:
             raise
         walker.line("# E1002")
-        walker.manner = walker.setting.manner
+        walker.manner = before
         walker.open()
     walker.check_state()
     walker.check_tables()
