@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 import deltalog
@@ -249,3 +255,48 @@ def test_a_large_batch_stays_on_the_cluster(spark: SparkSession, tmp_path: Path)
                 assert feed == on_disk(spark, state, name) == twin.facts(name)
     finally:
         spark.conf.unset("spark.deltalog.driver_rows_max")
+
+
+def test_two_writers_without_a_lock(spark: SparkSession, tmp_path: Path) -> None:
+    """An address has no lock: the one that commits second gets the error, and nothing is mixed."""
+    address = f"file://{tmp_path}/state"
+    program = "base n(x: int).\nview big(x: int).\nbig(X) :- n(X), X > 10."
+    with deltalog.connect(spark=spark, program=program, state=address) as first:
+        first.apply(insert={"n": [(1,)]})
+        second = deltalog.connect(spark=spark, program=program, state=address)
+        second.apply(insert={"n": [(12,)]})
+        with pytest.raises(deltalog.DataError) as caught:
+            first.apply(insert={"n": [(13,)]})
+        assert caught.value.codes == ("E1001",)
+        assert second.apply(insert={"n": [(14,)]}).counts == {"n": (1, 0), "big": (1, 0)}
+        second.close()
+    with deltalog.connect(spark=spark, program=program, state=address) as third:
+        assert third.facts("n") == {(1,), (12,), (14,)}
+        assert third.facts("big") == {(12,), (14,)}
+        assert third.verify().is_clean
+
+
+def test_others_read_every_table(spark: SparkSession, tmp_path: Path) -> None:
+    """Plain Spark, DuckDB on the files, and delta-rs with a filter read what a table stands for."""
+    program = "base m(id: int key, at: date, price: decimal?, is_new: bool, name: str)."
+    facts = [
+        (1, date(2026, 1, 31), Decimal("0.5"), False, "ann"),
+        (2, date(2026, 2, 1), None, True, "b" * 100),
+        (3, date(2026, 2, 1), Decimal("2"), True, ""),
+    ]
+    state = tmp_path / "state"
+    with deltalog.connect(spark=spark, program=program, state=state, freshness="commit") as db:
+        db.apply(insert={"m": facts})
+        db.apply(delete={"m": facts[:1]})
+        db.apply(insert={"m": facts[:1]})
+        assert db.table_versions["m"] == 3
+    path = str(state / "tables/m")
+    assert rows(spark.read.format("delta").load(path)) == set(facts)
+    table = DeltaTable(path)
+    listed = duckdb.execute(f"SELECT * FROM read_parquet({table.file_uris()})").fetchall()
+    assert len(listed) == 3
+    whole = table.to_pyarrow_dataset()
+    for name, value, count in (("name", "b" * 100, 1), ("is_new", True, 2), ("id", 3, 1)):
+        assert whole.to_table(filter=pc.field(name) == value).num_rows == count
+    price = pa.scalar(Decimal("0.5"), pa.decimal128(38, 18))
+    assert whole.to_table(filter=pc.field("price") == price).num_rows == 1
