@@ -27,7 +27,7 @@ class State:
 
     def __init__(self, spark: SparkSession | None, state: str) -> None:
         self._spark = spark
-        self.location = Location.of(spark, state)
+        self.location = Location.of(state)
         self.log = Log(self.location)
         self.records: list[Record] = []
         self.batches: set[Batch] = set()
