@@ -57,9 +57,9 @@ _MISFITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "engine": ("Spark is its only engine", "leave it out"),
         "facts": ("it keeps the facts that it has", "`db.load(relation, data)` loads many"),
         "durability": ("a commit is as durable as the file system of its tables", "leave it out"),
-        "read_only": ("a state has one user at a time", "any Delta reader can read its tables"),
+        "read_only": ("a state has one writer", "`deltalog.read` reads it beside the writer"),
         "wait": ("a state that is in use is an error at once", "try again later"),
-        "retention": ("all changes are kept", "leave it out"),
+        "retention": ("all changes are kept", "`db.compact(retention)` drops some"),
     },
 }
 """For each kind of database the arguments that do not fit it: why, and what to do instead."""

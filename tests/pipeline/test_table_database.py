@@ -19,6 +19,7 @@ from deltalog.engines.spark.storage import LazyFrame
 from deltalog.pipeline import input_facts, sources
 from deltalog.pipeline.classify import classify
 from deltalog.pipeline.project import Source
+from deltalog.pipeline.stored_table import StoredTable
 from deltalog.pipeline.table_database import TableDatabase
 from deltalog.runtime import checked_rows
 
@@ -300,3 +301,27 @@ def test_others_read_every_table(spark: SparkSession, tmp_path: Path) -> None:
         assert whole.to_table(filter=pc.field(name) == value).num_rows == count
     price = pa.scalar(Decimal("0.5"), pa.decimal128(38, 18))
     assert whole.to_table(filter=pc.field("price") == price).num_rows == 1
+
+
+def test_a_table_that_cannot_follow_is_behind(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit stands, a warning says why, and the table follows the next time."""
+    state = tmp_path / "a state, with ü"
+    program = "base n(x: int)."
+
+    def fail(*_: object) -> None:
+        raise OSError("the disk is full")
+
+    with deltalog.connect(spark=spark, program=program, state=state, freshness="commit") as db:
+        db.apply(insert={"n": [(1,)]})
+        with monkeypatch.context() as patched:
+            patched.setattr(StoredTable, "_commit", fail)
+            with pytest.warns(UserWarning, match="is behind: the disk is full"):
+                assert db.apply(insert={"n": [(2,)]}).counts == {"n": (1, 0)}
+        assert on_disk(spark, state, "n") == {(1,)}
+        assert rows(deltalog.read(spark, state, "n")) == {(1,), (2,)}
+        db.apply(insert={"n": [(3,)]})
+        assert on_disk(spark, state, "n") == db.facts("n") == {(1,), (2,), (3,)}
+        with pytest.raises(deltalog.DataError, match="E0909"):
+            db.frame("n", 9)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyarrow.fs import FileSystem, LocalFileSystem
+
 
 @dataclass(frozen=True)
 class Location:
@@ -32,6 +34,10 @@ class Location:
     def path(self, *names: str) -> str:
         return "/".join((self.root, *names))
 
-    def uri(self, *names: str) -> str:
+    def files(self, *names: str) -> tuple[FileSystem, str]:
+        """A file system of Arrow, and the path there."""
         path = self.path(*names)
-        return path if "://" in path else f"file://{path}"
+        if self.folder is not None:
+            return LocalFileSystem(), path
+        found: tuple[FileSystem, str] = FileSystem.from_uri(path)
+        return found

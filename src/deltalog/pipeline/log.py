@@ -150,6 +150,10 @@ class Log:
         return self._records(after)
 
     @property
+    def _log_files(self) -> TableFiles:
+        return TableFiles(*self._location.files("log"))
+
+    @property
     def table_version(self) -> int | None:
         return None if self._table is None else self._table.version()
 
@@ -182,7 +186,7 @@ class Log:
             return schema.empty_table().select(names)
         schema = pyarrow.schema(self._table.schema().to_arrow())
         bounded = ("sequence", "version")
-        files = dataset_of(self._table, self._location.uri("log"), schema, bounded)
+        files = dataset_of(self._table, self._log_files, schema, bounded)
         return files.to_table(columns=columns, filter=wanted)
 
     # --- writing
@@ -256,7 +260,7 @@ class Log:
     def _rewrite(self, paths: Sequence[str], kept: pc.Expression | None) -> None:
         """Write the rows of some files to one; a version that no writer need mind."""
         assert self._table is not None
-        files = TableFiles(self._location.uri("log"))
+        files = self._log_files
         schema = pyarrow.schema(self._table.schema().to_arrow())
         rows = pyarrow.concat_tables([files.read(path, schema) for path in paths])
         rows = rows if kept is None else rows.filter(kept)

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import IO
 
-from pyarrow.fs import FileSystem
 from pyspark.sql import DataFrame, SparkSession
 
 from deltalog.pipeline.location import Location
@@ -105,7 +104,7 @@ class State:
     def _remove(self, folder: str) -> None:
         """Remove files that no table has and no version needs any more."""
         if folder.startswith("changes/"):
-            system, path = FileSystem.from_uri(self.location.uri(folder))
+            system, path = self.location.files(folder)
             system.delete_dir_contents(path, missing_dir_ok=True)
 
     def files_of(self, relation: str, after: int, until: int) -> Iterator[tuple[int, Files]]:

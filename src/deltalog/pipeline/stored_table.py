@@ -92,6 +92,10 @@ class StoredTable:
         return self.location.path(self.relative)
 
     @property
+    def files(self) -> TableFiles:
+        return TableFiles(*self.location.files(self.relative))
+
+    @property
     def names(self) -> tuple[str, ...]:
         """All columns, as the table has them."""
         return (*(self.columns or (HOLDS_COLUMN,)), *((RANK_COLUMN,) if self.is_ranked else ()))
@@ -140,7 +144,7 @@ class StoredTable:
         """The files of the table, to be read by filters."""
         assert self.delta is not None
         ints = [n for n, type_ in zip(self.columns, self.types, strict=True) if type_ == "int"]
-        return dataset_of(self.delta, self.location.uri(self.relative), self.schema, ints)
+        return dataset_of(self.delta, self.files, self.schema, ints)
 
     def decoded(self, table: pyarrow.Table) -> list[Ranked]:
         columns = [table.column(name) for name in self.columns]
@@ -198,8 +202,7 @@ class StoredTable:
         return dict(zip(names, sizes, strict=True))
 
     def _written(self, rows: pyarrow.Table) -> AddAction:
-        files = TableFiles(self.location.uri(self.relative))
-        return files.write(rows, self.columns[0] if self.columns else None)
+        return self.files.write(rows, self.columns[0] if self.columns else None)
 
     def _copied(self, fold: Fold) -> Actions:
         """Copy on write: the files that hold changed rows, and a new one for what is new."""
@@ -213,8 +216,9 @@ class StoredTable:
         if lost:
             wanted = self.wanted(tuple(range(len(self.columns))), list(lost))
             dataset = self.dataset()
-            _, root = pyarrow.fs.FileSystem.from_uri(self.location.uri(self.relative))
-            for file in files_with(dataset, root, self.columns, wanted, lost, self._rows):
+            for file in files_with(
+                dataset, self.files.root, self.columns, wanted, lost, self._rows
+            ):
                 assert file.path in known, "only files of the table are rewritten"
                 small.discard(file.path)
                 again = self.encoded(
@@ -224,8 +228,7 @@ class StoredTable:
                 actions += [removed(file.path)]
                 actions += [self._written(whole)] if whole.num_rows else []
         if len(small) >= SMALL_FILES_MAX:
-            files = TableFiles(self.location.uri(self.relative))
-            new += [files.read(path, self.schema) for path in small]
+            new += [self.files.read(path, self.schema) for path in small]
             actions += [removed(path) for path in small]
         together = pyarrow.concat_tables(new)
         return [*actions, *([self._written(together)] if together.num_rows else [])]
@@ -237,7 +240,7 @@ class StoredTable:
     def write_whole(self, rows: Sequence[Ranked]) -> str:
         """Write rows to a new folder below the table; returns the folder."""
         folder = new_folder(self.relative)
-        files = TableFiles(self.location.uri(folder))
+        files = TableFiles(*self.location.files(folder))
         files.write(self.encoded(rows), self.columns[0] if self.columns else None)
         return folder
 
@@ -246,7 +249,7 @@ class StoredTable:
 
         They are all it holds then, or else more than it held.
         """
-        adding = TableFiles(self.location.uri(self.relative)).added(folder)
+        adding = self.files.added(folder)
         is_first = self.delta is None or not is_whole
         removing = [] if is_first else [removed(path) for path in self._files()]
         self._commit([*adding, *removing], version)

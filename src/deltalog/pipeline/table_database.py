@@ -12,6 +12,7 @@ the ranks and the group state that changes of it need. Nothing is computed.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,7 +38,7 @@ from deltalog.pipeline.deltas import Delta, counts_of, delta_of
 from deltalog.pipeline.drafts import Draft
 from deltalog.pipeline.freshness import MINUTE, Freshness
 from deltalog.pipeline.input_facts import FactsInput, input_facts, input_frame
-from deltalog.pipeline.log import Batch, Record, Refused
+from deltalog.pipeline.log import Batch, Refused
 from deltalog.pipeline.net_frames import net_frames
 from deltalog.pipeline.reading import feed_frame, read_frame
 from deltalog.pipeline.state import State
@@ -115,16 +116,6 @@ class TableDatabase(TableHistory):
         return frozenset(self._state.batches)
 
     @property
-    def delivered(self) -> dict[str, int]:
-        """The version up to which each sink has been given changes."""
-        return self._state.delivered
-
-    def note_delivered(self, sinks: Mapping[str, int]) -> None:
-        """Commit how far sinks have been given changes."""
-        self._check_open()
-        self._state.commit(Record(version=self.version, kind="delivery", sinks=sinks))
-
-    @property
     def table_versions(self) -> Mapping[str, int]:
         """The version of the state that each table stands for."""
         return {name: table.version for name, table in self._writer.stored.items()}
@@ -143,6 +134,7 @@ class TableDatabase(TableHistory):
             unstored = self._writer.unstored(relation)
             return self.spark.createDataFrame(unstored.encoded(rows))
         last = self.version if version is None else version
+        self._history.check_version(last)
         found = table.outwards(read_frame(self._state, table, relation, last))
         return found.select(*(table.columns or found.columns))
 
@@ -353,18 +345,12 @@ class TableDatabase(TableHistory):
     def _known_views(self, views: Iterable[str] | None) -> frozenset[str] | None:
         return known_views(self._database.propagation, self.relations, views)
 
-    def _check_open(self) -> None:
-        if not self._is_open:
-            hint = "open it again with `deltalog.connect`"
-            raise DataError([catalogue.STATE_CLOSED.at(None, name=self.state, hint=hint)])
-
     @contextmanager
     def _changing(self) -> Iterator[None]:
         """Close the database if something goes wrong after writing has begun."""
         self._check_open()
         try:
             yield
-            self._writer.follow(self.engine)
         except DeltalogError as error:  # found before anything was written, but for one
             if catalogue.STATE_IN_USE.code in error.codes:
                 self.close()
@@ -372,6 +358,15 @@ class TableDatabase(TableHistory):
         except BaseException:
             self.close()
             raise
+        self._follow()
+
+    def _follow(self) -> None:
+        """Bring tables up; what is committed stays, and a table that fails follows later."""
+        try:
+            self._writer.follow(self.engine)
+        except Exception as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            warnings.warn(f"a table of `{self.state}` is behind: {reason}", stacklevel=4)
 
     def _bulk(self, frames: Mapping[str, DataFrame]) -> Delta:
         counts = bulk_load(self._database, self._writer, frames)

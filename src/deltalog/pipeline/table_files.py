@@ -40,16 +40,12 @@ Actions = list[AddAction | RemoveAction]
 class TableFiles:
     """The folder of a table."""
 
-    uri: str
-
-    @property
-    def _system(self) -> tuple[pyarrow.fs.FileSystem, str]:
-        found: tuple[pyarrow.fs.FileSystem, str] = pyarrow.fs.FileSystem.from_uri(self.uri)
-        return found
+    system: pyarrow.fs.FileSystem
+    root: str
 
     def read(self, path: str, schema: pyarrow.Schema) -> pyarrow.Table:
         """The rows of a file; columns that it does not have are null."""
-        system, root = self._system
+        system, root = self.system, self.root
         found = pyarrow.parquet.read_table(f"{root}/{path}", filesystem=system)
         columns = [
             found.column(field.name).cast(field.type)
@@ -63,7 +59,7 @@ class TableFiles:
         self, rows: pyarrow.Table, sorted_by: str | None, is_change: bool = True
     ) -> AddAction:
         """Write a new file; without `is_change` it has rows that were in other files."""
-        system, root = self._system
+        system, root = self.system, self.root
         system.create_dir(root)
         name = f"part-{uuid.uuid4()}.parquet"
         if sorted_by is not None:
@@ -74,7 +70,7 @@ class TableFiles:
 
     def added(self, folder: str) -> Actions:
         """All files of a folder below, which were written before."""
-        system, root = self._system
+        system, root = self.system, self.root
         found = system.get_file_info(pyarrow.fs.FileSelector(f"{root}/{folder}"))
         return [
             self._added(system, root, f"{folder}/{info.base_name}", info)
@@ -147,13 +143,13 @@ def _bound(value: Any, is_upper: bool) -> Any:
 
 
 def dataset_of(
-    table: DeltaTable, uri: str, schema: pyarrow.Schema, bounded: Collection[str]
+    table: DeltaTable, files: TableFiles, schema: pyarrow.Schema, bounded: Collection[str]
 ) -> pyarrow.dataset.Dataset:
     """The files of a table; those are skipped whose bounds of int columns lie outside a filter.
 
     Groups of rows inside a file are skipped by the statistics of Parquet.
     """
-    system, root = pyarrow.fs.FileSystem.from_uri(uri)
+    system, root = files.system, files.root
     actions = pyarrow.table(table.get_add_actions(flatten=True))
     parquet = pyarrow.dataset.ParquetFileFormat()
     fragments = [

@@ -54,6 +54,7 @@ class TableHistory:
     """The verbs of `History` and `Upkeep`, over a state and its database."""
 
     state: str
+    _is_open: bool
     _state: State
     _writer: CommitWriter
     _database: MemoryDatabase
@@ -119,7 +120,19 @@ class TableHistory:
         self._state.commit(Record(version=last.version, kind="reader", readers=readers))
 
     def _check_open(self) -> None:
-        raise NotImplementedError
+        if not self._is_open:
+            hint = "open it again with `deltalog.connect`"
+            raise DataError([catalogue.STATE_CLOSED.at(None, name=self.state, hint=hint)])
+
+    @property
+    def delivered(self) -> dict[str, int]:
+        """The version up to which each sink has been given changes."""
+        return self._state.delivered
+
+    def note_delivered(self, sinks: Mapping[str, int]) -> None:
+        """Commit how far sinks have been given changes."""
+        self._check_open()
+        self._state.commit(Record(version=self._state.last.version, kind="delivery", sinks=sinks))
 
     # --- upkeep
 
