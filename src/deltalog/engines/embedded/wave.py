@@ -195,6 +195,7 @@ class EmbeddedWave:
         return tuple(self.code[log : log + self.code[wave.RAN]])
 
     def end(self, is_applied: bool) -> None:
-        self._input, self._input_ahead, self._input_count = [], array("q"), 0
+        if self._input or self._input_ahead:  # bound, and then something failed
+            self._input, self._input_ahead, self._input_count = [], array("q"), 0
         self.bound = {}, {}
         wave.end_wave(self.engine.machine_address, self.address, int(is_applied))
