@@ -214,7 +214,8 @@ class MemoryDatabase(WithoutUpkeep):
         Its change is that of base relations and of these `views`, or of all views that are
         declared; virtual views that nobody needs are not even looked at.
         """
-        self._check_open()
+        if self._is_closed:
+            self._check_open()
         known = None
         if views is not None:
             known = known_views(self.propagation, self.relations, views)
@@ -318,8 +319,8 @@ class MemoryDatabase(WithoutUpkeep):
         network, route, is_recorded = self.propagation, None, bool(self._participants)
         if views is not None and not (is_committed and is_recorded):
             route = network.route_to(views)
-        arguments = network, base, self.limits, self.watch, is_recorded, route
-        with Propagated(*arguments) as outcome:
+        run = Propagated(network, base, self.limits, self.watch, is_recorded, route)
+        with run as outcome:
             self.statistics = outcome.statistics
             change = outcome.changes()
             if is_committed and change:

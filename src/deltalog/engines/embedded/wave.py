@@ -159,7 +159,7 @@ class EmbeddedWave:
             found = inserted, deleted = self.changes()
             return (lambda: found) if inserted or deleted else None
         bound = self.bound if self.code[wave.IS_EFFECTIVE] else _NOTHING
-        if not output[wave.ENTRIES] and bound == _NOTHING:
+        if not output[wave.ENTRIES] and not (bound[0] or bound[1]):
             return None
         return partial(self._read, output[: output[wave.USED]], bound, self.engine.codec.decoder)
 
