@@ -31,7 +31,6 @@ from deltalog.language.ast import Program, Query, Row
 from deltalog.language.parser import parse
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.check_phase import CheckPhase
-from deltalog.runtime.checked_rows import has_free_keys
 from deltalog.runtime.closable import Closable
 from deltalog.runtime.constraints import check_state, issue_warnings
 from deltalog.runtime.engine_choice import known_engine
@@ -40,7 +39,7 @@ from deltalog.runtime.fact_arguments import fill, load_facts
 from deltalog.runtime.fixpoint import Statistics, Watch
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model
-from deltalog.runtime.net_change import expecting, net_change
+from deltalog.runtime.net_change import ground_of, net_change
 from deltalog.runtime.outcome import Propagated
 from deltalog.runtime.parameters import Parameters, bound_query
 from deltalog.runtime.program_change import apply_program
@@ -53,7 +52,7 @@ from deltalog.runtime.rows import Rows
 from deltalog.runtime.rule_verbs import RuleVerbs
 from deltalog.runtime.shown import database_html
 from deltalog.runtime.system_relations import system_inputs
-from deltalog.runtime.transaction import Commit, Transaction
+from deltalog.runtime.transaction import Commit, Ground, Transaction
 from deltalog.runtime.unavailable import WithoutUpkeep
 from deltalog.runtime.violations import ConstraintError, Violation
 from deltalog.runtime.wanted_views import known_views
@@ -87,6 +86,7 @@ class MemoryDatabase(RuleVerbs, Closable, WithoutUpkeep):
         self.watch = watch
         self.version = 0
         self._lock = threading.RLock()
+        self._ground: Ground | None = None
         create(engine, {name: model.relations[name] for name in model.stored})
         if persistence is None:
             self.statistics = self.compute_state(facts)
@@ -193,13 +193,15 @@ class MemoryDatabase(RuleVerbs, Closable, WithoutUpkeep):
         Its change is that of base relations and of these `views`, or of all views that are
         declared; virtual views that nobody needs are not even looked at.
         """
-        self._check_open()
-        known = known_views(self.propagation, self.relations, views)
+        known = None
+        if views is not None:
+            known = known_views(self.propagation, self.relations, views)
         return self.transaction_for(lambda wanted: self.propagate_wanted(wanted, True, known))
 
     def transaction_for(self, commit: Commit) -> Transaction:
         """A transaction whose changes go to `commit` when it ends instead of `commit_wanted`."""
-        self._check_open()
+        if self._is_closed:
+            self._check_open()
         if self.propagation.rules is not None:
             self.check_actions()
         if not self.propagation.has_immediate:
@@ -241,16 +243,10 @@ class MemoryDatabase(RuleVerbs, Closable, WithoutUpkeep):
         return fill(tried, insert, delete, set).commit()
 
     def _transaction(self, commit: Callable[[ChangeSet], ChangeSet]) -> Transaction:
-        return Transaction(
-            self.model.checked.relations,
-            self.engine.lookup,
-            self.net,
-            commit,
-            self._lock,
-            expecting(self.engine, self.model.checked.relations),
-            lambda relation, table: has_free_keys(self.engine, relation, table),
-            self,
-        )
+        known = self.model.checked.relations
+        if self._ground is None or self._ground.relations is not known:
+            self._ground = ground_of(self.engine, known, self._lock)
+        return Transaction(self._ground, commit, self)
 
     def propagate_net(
         self, change: ChangeSet, is_committed: bool, views: frozenset[str] | None = None
@@ -283,7 +279,7 @@ class MemoryDatabase(RuleVerbs, Closable, WithoutUpkeep):
         self,
         base: ChangeSet,
         is_committed: bool,
-        views: frozenset[str] | None = None,
+        views: frozenset[str] | None,
         is_firing: bool | None = None,
     ) -> ChangeSet:
         run: Callable[..., ChangeSet] = self._propagated
@@ -315,8 +311,8 @@ class MemoryDatabase(RuleVerbs, Closable, WithoutUpkeep):
         if views is not None and not (is_committed and is_recorded):
             route = network.route_to(views)
         warned: Sequence[Violation] = ()
-        arguments = network, base, self.limits, self.watch, is_recorded, route
-        with Propagated(*arguments) as outcome:
+        run = Propagated(network, base, self.limits, self.watch, is_recorded, route)
+        with run as outcome:
             self.statistics = outcome.statistics
             if phase is not None and phase.is_triggered(outcome):
                 return NO_CHANGE
