@@ -410,10 +410,6 @@ def test_a_program_describes_itself() -> None:
     assert db.facts("sys_constraint") == {("bad", "bad", "warn", True)}
     relations = {("n", "base", True), ("v", "view", False), ("bad", "view", True)}
     assert db.rows("sys_relation") == relations
-        ("n", "base", True),
-        ("v", "view", False),
-        ("bad", "view", True),
-    }
     assert db.query('sys_column("n", P, C, T, N, K)') == {
         (1, "x", "int", False, True),
         (2, "y", "str", True, False),

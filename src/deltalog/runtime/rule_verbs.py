@@ -179,6 +179,10 @@ class RuleVerbs:
 
         return register
 
+    def take_actions(self, other: RuleVerbs) -> None:
+        """Take over the functions that are registered elsewhere."""
+        self._actions = other._actions
+
     def check_actions(self) -> None:
         """Raise if a transaction must not begin: a function is not registered, or is running."""
         if self._is_acting:
@@ -209,6 +213,8 @@ class RuleVerbs:
         """Propagate a change, and execute the rules that it triggers, until none is."""
         database, rules = self._itself, self.propagation.rules
         assert rules is not None
+        if is_committed:
+            self.check_actions()
         phase = self._phase or CheckPhase(database, rules, is_tried=not is_committed)
 
         def run(changed: ChangeSet, checking: CheckPhase | None) -> ChangeSet:
