@@ -8,6 +8,10 @@ like a virtual view:
                         path__new(X, Y) :- path__plus(X, Y).
                         answer__(Y) :- path__new(1, Y).
 
+A body can be asked for many bindings at once, the facts of one more relation, which leads:
+
+    ? given__(X), path(X, Y).
+
 Nothing but scratch relations is written, whatever the change says.
 """
 
@@ -15,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from deltalog.analysis.columns import Relation, Relations, generated_relations
 from deltalog.analysis.relevance import needed_rules
@@ -27,7 +32,7 @@ from deltalog.analysis.stratification import (
 )
 from deltalog.checks.program import check_query
 from deltalog.engines.base import Engine
-from deltalog.language.ast import Atom, Column, Query, Rule, Variable
+from deltalog.language.ast import Atom, Column, Query, Row, Rule, Variable
 from deltalog.language.walk import atoms
 from deltalog.rewrites import names
 from deltalog.rewrites.desugar import desugar_query
@@ -57,18 +62,21 @@ def prepare_query(
     magic: bool = True,
     changed: Collection[str] = (),
     last: str | None = None,
+    given: Relation | None = None,
 ) -> PreparedQuery:
     """The query as rules, after its passes or after the one named `last`.
 
     With `magic` they derive only what it needs: without, optional passes are left out. Of the
-    stored relations in `changed` they read the new state.
+    stored relations in `changed` they read the new state. `given` is a relation of bindings.
     """
-    known = model.checked.relations
+    known, stored = model.checked.relations, model.stored
+    if given is not None:
+        known, stored = {**known, given.name: given}, stored | {given.name}
     check_query(query, known)
     views = model.rules
     if any(each.name == last for each in EVALUATE):
         views = apply_passes(EVALUATE, written_form(model.checked, model.options), last).rules
-    form = QueryForm(query, known, model.stored, views, frozenset(changed))
+    form = QueryForm(query, known, stored, views, frozenset(changed))
     form = apply_passes((each for each in QUERY if magic or not each.is_optional), form, last)
     if form.rewritten is not None:
         rules = form.rewritten
@@ -84,6 +92,13 @@ def prepare_query(
         if isinstance(term, Variable)
     )
     return PreparedQuery(columns, rules, partition)
+
+
+class Given(NamedTuple):
+    """Bindings for a query: a relation that it reads, and its rows."""
+
+    relation: Relation
+    rows: Collection[Row]
 
 
 def whole_relation(relation: Relation) -> Query:
@@ -107,17 +122,22 @@ def answer(
     watch: Watch | None = None,
     magic: bool = True,
     change: ChangeSet = NO_CHANGE,
+    given: Given | None = None,
 ) -> Rows:
     """The answers, and how many facts were generated on the way.
 
-    `change` is the net change of stored relations after which they are to hold.
+    `change` is the net change of stored relations after which they are to hold. The query may read
+    the relation of the bindings that are `given`.
     """
-    sides = {
+    sides: dict[str, Collection[Row]] = {
         side(name): rows[name]
         for side, rows in ((names.plus, change.inserted), (names.minus, change.deleted))
         for name in change.relations
     }
-    plan = _known_plan(model, query, magic, frozenset(change.relations))
+    if given is not None:
+        sides[given.relation.name] = given.rows
+    relation = None if given is None else given.relation
+    plan = _known_plan(model, query, magic, frozenset(change.relations), relation)
     try:
         create(engine, plan.relations)
         for name, rows in sides.items():
@@ -148,27 +168,33 @@ PLANS_MAX = 256
 """How many plans of queries are kept for a program."""
 
 
-def _known_plan(model: Model, query: Query, magic: bool, changed: frozenset[str]) -> _Plan:
+def _known_plan(
+    model: Model, query: Query, magic: bool, changed: frozenset[str], given: Relation | None
+) -> _Plan:
     """The plan of a query, kept for the next time.
 
     It depends on nothing but the program: facts decide only later in which order rules are joined.
     """
-    key, plans = (query, magic, changed), model.query_plans
+    key, plans = (query, magic, changed, given), model.query_plans
     found: _Plan | None = plans.get(key)
     if found is None:
-        found = _plan(model, query, magic, changed)
+        found = _plan(model, query, magic, changed, given)
         if len(plans) >= PLANS_MAX:
             del plans[next(iter(plans))]
         plans[key] = found
     return found
 
 
-def _plan(model: Model, query: Query, magic: bool, changed: frozenset[str]) -> _Plan:
-    prepared = prepare_query(model, query, magic, changed)
+def _plan(
+    model: Model, query: Query, magic: bool, changed: frozenset[str], given: Relation | None
+) -> _Plan:
+    prepared = prepare_query(model, query, magic, changed, given=given)
     stored = {name: model.relations[name] for name in model.stored}
     sides = {
         side(name): model.relations[name] for side in (names.plus, names.minus) for name in changed
     }
+    if given is not None:
+        sides[given.name] = given
     made = {**generated_relations(prepared.rules, {**stored, **sides}), **sides}
     apart = {name: names.apart(name) for name in made}
     return _Plan(
