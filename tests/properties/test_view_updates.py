@@ -157,7 +157,7 @@ def test_minimal_realizations_are_those_of_brute_force(seed: int) -> None:
     denials = [name for name in empty if all(name != wish.relation for wish in wishes)][:1]
     reasons: list[str] = []
     search = Search(
-        database, Budget(nodes=20_000, changes=CHANGES_MAX), denials, skip=reasons.append
+        database, Budget(nodes=20_000, changes=CHANGES_MAX, new_values=2 * CHANGES_MAX), denials, skip=reasons.append
     )
     found = [
         frozenset(Wish(True, n, r) for n in x.inserted for r in x.inserted[n])

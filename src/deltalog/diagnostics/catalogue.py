@@ -289,6 +289,14 @@ STATE_CLOSED = Entry("E1006", "the state `{name}` is closed")
 CHECK_REFUSED = Entry("E1007", "the change was refused: {reason}", "nothing has changed")
 SINK_FAILED = Entry("E1008", "sink `{name}` failed at version {version}: {reason}")
 
+# View updates
+CONTRADICTING_REQUESTS = Entry("E1301", "the requests `{one}` and `{other}` contradict each other")
+REQUEST_OUTDATED = Entry(
+    "E1302",
+    "the database has changed since version {version}, for which realizations are searched",
+    "a realization holds for one state; request it again",
+)
+
 ENTRIES: dict[str, Entry] = {
     entry.code: entry for entry in list(globals().values()) if isinstance(entry, Entry)
 }

@@ -46,6 +46,7 @@ from deltalog.runtime.propagation import Propagation
 from deltalog.runtime.protocols import Facts, Participant, Persistence, Synchronization
 from deltalog.runtime.queries import answer, whole_relation
 from deltalog.runtime.read_program import read_program
+from deltalog.runtime.realization import Budget, Realizations
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.shown import database_html
 from deltalog.runtime.transaction import Commit, Ground, Transaction
@@ -331,6 +332,24 @@ class MemoryDatabase(WithoutUpkeep):
         if views is not None and route is None:
             return change.without(*network.views - views)
         return change
+
+    def realize(
+        self,
+        *requests: str,
+        budget: Budget | None = None,
+        fixed: Iterable[str] = (),
+        costs: Mapping[str, float] | None = None,
+    ) -> Realizations:
+        """The minimal changes of base relations that make derived facts true or false.
+
+        `db.realize("+path(1, 9)", "-path(2, 3)")` yields them as they are found, the cheapest
+        first. Relations in `fixed` are not touched; `costs` are per relation, or per sign and
+        relation (`-edge`).
+        """
+        from deltalog.runtime.realize import realize  # which imports this module
+
+        with self.turn():
+            return realize(self, requests, budget, fixed, costs)
 
     # --- changing rules
 

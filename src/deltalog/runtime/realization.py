@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 
 from deltalog.diagnostics.arguments import check_argument
 from deltalog.language.ast import Row, Value
-from deltalog.language.printer import print_value
+from deltalog.language.values import print_value
 from deltalog.runtime.changes import ChangeSet
 
 
@@ -45,8 +45,16 @@ class Budget:
     answers: int | None = None
     changes: float | None = None
     """The most that a realization may cost: base facts that change, if each costs one."""
+    new_values: int = 2
+    """How many values that occur nowhere may be invented: rules that invent them may go on for
+    ever."""
 
     def __post_init__(self) -> None:
+        is_count = isinstance(self.new_values, int) and not isinstance(self.new_values, bool)
+        hint = "it is a whole number, 0 or more"
+        check_argument(
+            is_count and self.new_values >= 0, "Budget.new_values", self.new_values, hint
+        )
         for name in ("nodes", "seconds", "answers", "changes"):
             value = getattr(self, name)
             if value is None and name in ("answers", "changes"):
@@ -119,7 +127,7 @@ class Realizations:
 
     already: tuple[str, ...]
     hints: tuple[str, ...]
-    _found: Iterator[Realization]
+    source: Iterator[Realization] = field(repr=False)
     reasons: dict[str, None] = field(default_factory=dict)
     is_exhausted: bool = False
 
@@ -128,4 +136,4 @@ class Realizations:
         return self.is_exhausted and not self.reasons
 
     def __iter__(self) -> Iterator[Realization]:
-        yield from self._found
+        yield from self.source

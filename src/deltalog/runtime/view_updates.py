@@ -270,7 +270,11 @@ class Search:
             known = self._domain(place)
             type_ = self.database.model.as_written.relations[relation].types[position]
             found = list(known)
+            invented = {value for value in (*used, *others) if value in self.new}
             for value in new_values(str(type_), known):
+                if value not in invented and len(invented) >= self.budget.new_values:
+                    self.skip(f"no more than {self.budget.new_values} new values are invented")
+                    break
                 found.append(value)
                 self.new.add(value)
                 if value not in used and value not in others:
