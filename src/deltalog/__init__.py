@@ -16,8 +16,10 @@ from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.protocols import Database, History, Upkeep
+from deltalog.runtime.realization import Budget, Realization, Realizations
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction
+from deltalog.runtime.violations import ConstraintError, ConstraintWarning, Violation
 from deltalog.store.file_database import FileDatabase
 from deltalog.store.readers import Retention, RetentionWarning
 
@@ -35,7 +37,10 @@ def read(spark: Any, state: str | Path, relation: str, *, version: int | None = 
 
 
 __all__ = [
+    "Budget",
     "ChangeSet",
+    "ConstraintError",
+    "ConstraintWarning",
     "DataError",
     "Database",
     "DeltalogError",
@@ -45,11 +50,14 @@ __all__ = [
     "Limits",
     "MemoryDatabase",
     "ProgramError",
+    "Realization",
+    "Realizations",
     "Retention",
     "RetentionWarning",
     "Rows",
     "Transaction",
     "Upkeep",
+    "Violation",
     "connect",
     "read",
 ]

@@ -18,8 +18,8 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from deltalog.cli.change_results import sorted_facts
 from deltalog.cli.change_lines import fact_text
+from deltalog.cli.change_results import sorted_facts
 from deltalog.cli.opening import open_given
 from deltalog.cli.option_groups import FactFiles, LimitOptions, Maintenance, settings
 from deltalog.cli.options import GivenFile
@@ -30,7 +30,9 @@ from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.realization import Budget, Realization, Realizations
 from deltalog.store.file_database import FileDatabase
 
-EXAMPLE = "deltalog realize shop.db '+sees(\"ann\", \"plan\")' 'not sees(\"bob\", \"plan\")' --answers 5"
+EXAMPLE = (
+    'deltalog realize shop.db \'+sees("ann", "plan")\' \'not sees("bob", "plan")\' --answers 5'
+)
 EFFECTS_SHOWN = 5
 BUDGET = Budget()
 
@@ -72,7 +74,7 @@ def realize(
         typer.Option(
             "--cost",
             metavar="RELATION=COST",
-            help="What a change of a base relation costs instead of 1; `-edge=5` for deletions only.",
+            help="The cost of a change of a base relation, else 1; `-edge=5` is for deletions.",
         ),
     ] = None,
     number: Annotated[

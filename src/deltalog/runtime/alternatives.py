@@ -42,7 +42,7 @@ them only here), and one more."""
 
 
 class Phase(NamedTuple):
-    """Instances of a rule that lack the same atoms; at least so many base facts must come."""
+    """Instances of a rule that lack the same atoms."""
 
     rule: Rule
     missing: tuple[Atom, ...]
@@ -192,7 +192,7 @@ def _is_broken(literal: Wish, wishes: Set[Wish]) -> bool:
 
 
 def breaks(made: Instance, values: Values) -> Iterator[Wish]:
-    """What can be wished so that an instance does not derive its head any more."""
+    """Wishes by each of which an instance does not derive its head any more."""
     for wish in made.positive:
         yield wish._replace(holds=False)
     for wish in made.negative:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from deltalog.analysis.columns import Relation
 from deltalog.language.ast import Atom, Column, Comparison, Literal, Query, Row, Value, Variable
+from deltalog.language.values import sort_key
 from deltalog.language.walk import names as variable_names
 from deltalog.rewrites import names
 from deltalog.runtime.changes import ChangeSet
@@ -26,16 +27,20 @@ Binding = Mapping[str, Value]
 class Hypothetical:
     """The state of a database after a net change of its base relations."""
 
-    def __init__(self, database: MemoryDatabase, base: ChangeSet) -> None:
+    def __init__(
+        self, database: MemoryDatabase, base: ChangeSet, watched: frozenset[str] = frozenset()
+    ) -> None:
+        """`watched` are views whose change is wanted although they may not be stored."""
         self.database = database
         self.base = base
+        self._watched = watched
         self._model = database.model.as_written
 
     @cached_property
     def delta(self) -> ChangeSet:
-        """The exact change of base relations and of all views that are stored."""
+        """The exact change of base relations, and of views that are stored or watched."""
         stored = frozenset(self.database.model.stored_views()) & self.database.propagation.views
-        return self.database.propagate_wanted(self.base, False, stored)
+        return self.database.propagate_wanted(self.base, False, stored | self._watched)
 
     def holds(self, relation: str, row: Row) -> bool:
         """Whether a fact of a base relation or view is in this state."""
@@ -51,15 +56,15 @@ class Hypothetical:
         return next(iter(self.database.engine.present(relation, [row])))
 
     def matching(self, relation: str, row: Mapping[int, Value]) -> list[Row]:
-        """All facts that have these values at these positions, sorted by their text."""
+        """All facts that have these values at these positions, sorted."""
         arity = self.database.relations[relation].arity
         terms = tuple(Variable(f"V{i}") for i in range(arity))
         bound = {f"V{i}": value for i, value in row.items()}
         found = self.bindings((Atom(relation, terms),), bound)
-        return sorted({tuple(each[t.name] for t in terms) for each in found}, key=repr)
+        return list(dict.fromkeys(tuple(each[t.name] for t in terms) for each in found))
 
     def bindings(self, body: tuple[Literal, ...], given: Binding) -> Iterable[dict[str, Value]]:
-        """The values of all variables with which a body holds, some of them `given`."""
+        """The values of all variables with which a body holds, some of them `given`; sorted."""
         if not body:
             return [dict(given)]
         relations = self._model.relations
@@ -82,7 +87,8 @@ class Hypothetical:
             Given(leading, [tuple(given[name] for name in needed)]) if needed else None,
         )
         outputs = [column.name for column in rows.columns]
-        return [{**given, **dict(zip(outputs, row, strict=True))} for row in rows]
+        ordered = sorted(rows, key=sort_key)
+        return [{**given, **dict(zip(outputs, row, strict=True))} for row in ordered]
 
     def _change(self, reads: frozenset[str]) -> ChangeSet:
         """The change of the stored relations that a query reads."""

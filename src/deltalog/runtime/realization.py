@@ -1,4 +1,4 @@
-"""What a view update may be answered with: realizations, a budget, and what is already so."""
+"""Realizations of view updates, and the budget of the search for them."""
 
 from __future__ import annotations
 

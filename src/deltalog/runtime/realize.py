@@ -18,6 +18,7 @@ from deltalog.language.ast import Constant
 from deltalog.language.parser import parse
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.checked_rows import checked_row
+from deltalog.runtime.constraints import checks_of
 from deltalog.runtime.hypothetical import Hypothetical
 from deltalog.runtime.realization import Budget, Realization, Realizations, Wish, contradict
 from deltalog.runtime.view_updates import Search
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
 
 Costs = Mapping[str, float]
-"""What a change costs, by relation, or by sign and relation (`-edge`); 1 if it is not named."""
+"""The cost of a change, by relation, or by sign and relation (`-edge`); else it is 1."""
 
 
 def realize(
@@ -49,26 +50,26 @@ def realize(
     state = Hypothetical(database, ChangeSet())
     already = tuple(str(w) for w in wishes if state.holds(w.relation, w.row) == w.holds)
     found = Realizations(already, _hints(database, wishes), iter(()))
+    enforced = [check for check in checks_of(database.model.checked) if check.mode == "enforce"]
     search = Search(
         database,
         budget or Budget(),
+        [check.watched for check in enforced if check.required is None],
         cost=_cost_of(costs or {}),
         fixed=fixed,
         skip=lambda reason: found.reasons.setdefault(reason),
     )
-    found.source = _searched(database, search, wishes, found)
+    required = [Wish(True, c.watched, c.required) for c in enforced if c.required is not None]
+    found.source = _searched(database, search, [*wishes, *required], found)
     return found
 
 
 def _searched(
     database: MemoryDatabase, search: Search, wishes: list[Wish], found: Realizations
 ) -> Iterator[Realization]:
-    version = database.version
     answers = search.run(wishes)
     while True:
         with database.turn():
-            if database.version != version:
-                raise DataError([catalogue.REQUEST_OUTDATED.at(None, version=version)])
             answer = next(answers, None)
         if answer is None:
             found.is_exhausted = True
@@ -77,7 +78,7 @@ def _searched(
 
 
 def parse_request(database: MemoryDatabase, text: str) -> Wish:
-    """`+path(1, 9)`, or `-path(1, 9)`, which may be written `not path(1, 9)`; a sign is optional."""
+    """Read `+path(1, 9)`, or `-path(1, 9)`, also written `not path(1, 9)`; `+` is optional."""
     check_argument(isinstance(text, str), "request", text, 'a request is a text, `"+path(1, 9)"`')
     sign = re.match(r"\s*(\+|-|not\b)?", text)
     assert sign is not None
@@ -95,7 +96,9 @@ def parse_request(database: MemoryDatabase, text: str) -> Wish:
         hint_ = did_you_mean(fact.predicate, relations)
         raise DataError([catalogue.NO_SUCH_RELATION.at(None, name=fact.predicate, hint=hint_)])
     values = [term.value for term in fact.arguments if isinstance(term, Constant)]
-    return Wish(sign[1] in (None, "+"), fact.predicate, checked_row(relations[fact.predicate], values))
+    return Wish(
+        sign[1] in (None, "+"), fact.predicate, checked_row(relations[fact.predicate], values)
+    )
 
 
 def _check_consistent(wishes: list[Wish]) -> None:

@@ -27,7 +27,10 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from deltalog.analysis.domains import ColumnClasses, Place
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError
 from deltalog.language.ast import Atom, Row, Value
+from deltalog.language.values import sort_key
 from deltalog.runtime.alternatives import (
     Instance,
     Values,
@@ -83,8 +86,9 @@ class Search:
         `skip` is called with the reason when something is left out.
         """
         self.database = database
+        self.version = database.version
         self.budget = budget
-        self.denials = tuple(denials)
+        self.denials = frozenset(denials)
         self.cost = cost
         self.fixed = frozenset(fixed)
         self.skip = skip
@@ -111,6 +115,8 @@ class Search:
         if first is not None:
             self._push(queue, self._price(first), first)
         while queue:
+            if self.database.version != self.version:
+                raise DataError([catalogue.REQUEST_OUTDATED.at(None, version=self.version)])
             if self._nodes >= self.budget.nodes:
                 return self.skip(f"the budget of {self.budget.nodes} nodes is spent")
             if time.monotonic() - begun > self.budget.seconds:
@@ -123,7 +129,7 @@ class Search:
                     continue
                 seen.add(item.key)
                 self._nodes += 1
-                state = Hypothetical(self.database, _change_set(item.change))
+                state = Hypothetical(self.database, _change_set(item.change), self.denials)
                 children = self._alternatives(item, state)
                 if children is None:
                     found.append(item.change)
@@ -146,7 +152,7 @@ class Search:
         heapq.heappush(queue, (price, 0, next(self._order), node))
 
     def _price(self, node: Node) -> float:
-        """What a node costs at least: every new value must come with a base fact."""
+        """The least cost of a node: every new value must come with a base fact."""
         placed = {value for wish in node.change for value in wish.row}
         wished = {value for wish in node.wishes if wish.holds for value in wish.row}
         waiting = len(wished & self.new - placed)
@@ -163,8 +169,9 @@ class Search:
         """The nodes that follow one, each with what it costs at least; None if all is fulfilled."""
         price = self._price(node)
         if node.change:
-            for name in self.denials:
-                for row in state.delta.inserted[name] - _denied(node.wishes, name):
+            for name in sorted(self.denials):
+                new = state.delta.inserted[name] - _denied(node.wishes, name)
+                for row in sorted(new, key=sort_key):
                     return iter([(price, self._with(node, [Wish(False, name, row)]))])
         is_fulfilled = True
         for wish in sorted(node.wishes, key=lambda wish: (wish.holds, repr(wish))):
@@ -208,7 +215,7 @@ class Search:
                 yield bound, self._derived(node, wish, made)
 
     def _least(self, missing: Iterable[Atom]) -> float:
-        """What the missing atoms cost at least: two of one relation may be the same fact."""
+        """The least cost of missing atoms: two of one relation may be the same fact."""
         names = {atom.predicate for atom in missing}
         return sum(self.cost(Wish(True, name, ())) for name in names if self._is_base(name))
 

@@ -1,4 +1,4 @@
-"""View updates against brute force: every small change of base facts is tried, the minimal ones kept.
+"""View updates against brute force: every small change of base facts is tried.
 
 The universe is the values of facts, rules and request, and new ones, up to renaming of these.
 """
@@ -149,15 +149,16 @@ def test_minimal_realizations_are_those_of_brute_force(seed: int) -> None:
     made = Maker(seed)
     program, facts = made.program, made.facts
     database = deltalog.connect(program=program, facts=facts, engine="reference")
-    slow = deltalog.connect(
-        program=program, facts=facts, engine="reference", strategy="recompute"
-    )
+    slow = deltalog.connect(program=program, facts=facts, engine="reference", strategy="recompute")
     wishes = list({made.wish(database) for _ in range(made.random.randint(1, 2))})
     empty = [n for n in made.known if n not in BASES and not database.facts(n)]
     denials = [name for name in empty if all(name != wish.relation for wish in wishes)][:1]
     reasons: list[str] = []
     search = Search(
-        database, Budget(nodes=20_000, changes=CHANGES_MAX, new_values=2 * CHANGES_MAX), denials, skip=reasons.append
+        database,
+        Budget(nodes=20_000, changes=CHANGES_MAX, new_values=2 * CHANGES_MAX),
+        denials,
+        skip=reasons.append,
     )
     found = [
         frozenset(Wish(True, n, r) for n in x.inserted for r in x.inserted[n])
