@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
+from deltalog.cli import project_check
 from deltalog.cli.change_results import change_rows
+from deltalog.cli.options import ProjectFile, WholeJson
 from deltalog.cli.progress import Progress
 from deltalog.cli.results import table_lines
 from deltalog.cli.terminal import counted, note, write_result
@@ -32,7 +33,8 @@ CHANGES_LISTED_MAX = 100_000
 SECONDS_BETWEEN = 2.0
 app = typer.Typer(no_args_is_help=True, help="Maintain views of a data lake, on Apache Spark.")
 
-ProjectFile = Annotated[Path, typer.Argument(metavar="PROJECT", help="The project file, in TOML.")]
+app.command(epilog=f"Example: {project_check.EXAMPLE}")(project_check.check)
+
 AsJson = Annotated[bool, typer.Option("--json", help="Write one JSON line for each commit.")]
 
 
@@ -139,7 +141,7 @@ def _record(step: Step) -> dict[str, Any]:
 
 
 @app.command(epilog="Example: deltalog pipeline status project.toml")
-def status(project: ProjectFile, as_json: AsJson = False) -> None:
+def status(project: ProjectFile, as_json: WholeJson = False) -> None:
     """Show the version and the tables of a state, and the batches it has processed."""
     read = read_project(project)
     try:

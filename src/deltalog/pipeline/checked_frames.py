@@ -31,12 +31,12 @@ from pyspark.sql import types as T
 from deltalog.analysis.columns import Relation
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
-from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.spark.columns import SPARK_TYPES, name_of, rows_in
 from deltalog.engines.spark.frames import apart, within, without
 from deltalog.language.ast import Column as RelationColumn
 from deltalog.language.ast import Row
 from deltalog.language.values import VALUE_ERRORS, parse_value, plain
+from deltalog.pipeline.source_columns import Place, check_columns
 from deltalog.runtime.checked_rows import CheckedRows, key_of, key_set_twice, key_taken, shown_fact
 
 REASON = "reason__"
@@ -74,7 +74,7 @@ class CheckedFrame(NamedTuple):
 def fitting(
     relation: Relation,
     data: DataFrame,
-    source: str,
+    place: Place,
     *,
     op: str | None = None,
     is_loose: bool = False,
@@ -86,22 +86,13 @@ def fitting(
     """
     found = {field.name: field.dataType for field in data.schema if field.name != CORRUPT}
     wanted = {column.name: column for column in relation.columns}
-    others = {op} if op else set()
-    unknown = [name for name in found if name not in wanted and name not in others]
-    missing = [name for name in (*wanted, *others) if name not in found]
-    reasons = [f"`{name}` is missing" for name in missing if not is_loose or name in others]
-    reasons += [f"`{name}` is unknown" for name in unknown if not is_loose]
-    reasons += [
+    misfits = [
         f"`{name}` is {found[name].simpleString()} instead of {column.type}"
         for name, column in wanted.items()
         if name in found and not _is_readable(found[name], str(column.type))
     ]
-    if reasons:
-        hints = [did_you_mean(name, found) for name in missing]
-        hint = next(filter(None, hints), "`columns` renames columns, `ignore` leaves them out")
-        beside = f", and `{op}`" if op else ""
-        words = {"name": source, "relation": relation.name, "reason": ", ".join(reasons)}
-        raise DataError([catalogue.SOURCE_COLUMNS.at(None, **words, op=beside, hint=hint)])
+    check_columns(place, relation, found, op, misfits=misfits, is_loose=is_loose)
+    unknown = [name for name in found if name not in wanted and name != op]
     kept = [
         F.col(f"`{name}`") if name in found else F.lit(None).cast("string").alias(name)
         for name in wanted

@@ -25,6 +25,7 @@ from deltalog.pipeline.checked_frames import (
     fitting_rows,
     refusal,
 )
+from deltalog.pipeline.source_columns import Place
 from deltalog.runtime.checked_rows import CheckedRows
 from deltalog.runtime.incoming import incoming_rows
 
@@ -58,7 +59,9 @@ def input_frame(spark: SparkSession, relation: Relation, given: FactsInput) -> D
 
 
 def _checked(relation: Relation, given: FactsInput) -> DataFrame:
-    return checked_frame(fitting(relation, cast("DataFrame", given), relation.name), relation)
+    return checked_frame(
+        fitting(relation, cast("DataFrame", given), Place(relation.name)), relation
+    )
 
 
 def _without_bad_rows(relation: Relation, found: DataFrame) -> CheckedFrame:

@@ -29,6 +29,7 @@ from deltalog.diagnostics.report import DataError
 from deltalog.engines.spark.columns import name_of
 from deltalog.engines.spark.frames import without
 from deltalog.engines.spark.session import session
+from deltalog.pipeline.check_project import check_project
 from deltalog.pipeline.checked_frames import (
     Bad,
     CheckedFrame,
@@ -38,6 +39,7 @@ from deltalog.pipeline.checked_frames import (
 )
 from deltalog.pipeline.classify import classify
 from deltalog.pipeline.deltas import Delta
+from deltalog.pipeline.lock import check_unused
 from deltalog.pipeline.log import Batch, Refused
 from deltalog.pipeline.open_tables import open_tables
 from deltalog.pipeline.project import Project, Source
@@ -55,8 +57,6 @@ from deltalog.pipeline.sources import (
 from deltalog.pipeline.table_database import TableDatabase
 from deltalog.runtime.fixpoint import Watch
 from deltalog.runtime.limits import Limits
-from deltalog.runtime.model import Options
-from deltalog.runtime.transaction import base_relation
 
 
 @dataclass(frozen=True)
@@ -77,27 +77,19 @@ class Pipeline:
         self, project: Project, spark: SparkSession | None = None, watch: Watch | None = None
     ) -> None:
         self.project = project
+        self._checked = check_project(project)
+        check_unused(project.state)
         self.spark = spark or session(settings=project.spark)
-        program, options = Path(project.program), Options.of(project.strategy)
         self.database: TableDatabase = open_tables(
-            program,
+            self._checked.model.checked.program,
             self.spark,
             str(project.state),
-            options,
+            self._checked.model.options,
             Limits(),
             watch,
             freshness=project.freshness,
         )
-        try:
-            for source in project.sources:
-                self._relation(source)
-            for sink in project.sinks:
-                self.database.changes(sink.relation)
-            folder = Path(project.name).parent
-            self._sinks = Sinks(self.database, project.sinks, folder)
-        except BaseException:
-            self.database.close()
-            raise
+        self._sinks = Sinks(self.database, project.sinks, Path(project.name).parent)
 
     def steps(self) -> Iterator[Step]:
         """Take everything that is new, one commit after the other."""
@@ -126,7 +118,7 @@ class Pipeline:
         return [source for source in self.project.sources if source.kind == kind]
 
     def _relation(self, source: Source) -> Relation:
-        return base_relation(self.database.relations, source.relation)
+        return self._checked.relation_of(source)
 
     # --- loading
 

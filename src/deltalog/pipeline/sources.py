@@ -30,6 +30,7 @@ from deltalog.diagnostics.report import DataError
 from deltalog.pipeline.checked_frames import CORRUPT, OP, checked_frame, fitting
 from deltalog.pipeline.log import Batch
 from deltalog.pipeline.project import Source
+from deltalog.pipeline.source_columns import Place
 
 LOADED = "load"
 FEED_OPS = {"insert": "+", "update_postimage": "+", "delete": "-", "update_preimage": "-"}
@@ -60,7 +61,7 @@ def _checked(data: DataFrame, source: Source, relation: Relation, op: str | None
     for old, new in source.columns.items():
         data = data.withColumnRenamed(old, new)
     data = data.drop(*source.ignore)
-    fits = fitting(relation, data, source.name, op=op, is_loose=source.format == "json")
+    fits = fitting(relation, data, Place(source.name), op=op, is_loose=source.format == "json")
     return checked_frame(fits, relation)
 
 
