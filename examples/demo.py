@@ -95,8 +95,8 @@ def run(pipeline: Pipeline) -> list[Step]:
 def show_step(step: Step) -> None:
     if step.refused:
         console.print("[red]Refused, nothing of it is taken; it is in the quarantine, with why:[/]")
-        for _, reason, row in step.refused:
-            console.print(f"  [red]{reason}[/]  [dim]{row}[/]")
+        for bad in step.refused:
+            console.print(f"  [red]{bad.reason}[/]  [dim]{bad.row}[/]")
         return
     table = Table("", "view", "facts", title=f"exact change, version {step.delta.version}")
     for op, name, row in step.delta.changes:

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from deltalog.cli import project_check
 from deltalog.cli.change_results import change_rows
+from deltalog.cli.messages import report
 from deltalog.cli.options import ProjectFile, WholeJson
 from deltalog.cli.progress import Progress
 from deltalog.cli.results import table_lines
@@ -20,6 +21,7 @@ from deltalog.cli.terminal import counted, note, write_result
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.language.values import plain
+from deltalog.pipeline.problems import PartsFailedError
 from deltalog.pipeline.project import Project, read_project
 
 if TYPE_CHECKING:
@@ -70,11 +72,19 @@ def run(
     progress = Progress()
     with _opened(read, progress) as pipeline:
         number = 0
+        reported = ""
         while True:
-            for step in _watched(pipeline, progress):
-                number += 1
-                _show(step, as_json, limit or None, number > 1)
-                sys.stdout.flush()
+            try:
+                for step in _watched(pipeline, progress):
+                    number += 1
+                    _show(step, as_json, limit or None, number > 1)
+                    sys.stdout.flush()
+            except PartsFailedError as error:
+                if not continuous:
+                    raise
+                if str(error) != reported:  # what still fails has been reported
+                    report(error)
+                reported = str(error)
             if not continuous:
                 break
             sleep(seconds)
@@ -113,8 +123,10 @@ def _show(step: Step, as_json: bool, limit: int | None, is_later: bool) -> None:
         write_result()
     taken = ", ".join(f"{source}/{name}" for source, name in step.batches) or "snapshot"
     write_result(Text(f"{taken}: version {step.delta.version}", style="bold cyan"))
-    for _, reason, row in step.refused[:REASONS_SHOWN]:
-        write_result(Text(f"{'batch' if step.is_refused else 'row'} refused: {reason}  {row}"))
+    for bad in step.refused[:REASONS_SHOWN]:
+        place = f"{bad.file}:{bad.line}: " if bad.line else ""
+        what = "batch" if step.is_refused else "row"
+        write_result(Text(f"{what} refused: {place}{bad.reason}  {bad.row}"))
     if len(step.refused) > REASONS_SHOWN:
         write_result(f"… {counted(len(step.refused) - REASONS_SHOWN, 'more row')} in quarantine")
     if step.delta.changes and len(step.delta.changes) <= CHANGES_LISTED_MAX:
@@ -135,7 +147,7 @@ def _record(step: Step) -> dict[str, Any]:
         "version": delta.version,
         "batches": [list(batch) for batch in step.batches],
         "counts": {name: list(each) for name, each in delta.counts.items()},
-        "refused": [{"relation": n, "reason": r, "row": row} for n, r, row in step.refused],
+        "refused": [each._asdict() for each in step.refused],
         "sinks": list(step.sinks),
     }
 
@@ -160,6 +172,11 @@ def status(project: ProjectFile, as_json: WholeJson = False) -> None:
     cells = [(name, f"{version:,}", f"{rows:,}") for name, version, rows in found.tables]
     for line in table_lines(("table", "version", "rows"), cells, (False, True, True)):
         write_result(line)
+    for sink, version in found.sinks.items():
+        behind = f", {found.version - version:,} behind" if version < found.version else ""
+        write_result(f"sink {sink}: version {version}{behind}")
+    for part, reason in found.problems.items():
+        write_result(Text(f"{part} failed: {reason}", style="red"))
     for source, names in found.batches.items():
         number = f"{len(names):,} batch{'' if len(names) == 1 else 'es'}"
         write_result(f"{source}: {number}, the last `{names[-1]}`")

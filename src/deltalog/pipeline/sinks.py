@@ -24,8 +24,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from deltalog.diagnostics import catalogue
-from deltalog.diagnostics.report import DataError
+from deltalog.diagnostics.report import Diagnostic
 from deltalog.pipeline.log_rows import DELETE, INSERT
+from deltalog.pipeline.problems import Problems
 from deltalog.pipeline.project import Sink
 from deltalog.pipeline.reading import CHANGE_TYPE, COMMIT_VERSION, FEED
 from deltalog.pipeline.table_database import TableDatabase
@@ -40,23 +41,26 @@ class Sinks:
         self._folder = folder
         self._reached = database.delivered
 
-    def deliver(self) -> list[str]:
-        """Give every sink what is new; returns the names of those that got something."""
+    def deliver(self, problems: Problems) -> list[str]:
+        """Give every sink what is new; returns the names of those that got something.
+
+        One that fails is a problem of its own. It waits for the next run, and gets all it missed.
+        """
         version = self._database.version
-        waiting = [each for each in self._sinks if self._reached.get(each.name, 0) < version]
-        for sink in waiting:
-            try:
-                self._give(sink, self._reached.get(sink.name, 0))
-            except Exception as error:
-                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-                failed = catalogue.SINK_FAILED.at(
-                    None, name=sink.name, version=version, reason=reason
-                )
-                raise DataError([failed]) from error
-            self._reached[sink.name] = version
-        if waiting:
-            self._database.note_delivered({sink.name: version for sink in waiting})
-        return [sink.name for sink in waiting]
+        given: list[str] = []
+        for sink in self._sinks:
+            after, part = self._reached.get(sink.name, 0), f"sink {sink.name}"
+            if after < version and part not in problems:
+                try:
+                    self._give(sink, after)
+                except Exception as error:
+                    problems.add(part, [_failed(sink, version, error)])
+                else:
+                    self._reached[sink.name] = version
+                    given.append(sink.name)
+        if given:
+            self._database.note_delivered(dict.fromkeys(given, version))
+        return given
 
     def _give(self, sink: Sink, after: int) -> None:
         match sink.kind:
@@ -126,3 +130,9 @@ class Sinks:
             writer.saveAsTable(sink.table)
         else:
             writer.save(sink.path)
+
+
+def _failed(sink: Sink, version: int, error: Exception) -> Diagnostic:
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    hint = "the next run gives it all that it has missed"
+    return catalogue.SINK_FAILED.at(None, name=sink.name, version=version, reason=reason, hint=hint)

@@ -7,19 +7,25 @@ from datetime import datetime
 from typing import Any
 
 from deltalog.pipeline.project import Project
+from deltalog.pipeline.quarantine import quarantined
 from deltalog.pipeline.state import State
 from deltalog.pipeline.stored_table import StoredTable
 
 
 @dataclass(frozen=True)
 class Status:
-    """The last commit, and the tables: name, the version each stands for, rows as of the commit."""
+    """The last commit, and the tables: name, the version each stands for, rows as of the commit.
+
+    Of sinks the version that each has been given, of parts that failed in the last run the reason.
+    """
 
     version: int
     at: datetime | None
     tables: tuple[tuple[str, int, int], ...]
     quarantined: int
     batches: dict[str, list[str]]
+    sinks: dict[str, int]
+    problems: dict[str, str]
 
     def record(self) -> dict[str, Any]:
         return {
@@ -28,6 +34,8 @@ class Status:
             "tables": {name: {"version": v, "rows": rows} for name, v, rows in self.tables},
             "quarantined": self.quarantined,
             "batches": self.batches,
+            "sinks": self.sinks,
+            "problems": self.problems,
         }
 
 
@@ -44,5 +52,13 @@ def state_status(project: Project) -> Status:
         for name in sorted(rows)
         if "__" not in name
     )
-    quarantined = len(state.log.refused())
-    return Status(state.last.version, state.last.at, tables, quarantined, batches)
+    reached = {sink.name: state.delivered.get(sink.name, 0) for sink in project.sinks}
+    return Status(
+        state.last.version,
+        state.last.at,
+        tables,
+        len(quarantined(state)),
+        batches,
+        reached,
+        state.problems,
+    )

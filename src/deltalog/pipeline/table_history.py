@@ -16,7 +16,9 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.pipeline.change_log import TableLog
 from deltalog.pipeline.log import Record
+from deltalog.pipeline.quarantine import QUARANTINE, quarantined
 from deltalog.pipeline.reading import read_frame
+from deltalog.pipeline.state import PROBLEMS
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.evaluation import Difference
@@ -33,9 +35,6 @@ from deltalog.store.readers import (
 if TYPE_CHECKING:
     from deltalog.pipeline.commit_writer import CommitWriter
     from deltalog.pipeline.state import State
-
-
-QUARANTINE = "at TIMESTAMP, source STRING, batch STRING, relation STRING, reason STRING, row STRING"
 
 
 @dataclass(frozen=True)
@@ -85,8 +84,8 @@ class TableHistory:
         return self._history.programs()
 
     def quarantine(self) -> DataFrame:
-        """The rows that were not taken from sources: at, source, batch, relation, reason, row."""
-        return self._state.spark.createDataFrame(self._state.log.refused(), QUARANTINE)
+        """The rows that were not taken from sources and wait to be mended."""
+        return self._state.spark.createDataFrame(quarantined(self._state), QUARANTINE)
 
     # --- readers
 
@@ -133,6 +132,18 @@ class TableHistory:
         """Commit how far sinks have been given changes."""
         self._check_open()
         self._state.commit(Record(version=self._state.last.version, kind="delivery", sinks=sinks))
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        """The parts of a pipeline that failed when it last ran, each with the reason."""
+        return self._state.problems
+
+    def note_problems(self, problems: Mapping[str, str | None]) -> None:
+        """Commit which parts fail, and which are mended (None), if there are any."""
+        self._check_open()
+        if problems:
+            version = self._state.last.version
+            self._state.commit(Record(version=version, kind=PROBLEMS, problems=problems))
 
     # --- upkeep
 

@@ -27,10 +27,10 @@ from typing import Any, NamedTuple, NoReturn
 
 from deltalog.analysis.columns import Relation
 from deltalog.language.ast import Column, Row, Value
-from deltalog.language.values import VALUE_ERRORS, parse_value
+from deltalog.language.values import VALUE_ERRORS, parse_value, plain
 from deltalog.pipeline.csv_records import csv_records, is_broken, text_lines, visible
 from deltalog.pipeline.project import Source
-from deltalog.pipeline.source_columns import Place, check_columns, shown_path
+from deltalog.pipeline.source_columns import Place, check_columns, leaves_values_out, shown_path
 from deltalog.store.json_lines_file import from_json
 from deltalog.store.records import Converter, JsonObject, unreadable
 
@@ -39,6 +39,7 @@ OPTIONS = {"csv": frozenset({"sep", "delimiter", "nullValue"}), "json": frozense
 DELETES = ("-", "delete")
 DELETE_KEY = "delete by key"
 """The operation of a row that deletes what has its key, whatever the other values are."""
+ONLY_DELETIONS = "columns are left out, and only deletions go by key"
 NOT_JSON = "this row cannot be read: it is not a JSON object"
 
 
@@ -163,6 +164,7 @@ class TextReader:
         kept = [at for at, name in enumerate(names) if name not in ignored]
         place = Place(self.source.name, shown_path(path), header.line, header.text)
         self._check_header(place, [names[at] for at in kept])
+        is_by_key = leaves_values_out(self.relation, [names[at] for at in kept], self.op)
         for line, fields, text, reason in records:
             if fields is None:
                 yield _Record(line, text, reason)
@@ -171,7 +173,10 @@ class TextReader:
                 yield _Record(line, text, f"this row cannot be read: {counts}")
             else:
                 found = {names[at]: None if fields[at] == null else fields[at] for at in kept}
-                yield _Record(line, found, None)
+                if is_by_key and found[str(self.op)] not in DELETES:
+                    yield _Record(line, text, ONLY_DELETIONS)
+                else:
+                    yield _Record(line, found, None)
 
     def _check_header(self, place: Place, names: list[str]) -> None:
         twice = [f"`{name}` occurs twice" for name in {*names} if names.count(name) > 1]
@@ -226,7 +231,9 @@ def _from_field(column: Column) -> Converter:
     """A function from a field of CSV, None if it is empty and has no quotes, to a value."""
     type_, is_text = str(column.type), column.type == "str"
 
-    def convert(field: str | None) -> Value:
+    def convert(field: Any) -> Value:
+        if field is not None and not isinstance(field, str):  # mended by hand
+            field = plain(field)
         if field is not None and (field or is_text):
             return parse_value(field, type_)
         if not column.nullable:
