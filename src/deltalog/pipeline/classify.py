@@ -77,11 +77,14 @@ def classify(database: TableDatabase, offers: Sequence[Offer]) -> Classified[Any
     """Classify the rows of offers that belong together."""
     most = database.engine.settings.driver_rows_max
     rows = [_driver_rows(offer, most) for offer in offers]
-    if any(each is None for each in rows):
-        return _classified_frames(database, offers)
-    return _Rows(database).classified(
-        [(offer, each) for offer, each in zip(offers, rows, strict=True) if each is not None]
-    )
+    few = [(offer, each) for offer, each in zip(offers, rows, strict=True) if each is not None]
+    found: Classified[Any]
+    if len(few) == len(offers):
+        found = _Rows(database).classified(few)
+    else:
+        found = _Frames(database).classified(offers)
+    found.bad.sort(key=lambda each: (each.source, each.file or "", each.line or 0))
+    return found
 
 
 def _driver_rows(offer: Offer, most: int) -> list[TextRow] | None:
@@ -214,15 +217,8 @@ def _key_holders(engine: SparkEngine, relation: Relation, rows: Sequence[Row]) -
 # --- on the cluster -------------------------------------------------------------------------------
 
 
-def _classified_frames(
-    database: TableDatabase, offers: Iterable[Offer]
-) -> Classified[CheckedFrame]:
-    """Bad rows come to the driver, where they go to the quarantine from; the others do not."""
-    return _Frames(database).classified(offers)
-
-
 class _Frames:
-    """Classifies frames by columns and joins."""
+    """Classifies frames by columns and joins; only bad rows come to the driver."""
 
     def __init__(self, database: TableDatabase) -> None:
         self._database = database

@@ -41,7 +41,9 @@ from deltalog.pipeline.offers import Data, Offer, offer_bad_rows, offer_frame
 from deltalog.pipeline.open_tables import open_tables
 from deltalog.pipeline.problems import Problems
 from deltalog.pipeline.project import Project, Source
+from deltalog.pipeline.quarantine import Quarantined
 from deltalog.pipeline.rejected import Refused, Rejected, refusal
+from deltalog.pipeline.replay import Mended, Replay
 from deltalog.pipeline.sinks import Sinks
 from deltalog.pipeline.snapshots import compare_snapshot
 from deltalog.pipeline.sources import (
@@ -91,7 +93,7 @@ class Pipeline:
             freshness=project.freshness,
         )
         self._sinks = Sinks(self.database, project.sinks, Path(project.name).parent)
-        self._reader = SourceReader(self.spark, self.database.engine.settings.driver_rows_max)
+        self.reader = SourceReader(self.spark, self.database.engine.settings.driver_rows_max)
         self._problems = Problems()
 
     def steps(self) -> Iterator[Step]:
@@ -102,6 +104,20 @@ class Pipeline:
             yield step if not step.delta else self._delivered(step)
         self.database.note_problems(self._problems.noted(self.database.problems))
         self._problems.raise_if_any()
+
+    def replay(self, mended: Sequence[Mended] | None = None) -> Iterator[Step]:
+        """Take rows back in that are mended; without any, all in quarantine, and refused files."""
+        self._problems = Problems()
+        replay = Replay(self, self._problems, Step)
+        if mended is None:
+            yield from map(self._delivered, replay.batches())
+        yield from map(self._delivered, replay.rows(mended))
+        self._problems.raise_if_any()
+
+    @property
+    def quarantined(self) -> list[Quarantined]:
+        """The rows in quarantine."""
+        return self.database.quarantined()
 
     def _delivered(self, step: Step) -> Step:
         return replace(step, sinks=tuple(self._sinks.deliver(self._problems)))
@@ -120,7 +136,7 @@ class Pipeline:
     def _of(self, kind: str) -> list[Source]:
         return [source for source in self.project.sources if source.kind == kind]
 
-    def _relation(self, source: Source) -> Relation:
+    def relation_of(self, source: Source) -> Relation:
         return self._checked.relation_of(source)
 
     # --- failing alone
@@ -161,8 +177,8 @@ class Pipeline:
             name = self._tried([source], self._load_name, source, is_new)
             if name is None or (source.name, name) in self.database.batches:
                 continue
-            relation = self._relation(source)
-            data = self._tried([source], self._reader.whole, source, relation)
+            relation = self.relation_of(source)
+            data = self._tried([source], self.reader.whole, source, relation)
             if data is not None:
                 offers.append(Offer(source, relation, name, data))
         if not offers:
@@ -175,7 +191,7 @@ class Pipeline:
     def _load_name(self, source: Source, is_new: bool) -> str | None:
         """The name of the batch that is all of a source, if it is to be read as a whole."""
         if source.kind == "feed" and all(s != source.name for s, _ in self.database.batches):
-            return str(self._reader.feed_version(source))
+            return str(self.reader.feed_version(source))
         is_whole = source.kind == "load" or (source.kind == "snapshot" and is_new)
         return LOADED if is_whole else None
 
@@ -191,7 +207,7 @@ class Pipeline:
         if self._is_refused(kept, found.bad) or not kept:
             return
         batches = _batches(kept)
-        delta = self.database.load_rows(found.insert, batches=batches, refused=found.bad)
+        delta = self.database.load_rows(found.insert, batches, found.bad)
         yield Step(batches, delta, tuple(found.bad))
 
     def _load_frames(self, offers: list[Offer]) -> Iterator[Step]:
@@ -227,8 +243,8 @@ class Pipeline:
 
     def _compared(self, source: Source) -> Iterator[Step]:
         """The difference between a source and what its relation holds."""
-        relation = self._relation(source)
-        data = self._tried([source], self._reader.whole, source, relation)
+        relation = self.relation_of(source)
+        data = self._tried([source], self.reader.whole, source, relation)
         if data is None:
             return
         offer = Offer(source, relation, "snapshot", data)
@@ -262,12 +278,12 @@ class Pipeline:
 
     def _fed(self, source: Source) -> Iterator[Step]:
         """The versions of a Delta table that are new, one after the other."""
-        relation, known = self._relation(source), self.database.batches
-        versions = self._tried([source], self._reader.feed_versions, source, known)
+        relation, known = self.relation_of(source), self.database.batches
+        versions = self._tried([source], self.reader.feed_versions, source, known)
         for version in versions or ():
             if self._is_held(source):
                 return
-            offer = self._tried([source], self._reader.feed, source, relation, version)
+            offer = self._tried([source], self.reader.feed, source, relation, version)
             if offer is not None:
                 yield from self._applied([offer])
 
@@ -290,12 +306,12 @@ class Pipeline:
                 yield from self._applied(offers)
 
     def _read_files(self, files: Iterable[tuple[Source, Path]]) -> list[Offer]:
-        return [self._reader.file(source, self._relation(source), path) for source, path in files]
+        return [self.reader.file(source, self.relation_of(source), path) for source, path in files]
 
     def _streamed(self, source: Source) -> Iterator[Step]:
         """Everything a streaming query has now, as steps of their own."""
         steps: list[Step] = []
-        relation = self._relation(source)
+        relation = self.relation_of(source)
 
         def take(data: DataFrame, number: int) -> None:
             offer = of_stream(source, relation, data, number)
@@ -307,7 +323,7 @@ class Pipeline:
 
         def run() -> None:
             query = (
-                self._reader.streamed(source)
+                self.reader.streamed(source)
                 .writeStream.foreachBatch(take)
                 .option("checkpointLocation", f"{self.project.state}/streams/{source.name}")
                 .trigger(availableNow=True)
@@ -333,7 +349,7 @@ class Pipeline:
             self._fail(sources, refusal(*batches[0], found.bad).diagnostics)
             return
         if found.bad and self.project.bad_rows == "refuse":
-            bad = _as_whole(found.bad)
+            bad = _as_whole([*found.bad, *_refused_with(offers, found.bad)])
             delta = self.database.apply(batches=batches, refused=bad)
             yield Step(batches, delta, tuple(bad), True)
             return
@@ -370,3 +386,12 @@ def _batches(offers: Iterable[Offer]) -> tuple[Batch, ...]:
 
 def _as_whole(bad: Iterable[Rejected]) -> list[Rejected]:
     return [each._replace(is_whole=True) for each in bad]
+
+
+def _refused_with(offers: Iterable[Offer], bad: Iterable[Rejected]) -> Iterator[Rejected]:
+    """Batches without bad rows that are refused because of others of the same transaction."""
+    named = {(each.source, each.batch) for each in bad}
+    for offer in offers:
+        if offer.batch not in named:
+            reason, relation = "a file of the same transaction was refused", offer.relation.name
+            yield Rejected(relation, reason, '""', source=offer.source.name, batch=offer.name)

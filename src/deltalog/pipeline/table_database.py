@@ -28,11 +28,7 @@ from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.spark.engine import SparkEngine
 from deltalog.language.ast import Program, Query, Row
 from deltalog.pipeline.bulk_load import bulk_load, check_bulk_keys
-from deltalog.pipeline.checked_frames import (
-    CheckedFrame,
-    check_unique_keys,
-    driver_rows,
-)
+from deltalog.pipeline.checked_frames import CheckedFrame, check_unique_keys, driver_rows
 from deltalog.pipeline.commit_writer import CommitWriter
 from deltalog.pipeline.deltas import Delta, counts_of, delta_of
 from deltalog.pipeline.drafts import Draft
@@ -156,11 +152,7 @@ class TableDatabase(TableHistory):
         return self._database.rows(relation)
 
     def query(
-        self,
-        text: str | Query,
-        parameters: Parameters | None = None,
-        *,
-        version: int | None = None,
+        self, text: str | Query, parameters: Parameters | None = None, *, version: int | None = None
     ) -> Rows:
         """The bindings of the query's variables, now or as of an earlier version, on the driver."""
         if version is None or version == self.version:
@@ -243,11 +235,7 @@ class TableDatabase(TableHistory):
                 raise
 
     def load_rows(
-        self,
-        rows: Mapping[str, CheckedRows],
-        *,
-        batches: tuple[Batch, ...] = (),
-        refused: Refused = (),
+        self, rows: Mapping[str, CheckedRows], batches: tuple[Batch, ...], refused: Refused
     ) -> Delta:
         """The same for few facts, whose values and keys are checked, without a job of Spark."""
         if not self.is_new:

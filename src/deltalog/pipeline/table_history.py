@@ -16,7 +16,7 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.pipeline.change_log import TableLog
 from deltalog.pipeline.log import Record
-from deltalog.pipeline.quarantine import QUARANTINE, quarantined
+from deltalog.pipeline.quarantine import QUARANTINE, Quarantined, quarantined
 from deltalog.pipeline.reading import read_frame
 from deltalog.pipeline.state import PROBLEMS
 from deltalog.runtime.changes import ChangeSet
@@ -85,7 +85,11 @@ class TableHistory:
 
     def quarantine(self) -> DataFrame:
         """The rows that were not taken from sources and wait to be mended."""
-        return self._state.spark.createDataFrame(quarantined(self._state), QUARANTINE)
+        return self._state.spark.createDataFrame(self.quarantined(), QUARANTINE)
+
+    def quarantined(self) -> list[Quarantined]:
+        """The same as rows, on the driver."""
+        return quarantined(self._state)
 
     # --- readers
 

@@ -124,7 +124,7 @@ class TextReader:
 
     @cached_property
     def _converters(self) -> list[Converter]:
-        convert = _from_field if self.source.format == "csv" else from_json
+        convert = {"csv": _from_field, "json": from_json}.get(self.source.format, _from_either)
         return [convert(column) for column in self.relation.columns]
 
     def _unknown(self, values: dict[str, Any]) -> str | None:
@@ -239,5 +239,15 @@ def _from_field(column: Column) -> Converter:
         if not column.nullable:
             raise ValueError("null")
         return None
+
+    return convert
+
+
+def _from_either(column: Column) -> Converter:
+    """A function from a value of other formats, as the quarantine has it, to a value."""
+    typed, written = from_json(column), _from_field(column)
+
+    def convert(value: Any) -> Value:
+        return written(value) if isinstance(value, str) else typed(value)
 
     return convert
