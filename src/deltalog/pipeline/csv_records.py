@@ -54,7 +54,7 @@ def csv_records(path: Path, mark: str) -> Iterator[CsvRecord]:
             text, position, fields = found
             shown = _without_end(text)
             if text[position:] not in _ENDS:
-                yield CsvRecord(number, None, shown, AFTER_QUOTE)
+                yield CsvRecord(number, None, visible(shown), AFTER_QUOTE)
                 continue
         if is_broken(shown):
             yield CsvRecord(number, None, visible(shown), NOT_UTF_8)

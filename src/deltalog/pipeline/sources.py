@@ -133,6 +133,9 @@ def _checked(
     for old, new in source.columns.items():
         data = data.withColumnRenamed(old, new)
     data = data.drop(*source.ignore)
+    if source.format == "csv":  # `""` is the empty text, and no other value
+        others = [c.name for c in relation.columns if c.type != "str" and c.name in data.columns]
+        data = data.withColumns({name: F.nullif(F.col(f"`{name}`"), F.lit("")) for name in others})
     place = Place(source.name, file or "")
     fits = fitting(relation, data, place, op=op, is_loose=source.format == "json")
     beside = {FILE: F.lit(file).cast("string"), LINE: F.lit(None).cast("long")}

@@ -32,7 +32,7 @@ from deltalog.pipeline.csv_records import csv_records, is_broken, text_lines, vi
 from deltalog.pipeline.project import Source
 from deltalog.pipeline.source_columns import Place, check_columns, leaves_values_out, shown_path
 from deltalog.store.json_lines_file import from_json
-from deltalog.store.records import Converter, JsonObject, unreadable
+from deltalog.store.records import Converter, unreadable
 
 OPTIONS = {"csv": frozenset({"sep", "delimiter", "nullValue"}), "json": frozenset[str]()}
 """The options of Spark that are known here."""
@@ -58,16 +58,21 @@ class TextRow(NamedTuple):
         return json_text(self.values)
 
 
-def json_text(values: dict[str, Any] | str) -> str:
+def json_text(values: Any) -> str:
     """The values of a row as they are kept in quarantine; of one that cannot be read, its text."""
-    return json.dumps(values, ensure_ascii=False, default=_plain)
+    text = json.dumps(values, ensure_ascii=False, default=_plain)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a pair, written as `\\ud800`
+        return json.dumps(values, default=_plain)
+    return text
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         near = float(value)
         return near if Decimal(repr(near)) == value else str(value)
-    return dict(value) if isinstance(value, JsonObject) else str(value)
+    return plain(value)
 
 
 def is_known(source: Source) -> bool:
@@ -117,9 +122,8 @@ class TextReader:
             try:
                 found.append(convert(value))
             except VALUE_ERRORS:
-                words = json.dumps(value, ensure_ascii=False, default=_plain)
-                misfit = f"{words} does not fit column `{column.name}`, which is {column.type}"
-                reason = reason or misfit
+                wanted = f"column `{column.name}`, which is {column.type}"
+                reason = reason or f"{json_text(value)} does not fit {wanted}"
         return TextRow(file, line, op, None if reason else tuple(found), reason, values)
 
     @cached_property
@@ -190,7 +194,7 @@ class TextReader:
             if not text:
                 continue
             found = None if is_broken(text) else _decoded(text)
-            named = {renamed.get(name, name): value for name, value in found or ()}
+            named = {renamed.get(name, name): value for name, value in (found or {}).items()}
             if found is None or len(named) < len(found):
                 yield _Record(line, visible(text), NOT_JSON)
                 continue
@@ -214,17 +218,26 @@ def _refuse(word: str) -> NoReturn:
     raise ValueError(f"{word} is not JSON")
 
 
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name occurs twice")
+    return found
+
+
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=JsonObject, parse_float=Decimal, parse_constant=_refuse
+    object_pairs_hook=_object,
+    parse_float=Decimal,  # digit for digit, should the column be a decimal
+    parse_constant=_refuse,
 )
 
 
-def _decoded(text: str) -> JsonObject | None:
+def _decoded(text: str) -> dict[str, Any] | None:
     try:
         found = _DECODER.decode(text)
     except (*VALUE_ERRORS, RecursionError):
         return None
-    return found if isinstance(found, JsonObject) else None
+    return found if isinstance(found, dict) else None
 
 
 def _from_field(column: Column) -> Converter:
