@@ -16,6 +16,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self
@@ -47,7 +48,7 @@ from deltalog.runtime.queries import answer, whole_relation
 from deltalog.runtime.read_program import read_program
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.shown import database_html
-from deltalog.runtime.transaction import Commit, Transaction
+from deltalog.runtime.transaction import Commit, Ground, Transaction
 from deltalog.runtime.unavailable import WithoutUpkeep
 from deltalog.runtime.wanted_views import known_views
 
@@ -82,6 +83,7 @@ class MemoryDatabase(WithoutUpkeep):
         self.watch = watch
         self.version = 0
         self._lock = threading.RLock()
+        self._ground: Ground | None = None
         create(engine, {name: model.relations[name] for name in model.stored})
         if persistence is None:
             self.statistics = self.compute_state(facts)
@@ -212,8 +214,11 @@ class MemoryDatabase(WithoutUpkeep):
         Its change is that of base relations and of these `views`, or of all views that are
         declared; virtual views that nobody needs are not even looked at.
         """
-        self._check_open()
-        known = known_views(self.propagation, self.relations, views)
+        if self._is_closed:
+            self._check_open()
+        known = None
+        if views is not None:
+            known = known_views(self.propagation, self.relations, views)
         return self._transaction(lambda wanted: self.propagate_wanted(wanted, True, known))
 
     def transaction_for(self, commit: Commit) -> Transaction:
@@ -254,15 +259,20 @@ class MemoryDatabase(WithoutUpkeep):
         return fill(tried, insert, delete, set).commit()
 
     def _transaction(self, commit: Callable[[ChangeSet], ChangeSet]) -> Transaction:
-        return Transaction(
-            self.relations,
-            self.engine.lookup,
-            self.net,
-            commit,
+        if self._ground is None or self._ground.relations is not self.model.checked.relations:
+            self._ground = self._new_ground()
+        return Transaction(self._ground, commit, self)
+
+    def _new_ground(self) -> Ground:
+        """Without a reference to this database, which then ends with its last user."""
+        engine, relations = self.engine, self.relations
+        return Ground(
+            relations,
+            engine.lookup,
+            partial(net_change, engine, relations),
             self._lock,
-            expecting(self.engine, self.relations),
-            lambda relation, table: has_free_keys(self.engine, relation, table),
-            self,
+            expecting(engine, relations),
+            partial(has_free_keys, engine),
         )
 
     def propagate_net(
@@ -270,7 +280,9 @@ class MemoryDatabase(WithoutUpkeep):
     ) -> ChangeSet:
         """Commit, or only try, a change of which nothing is a no-op."""
         with self.turn():
-            return self._propagate(change, is_committed, views)
+            if self._synchronization is None:
+                return self._propagated(change, is_committed, views)
+            return self._propagate(change, is_committed, views, self._synchronization)
 
     def propagate_wanted(
         self, wanted: ChangeSet, is_committed: bool, views: frozenset[str] | None = None
@@ -279,18 +291,22 @@ class MemoryDatabase(WithoutUpkeep):
         if self._is_closed:
             self._check_open()
         base = wanted if self.propagation.is_narrowing else self.net(wanted)
-        return self._propagate(base, is_committed, views)
+        if self._synchronization is None:
+            return self._propagated(base, is_committed, views)
+        return self._propagate(base, is_committed, views, self._synchronization)
 
     def net(self, wanted: ChangeSet) -> ChangeSet:
         """Return the change without its no-ops."""
         return net_change(self.engine, self.relations, wanted)
 
     def _propagate(
-        self, base: ChangeSet, is_committed: bool, views: frozenset[str] | None = None
+        self,
+        base: ChangeSet,
+        is_committed: bool,
+        views: frozenset[str] | None,
+        synchronization: Synchronization,
     ) -> ChangeSet:
-        if self._synchronization is None:
-            return self._propagated(base, is_committed, views)
-        with self._synchronization.changing(self, is_committed and bool(base)):
+        with synchronization.changing(self, is_committed and bool(base)):
             return self._propagated(base, is_committed, views)
 
     def _propagated(
@@ -303,8 +319,8 @@ class MemoryDatabase(WithoutUpkeep):
         network, route, is_recorded = self.propagation, None, bool(self._participants)
         if views is not None and not (is_committed and is_recorded):
             route = network.route_to(views)
-        arguments = network, base, self.limits, self.watch, is_recorded, route
-        with Propagated(*arguments) as outcome:
+        run = Propagated(network, base, self.limits, self.watch, is_recorded, route)
+        with run as outcome:
             self.statistics = outcome.statistics
             change = outcome.changes()
             if is_committed and change:

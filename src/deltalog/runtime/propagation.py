@@ -23,10 +23,8 @@ from deltalog.rewrites import names
 from deltalog.rewrites.forms import read_by
 from deltalog.rewrites.states import Rename
 from deltalog.rewrites.strategies import Choice
-from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.compilation import Compiler
-from deltalog.runtime.fixpoint import Installed, Statistics, Watch, install
-from deltalog.runtime.limits import Limits
+from deltalog.runtime.fixpoint import Installed, install
 from deltalog.runtime.model import Model
 from deltalog.runtime.nodes import SIDES, Node, Source
 from deltalog.runtime.route import Route
@@ -145,18 +143,7 @@ class Propagation:
         for name in self._made:
             self.engine.drop(name)
 
-    # --- running
-
-    def run(
-        self,
-        base: ChangeSet,
-        limits: Limits,
-        watch: Watch | None = None,
-        route: Route | None = None,
-    ) -> Statistics:
-        """Bind the changes of base relations and derive those of the views on a route."""
-        self.last = route = route or self.whole
-        return route.run(base, limits, watch)
+    # --- the last run
 
     @property
     def ran(self) -> list[Node]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING
 
 from deltalog.engines.base import NO_ROWS, AbortedError
@@ -167,7 +166,3 @@ class Route:
                 peak = max(peak, held)
                 held -= sum(sizes[side] for side in self.released.get(node.choice.predicates, ()))
         return peak
-
-    def peak_of(self, change: ChangeSet) -> partial[int]:
-        """The peak of the run that led to a change, once it is known what was generated."""
-        return partial(self.peak, change)
