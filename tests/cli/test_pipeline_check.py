@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pyarrow.parquet
@@ -182,3 +183,55 @@ def test_a_state_in_use_is_found_before_spark_starts(
         done = CliRunner().invoke(app, ["pipeline", "run", str(path)])
     assert done.exit_code == 1
     assert "error[E1001]: process 4711 is working on the state" in done.stderr
+
+
+def explained(path: Path) -> dict[str, dict[str, Any]]:
+    done = CliRunner().invoke(app, ["pipeline", "explain", str(path), "--json"])
+    assert done.exit_code == 0, done.stderr
+    found: dict[str, dict[str, Any]] = json.loads(done.stdout)
+    return found
+
+
+def test_it_explains_how_views_are_maintained(tmp_path: Path) -> None:
+    words = {
+        view: (each["refresh"], each["strategy"], each["is_stored"])
+        for view, each in explained(project(tmp_path, "")).items()
+    }
+    assert words == {
+        "path": ("AUTO", "rederive", True),
+        "dear": ("AUTO", "rederive", True),
+        "far": ("AUTO", "magic", False),
+        "total": ("AUTO", "magic", True),
+    }
+    text = (
+        'refresh = "FULL"\n[views.path]\nrefresh = "INCREMENTAL"\n[views.far]\nrefresh = "AUTO"\n'
+    )
+    found = explained(project(tmp_path, text))
+    assert [found[view]["strategy"] for view in ("path", "dear", "far")] == [
+        "rederive",
+        "recompute",
+        "magic",
+    ]
+    assert "group state" in found["total"]["reason"]
+    assert found["path"]["recomputed"] == "never"
+    assert "recursive" in found["path"]["reason"]
+    assert found["dear"]["recomputed"] == "with every change of what it reads"
+    shown = CliRunner().invoke(app, ["pipeline", "explain", str(tmp_path / "project.toml")]).stdout
+    assert "path: INCREMENTAL, stored in a table" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('refresh = "ALWAYS"\n', "`ALWAYS` is not a refresh"),
+        ('refresh = "FULL"\nstrategy = "magic"\n', "`strategy` and `refresh` exclude each other"),
+        ('[views.pth]\nrefresh = "FULL"\n', "did you mean `path`?"),
+        ('[views.edge]\nrefresh = "FULL"\n', "`edge` is not a view"),
+        ('[views.far]\nrefresh = "FULL"\n', "`far` is virtual, so there is nothing"),
+        ('[views.far]\nrefrsh = "FULL"\n', "did you mean `refresh`?"),
+    ],
+)
+def test_wrong_words_of_refresh(tmp_path: Path, text: str, words: str) -> None:
+    code, _, problems = check(project(tmp_path, text))
+    assert code == 1
+    assert words in problems

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from deltalog.cli import project_check, project_replay
+from deltalog.cli import project_check, project_explain, project_replay
 from deltalog.cli.messages import report
 from deltalog.cli.options import ProjectFile, WholeJson
 from deltalog.cli.pipeline_steps import (
@@ -31,6 +31,7 @@ EXAMPLE = "deltalog pipeline run project.toml"
 SECONDS_BETWEEN = 2.0
 app = typer.Typer(no_args_is_help=True, help="Maintain views of a data lake, on Apache Spark.")
 app.command(epilog=f"Example: {project_check.EXAMPLE}")(project_check.check)
+app.command(epilog=f"Example: {project_explain.EXAMPLE}")(project_explain.explain)
 app.command(epilog=f"Example: {project_replay.EXAMPLE}")(project_replay.replay)
 
 

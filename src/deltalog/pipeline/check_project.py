@@ -25,7 +25,8 @@ from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.parser import parse
 from deltalog.pipeline.project import Project, Sink, Source
 from deltalog.pipeline.project_places import Place, span_in
-from deltalog.runtime.model import Model, Options, make_model
+from deltalog.pipeline.refresh import refreshed_model
+from deltalog.runtime.model import Model
 from deltalog.runtime.read_program import read_program
 
 
@@ -47,8 +48,8 @@ class CheckedProject:
 def check_project(project: Project) -> CheckedProject:
     """Raise a `DeltalogError` with everything that is wrong, or return the checked project."""
     checked = check_program(parse(read_program(Path(project.program))))
-    model = make_model(checked, Options.of(project.strategy))
     problems = [
+        *(each for view in project.views for each in _of_view(project, view, checked.relations)),
         *(
             each
             for source in project.sources
@@ -58,7 +59,22 @@ def check_project(project: Project) -> CheckedProject:
     ]
     if problems:
         raise DataError(problems)
-    return CheckedProject(project, model)
+    return CheckedProject(project, refreshed_model(project, checked))
+
+
+def _of_view(project: Project, view: str, relations: Relations) -> Iterator[Diagnostic]:
+    place = ("views", view)
+    relation = relations.get(view)
+    if relation is None:
+        yield _no_relation(project, place, view, relations)
+    elif relation.kind != "view":
+        reason, hint = f"`{view}` is not a view", "only views are refreshed"
+        yield catalogue.BAD_PROJECT.at(span_in(project.text, place), reason=reason, hint=hint)
+    elif relation.storage == "virtual" and project.views[view] == "FULL":
+        reason = f"`{view}` is virtual, so there is nothing to compute anew"
+        hint = f"declare `materialized view {view}`, or use AUTO"
+        span = span_in(project.text, place, "refresh")
+        yield catalogue.BAD_PROJECT.at(span, reason=reason, hint=hint)
 
 
 def _of_source(project: Project, source: Source, relations: Relations) -> Iterator[Diagnostic]:

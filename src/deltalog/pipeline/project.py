@@ -39,6 +39,7 @@ FORMATS = ("csv", "delta", "jdbc", "json", "parquet", "table")
 SOURCE_KINDS = ("changes", "feed", "load", "snapshot", "stream")
 SINK_KINDS = ("append", "function", "merge", "snapshot")
 BAD_ROWS = ("fail", "quarantine", "refuse")
+REFRESH = ("AUTO", "FULL", "INCREMENTAL")
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,8 @@ class Project:
     spark: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[Source, ...] = ()
     sinks: tuple[Sink, ...] = ()
+    refresh: str = "AUTO"
+    views: Mapping[str, str] = field(default_factory=dict)
     text: Text = field(default=Text("", ""), repr=False)
 
 
@@ -102,7 +105,10 @@ _KNOWN = {
         "spark",
         "sources",
         "sinks",
+        "refresh",
+        "views",
     ),
+    "view": ("refresh",),
     "source": tuple(Source.__dataclass_fields__)[1:],
     "sink": tuple(Sink.__dataclass_fields__)[1:],
 }
@@ -146,8 +152,13 @@ class _Reader:
             self._strings((), found, "spark"),
             tuple(self._source(name, each) for name, each in self._tables(found, "sources")),
             tuple(self._sink(name, each) for name, each in self._tables(found, "sinks")),
+            self._one_of((), found, "refresh", REFRESH, "AUTO"),
+            dict(self._view(name, each) for name, each in self._tables(found, "views")),
             self.text,
         )
+        if made.strategy != "auto" and (made.views or "refresh" in found):
+            hint = "leave out one of the two"
+            self._wrong((), "strategy", "`strategy` and `refresh` exclude each other", hint)
         if self.problems:
             raise DataError(self.problems)
         return made
@@ -198,6 +209,11 @@ class _Reader:
         elif made.kind in ("append", "merge", "snapshot") and not (made.path or made.table):
             self._wrong(place, None, f"sink `{name}` needs `path` or `table`")
         return made
+
+    def _view(self, name: str, found: dict[str, Any]) -> tuple[str, str]:
+        place = ("views", name)
+        self._check_keys(place, found, "view")
+        return name, self._one_of(place, found, "refresh", REFRESH, "AUTO")
 
     # --- values
 
