@@ -19,7 +19,8 @@ from rich.table import Table
 from rich.text import Text
 
 from deltalog.pipeline.project import read_project
-from deltalog.pipeline.run import Pipeline, Step
+from deltalog.pipeline.run import Pipeline
+from deltalog.pipeline.step import Step
 
 EXAMPLE = Path(__file__).parent / "catalogue"
 FOLDER = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("demo-catalogue")

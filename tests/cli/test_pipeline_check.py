@@ -212,7 +212,6 @@ def test_it_explains_how_views_are_maintained(tmp_path: Path) -> None:
         "recompute",
         "magic",
     ]
-    assert "group state" in found["total"]["reason"]
     assert found["path"]["recomputed"] == "never"
     assert "recursive" in found["path"]["reason"]
     assert found["dear"]["recomputed"] == "with every change of what it reads"

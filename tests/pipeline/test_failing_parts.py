@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 import deltalog
 from deltalog.cli.main import app
 from deltalog.pipeline.project import read_project
-from deltalog.pipeline.run import Pipeline, Step
+from deltalog.pipeline.run import Pipeline
+from deltalog.pipeline.step import Step
 
 PROGRAM = """
 base edge(src: int, dst: int).
@@ -170,3 +171,19 @@ def test_absent_deletes_late_files_and_rewritten_files(spark: SparkSession, tmp_
     assert (batches(steps), problems) == (["4.csv"], "")
     (row,) = deltalog.read(spark, tmp_path / "state", "price").collect()
     assert (row["node"], row["euros"]) == (2, 4)
+
+
+def test_one_call_runs_a_project(spark: SparkSession, tmp_path: Path) -> None:
+    path = project(tmp_path, SOURCES)
+    (tmp_path / "edges/1.csv").write_text("op,src,dst\n+,1,2\n")
+    (tmp_path / "prices/1.csv").write_text("op,node,euros\n+,x,2\n")
+    with pytest.raises(deltalog.DataError, match=r"batch `1.csv` of source `price`"):
+        deltalog.run_project(path, spark)
+    result = deltalog.run_project(path, raise_problems=False)
+    assert (result.version, result.steps, len(result.problems)) == (0, (), 1)
+    (tmp_path / "prices/1.csv").rename(tmp_path / "prices/2.csv")
+    (tmp_path / "prices/2.csv").write_text("op,node,euros\n+,1,2\n")
+    result = deltalog.run_project(str(path), spark)
+    assert (result.version, batches(list(result.steps))) == (2, ["1.csv", "2.csv"])
+    assert (result.problems, result.rejected) == ((), 0)
+    assert all(step.metrics.jobs == 0 for step in result.steps)

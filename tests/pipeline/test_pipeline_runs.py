@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 import deltalog
 from deltalog.cli.main import app
 from deltalog.pipeline.project import read_project
-from deltalog.pipeline.run import Pipeline, Step
+from deltalog.pipeline.run import Pipeline
+from deltalog.pipeline.step import Step
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -234,6 +235,11 @@ def test_the_example_as_a_command(spark: SparkSession, tmp_path: Path) -> None:
     assert records[2]["counts"]["offer"] == [3, 3]
     assert [len(record["refused"]) for record in records] == [0, 0, 0, 0, 2]
     assert records[3]["sinks"] == ["offer"]
+    for record in records[1:]:
+        metrics = record["metrics"]
+        assert metrics["rows"] == sum(map(sum, record["counts"].values()))
+        assert 0 < metrics["seconds"] < 600
+        assert metrics["jobs"] <= 5  # of the sink; files and commits need none
     offers = facts(spark, folder, "offer")
     assert offers == {
         ("bike", "Touring bike", 17610),
@@ -248,6 +254,11 @@ def test_the_example_as_a_command(spark: SparkSession, tmp_path: Path) -> None:
     shown = CliRunner().invoke(app, ["pipeline", "status", str(folder / "project.toml")])
     assert "version 4" in shown.stdout
     assert "rows in quarantine: 2" in shown.stdout
+    state = json.loads(
+        CliRunner().invoke(app, [*command[:1], "status", command[2], "--json"]).stdout
+    )
+    assert [each["rows"] for each in state["metrics"]] == [r["metrics"]["rows"] for r in records]
+    assert [each["jobs"] for each in state["metrics"][1:]] == [0, 0, 0, 0]
     assert "price_changes: 4 batches, the last `4-a-bad-batch.csv`" in shown.stdout
 
 

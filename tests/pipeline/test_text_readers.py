@@ -17,8 +17,9 @@ from deltalog.checks.program import check_program
 from deltalog.language.parser import parse
 from deltalog.pipeline.checked_frames import FILE, LINE, OP, REASON, arrow_facts
 from deltalog.pipeline.project import Source, read_project
-from deltalog.pipeline.run import Pipeline, Step
+from deltalog.pipeline.run import Pipeline
 from deltalog.pipeline.sources import SourceReader
+from deltalog.pipeline.step import Step
 from deltalog.pipeline.text_files import TextReader
 from deltalog.pipeline.text_frames import text_frame
 from deltalog.runtime.read_program import read_program

@@ -18,7 +18,6 @@ from deltalog.cli.pipeline_steps import (
     RowLimit,
     open_pipeline,
     show_step,
-    spark_needed,
     watched,
 )
 from deltalog.cli.progress import Progress
@@ -26,6 +25,7 @@ from deltalog.cli.results import table_lines
 from deltalog.cli.terminal import note, write_result
 from deltalog.pipeline.problems import PartsFailedError
 from deltalog.pipeline.project import read_project
+from deltalog.pipeline.spark_needed import spark_needed
 
 EXAMPLE = "deltalog pipeline run project.toml"
 SECONDS_BETWEEN = 2.0
@@ -89,7 +89,8 @@ def status(project: ProjectFile, as_json: WholeJson = False) -> None:
         write_result(json.dumps(found.record(), ensure_ascii=False, default=str))
         return
     write_result(Text(f"{read.state}: version {found.version}", style="bold cyan"))
-    write_result(f"last commit: {found.at or 'none yet'}")
+    cost = f"  ({found.metrics[-1][1]})" if found.metrics else ""
+    write_result(f"last commit: {found.at or 'none yet'}{cost}")
     write_result(f"rows in quarantine: {found.quarantined:,}")
     cells = [(name, f"{version:,}", f"{rows:,}") for name, version, rows in found.tables]
     for line in table_lines(("table", "version", "rows"), cells, (False, True, True)):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,13 +14,13 @@ from deltalog.cli.change_results import change_rows
 from deltalog.cli.progress import Progress
 from deltalog.cli.results import table_lines
 from deltalog.cli.terminal import counted, write_result
-from deltalog.diagnostics import catalogue
-from deltalog.diagnostics.report import DataError
 from deltalog.language.values import plain
 from deltalog.pipeline.project import Project
+from deltalog.pipeline.spark_needed import spark_needed
 
 if TYPE_CHECKING:
-    from deltalog.pipeline.run import Pipeline, Step
+    from deltalog.pipeline.run import Pipeline
+    from deltalog.pipeline.step import Step
 
 ROWS_SHOWN = 20
 REASONS_SHOWN = 5
@@ -49,17 +48,6 @@ def watched(steps: Iterator[Step], progress: Progress) -> Iterator[Step]:
         yield step
 
 
-@contextmanager
-def spark_needed() -> Iterator[None]:
-    """Import something that needs Spark, which is an extra, and takes its time."""
-    try:
-        yield
-    except ImportError as error:
-        hint = "install it with `pip install 'deltalog[spark]'`"
-        needed = {"name": "spark", "needed": "pyspark", "hint": hint}
-        raise DataError([catalogue.ENGINE_NEEDS.at(None, **needed)]) from error
-
-
 def open_pipeline(project: Project, progress: Progress) -> Pipeline:
     """Start Spark, and open the state of a project."""
     with spark_needed():
@@ -77,7 +65,8 @@ def show_step(step: Step, as_json: bool, limit: int | None, is_later: bool) -> N
     if is_later:
         write_result()
     taken = ", ".join(f"{source}/{name}" for source, name in step.batches) or "snapshot"
-    write_result(Text(f"{taken}: version {step.delta.version}", style="bold cyan"))
+    title = Text(f"{taken}: version {step.delta.version}", style="bold cyan")
+    write_result(title.append(f"  ({step.metrics})", style="not bold dim"))
     for bad in step.refused[:REASONS_SHOWN]:
         place = f"{bad.file}:{bad.line}: " if bad.line else ""
         what = "batch" if step.is_refused else "row"
@@ -105,4 +94,5 @@ def _record(step: Step) -> dict[str, Any]:
         "counts": {name: list(each) for name, each in delta.counts.items()},
         "refused": [each._asdict() for each in step.refused],
         "sinks": list(step.sinks),
+        "metrics": step.metrics._asdict(),
     }

@@ -14,12 +14,12 @@ from deltalog.cli.pipeline_steps import (
     RowLimit,
     open_pipeline,
     show_step,
-    spark_needed,
     watched,
 )
 from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import counted, note
 from deltalog.pipeline.project import read_project
+from deltalog.pipeline.spark_needed import spark_needed
 
 EXAMPLE = "deltalog pipeline replay project.toml --file mended.jsonl"
 

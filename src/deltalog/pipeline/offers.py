@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -43,3 +44,23 @@ def offer_bad_rows(offer: Offer, data: DataFrame) -> list[Rejected]:
     """The rows of an offer's frame that do not fit."""
     found = bad_rows(data, offer.relation)
     return [each._replace(source=offer.source.name, batch=offer.name) for each in found]
+
+
+def inserting(data: Data) -> list[TextRow]:
+    """Rows of the driver that are all inserted."""
+    assert isinstance(data, list)
+    return [row._replace(op="+") for row in data]
+
+
+def taken_batches(offers: Iterable[Offer]) -> tuple[Batch, ...]:
+    """The batches of offers; a snapshot is none, since its next one is compared anew."""
+    return tuple(offer.batch for offer in offers if offer.source.kind != "snapshot")
+
+
+def refused_with(offers: Iterable[Offer], bad: Iterable[Rejected]) -> Iterator[Rejected]:
+    """Batches without bad rows that are refused because of others of the same transaction."""
+    named = {(each.source, each.batch) for each in bad}
+    for offer in offers:
+        if offer.batch not in named:
+            reason, relation = "a file of the same transaction was refused", offer.relation.name
+            yield Rejected(relation, reason, '""', source=offer.source.name, batch=offer.name)

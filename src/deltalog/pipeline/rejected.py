@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -34,6 +34,11 @@ class Rejected(NamedTuple):
 
 
 Refused = Sequence[Rejected]
+
+
+def as_whole(bad: Iterable[Rejected]) -> list[Rejected]:
+    """The same rows, whose batch is refused as a whole."""
+    return [each._replace(is_whole=True) for each in bad]
 
 
 def refusal(name: str, batch: str, bad: Refused) -> DataError:

@@ -13,7 +13,7 @@ name, under the name of the source with `MENDED` before it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -29,11 +29,12 @@ from deltalog.pipeline.quarantine import MENDED, Quarantined, quarantined
 from deltalog.pipeline.rejected import refusal
 from deltalog.pipeline.source_columns import shown_path
 from deltalog.pipeline.state import State
+from deltalog.pipeline.step import Step
 from deltalog.pipeline.text_files import TextReader, TextRow
 from deltalog.store.records import opened_file, replacing
 
 if TYPE_CHECKING:
-    from deltalog.pipeline.run import Pipeline, Step
+    from deltalog.pipeline.run import Pipeline
 
 _SHOWN = ("id", "op", "row", "reason", "source", "relation", "file", "line")
 CANNOT_READ = "this row cannot be read: it is not a JSON object"
@@ -90,7 +91,6 @@ class Replay:
 
     pipeline: Pipeline
     problems: Problems
-    made: Callable[..., Step]
 
     def batches(self) -> Iterator[Step]:
         """Read files again that were refused as a whole, together with those of the same name."""
@@ -116,14 +116,12 @@ class Replay:
             ]
             found = classify(database, offers)
             if found.bad:
-                raise refusal(*offers[0].batch, found.bad)
+                raise refusal(found.bad[0].source, found.bad[0].batch, found.bad)
         except DataError as error:
             self.problems.add(f"source {files[0][0].name}", error.diagnostics)
             return
         batches = tuple((MENDED + source.name, path.name) for source, path in files)
-        yield self.made(
-            batches, database.apply(found.insert, found.delete, found.set, batches=batches)
-        )
+        yield Step(batches, database.apply(found.insert, found.delete, found.set, batches=batches))
 
     def rows(self, mended: Sequence[Mended] | None) -> Iterator[Step]:
         """Take rows, in one commit: those of a file, or all there are, as they are."""
@@ -149,7 +147,7 @@ class Replay:
             delta = self.pipeline.database.apply(
                 found.insert, found.delete, found.set, batches=batches
             )
-            yield self.made(batches, delta, tuple(found.bad))
+            yield Step(batches, delta, tuple(found.bad))
 
     def _offer(self, row: Quarantined, mended: Mended) -> Offer:
         source = self._source(row.source)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from itertools import groupby
 from pathlib import Path
@@ -34,15 +34,22 @@ from deltalog.engines.spark.session import session
 from deltalog.pipeline.check_project import check_project
 from deltalog.pipeline.checked_frames import fitting_rows
 from deltalog.pipeline.classify import classify
-from deltalog.pipeline.deltas import Delta
 from deltalog.pipeline.lock import check_unused
 from deltalog.pipeline.log import Batch
-from deltalog.pipeline.offers import Data, Offer, offer_bad_rows, offer_frame
+from deltalog.pipeline.metrics import Stopwatch
+from deltalog.pipeline.offers import (
+    Offer,
+    inserting,
+    offer_bad_rows,
+    offer_frame,
+    refused_with,
+    taken_batches,
+)
 from deltalog.pipeline.open_tables import open_tables
 from deltalog.pipeline.problems import Problems
 from deltalog.pipeline.project import Project, Source
 from deltalog.pipeline.quarantine import Quarantined
-from deltalog.pipeline.rejected import Refused, Rejected, refusal
+from deltalog.pipeline.rejected import Refused, Rejected, as_whole, refusal
 from deltalog.pipeline.replay import Mended, Replay
 from deltalog.pipeline.sinks import Sinks
 from deltalog.pipeline.snapshots import compare_snapshot
@@ -53,24 +60,13 @@ from deltalog.pipeline.sources import (
     of_stream,
     spark_problem,
 )
+from deltalog.pipeline.step import Step
 from deltalog.pipeline.table_database import TableDatabase
 from deltalog.runtime.fixpoint import Watch
 from deltalog.runtime.limits import Limits
 
-INSERTED = "+"
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
-
-
-@dataclass(frozen=True)
-class Step:
-    """One commit of a run: the batches it took, what changed, and what was not taken."""
-
-    batches: tuple[Batch, ...]
-    delta: Delta
-    refused: Refused = ()
-    is_refused: bool = False  # the batch as a whole
-    sinks: tuple[str, ...] = ()
 
 
 class Pipeline:
@@ -95,23 +91,23 @@ class Pipeline:
         self._sinks = Sinks(self.database, project.sinks, Path(project.name).parent)
         self.reader = SourceReader(self.spark, self.database.engine.settings.driver_rows_max)
         self._problems = Problems()
+        self._stopwatch = Stopwatch(self.spark)
 
     def steps(self) -> Iterator[Step]:
         """Take everything that is new, one commit after the other; raise what failed at the end."""
         self._problems = Problems()
         self._sinks.deliver(self._problems)  # what an earlier run had no time for
-        for step in self._taken():
-            yield step if not step.delta else self._delivered(step)
+        yield from self._delivered(self._taken())
         self.database.note_problems(self._problems.noted(self.database.problems))
         self._problems.raise_if_any()
 
     def replay(self, mended: Sequence[Mended] | None = None) -> Iterator[Step]:
         """Take rows back in that are mended; without any, all in quarantine, and refused files."""
         self._problems = Problems()
-        replay = Replay(self, self._problems, Step)
+        replay = Replay(self, self._problems)
         if mended is None:
-            yield from map(self._delivered, replay.batches())
-        yield from map(self._delivered, replay.rows(mended))
+            yield from self._delivered(replay.batches())
+        yield from self._delivered(replay.rows(mended))
         self._problems.raise_if_any()
 
     @property
@@ -119,8 +115,18 @@ class Pipeline:
         """The rows in quarantine."""
         return self.database.quarantined()
 
-    def _delivered(self, step: Step) -> Step:
-        return replace(step, sinks=tuple(self._sinks.deliver(self._problems)))
+    def _delivered(self, steps: Iterator[Step]) -> Iterator[Step]:
+        """The same steps, when sinks have been given what is new; each with what it cost."""
+        self._stopwatch.restart()
+        while (step := self._next(steps)) is not None:
+            if step.delta:
+                step = replace(step, sinks=tuple(self._sinks.deliver(self._problems)))
+            yield replace(step, metrics=self._stopwatch.metrics(step.delta.counts))
+            self._stopwatch.restart()
+
+    def _next(self, steps: Iterator[Step]) -> Step | None:
+        with self.database.measured(self._stopwatch.of_record):
+            return next(steps, None)
 
     def _taken(self) -> Iterator[Step]:
         is_new = self.database.is_new
@@ -199,14 +205,14 @@ class Pipeline:
         """Few rows of text: classified like insertions, and no frame is made of them."""
         kept: list[Offer] = []
         for offer in offers:
-            inserting = replace(offer, data=_with_op(offer.data))
-            found = classify(self.database, [inserting])
+            loading = replace(offer, data=inserting(offer.data))
+            found = classify(self.database, [loading])
             if not self._is_refused([offer], found.bad):
-                kept.append(inserting)
+                kept.append(loading)
         found = classify(self.database, kept)
         if self._is_refused(kept, found.bad) or not kept:
             return
-        batches = _batches(kept)
+        batches = taken_batches(kept)
         delta = self.database.load_rows(found.insert, batches, found.bad)
         yield Step(batches, delta, tuple(found.bad))
 
@@ -224,7 +230,7 @@ class Pipeline:
             frames.setdefault(offer.relation.name, []).append(fitting_rows(data, offer.relation))
         if kept:
             whole = {name: reduce(DataFrame.unionAll, each) for name, each in frames.items()}
-            batches = _batches(kept)
+            batches = taken_batches(kept)
             delta = self.database.load_frames(whole, batches=batches, refused=bad)
             yield Step(batches, delta, tuple(bad))
 
@@ -262,7 +268,7 @@ class Pipeline:
         bad = [each._replace(batch=batch[1]) for each in bad]
         named: tuple[Batch, ...] = (batch,) if bad else ()
         if bad and self.project.bad_rows == "refuse":
-            bad = _as_whole(bad)
+            bad = as_whole(bad)
             yield Step(named, self.database.apply(batches=named, refused=bad), tuple(bad), True)
             return
         delta = self.database.apply(
@@ -346,10 +352,11 @@ class Pipeline:
             return
         batches = tuple(offer.batch for offer in offers)
         if found.bad and self.project.bad_rows == "fail":
-            self._fail(sources, refusal(*batches[0], found.bad).diagnostics)
+            first = found.bad[0]
+            self._fail(sources, refusal(first.source, first.batch, found.bad).diagnostics)
             return
         if found.bad and self.project.bad_rows == "refuse":
-            bad = _as_whole([*found.bad, *_refused_with(offers, found.bad)])
+            bad = as_whole([*found.bad, *refused_with(offers, found.bad)])
             delta = self.database.apply(batches=batches, refused=bad)
             yield Step(batches, delta, tuple(bad), True)
             return
@@ -373,25 +380,3 @@ class Pipeline:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _with_op(data: Data) -> Data:
-    assert isinstance(data, list)
-    return [row._replace(op=INSERTED) for row in data]
-
-
-def _batches(offers: Iterable[Offer]) -> tuple[Batch, ...]:
-    return tuple(offer.batch for offer in offers if offer.source.kind != "snapshot")
-
-
-def _as_whole(bad: Iterable[Rejected]) -> list[Rejected]:
-    return [each._replace(is_whole=True) for each in bad]
-
-
-def _refused_with(offers: Iterable[Offer], bad: Iterable[Rejected]) -> Iterator[Rejected]:
-    """Batches without bad rows that are refused because of others of the same transaction."""
-    named = {(each.source, each.batch) for each in bad}
-    for offer in offers:
-        if offer.batch not in named:
-            reason, relation = "a file of the same transaction was refused", offer.relation.name
-            yield Rejected(relation, reason, '""', source=offer.source.name, batch=offer.name)

@@ -35,7 +35,7 @@ class State:
         self.records: list[Record] = []
         self.batches: set[Batch] = set()
         self._lock: IO[str] | None = None
-        self.measure: Callable[[], Mapping[str, float]] | None = None
+        self.measure: Callable[[Record], Mapping[str, float]] | None = None
 
     @property
     def spark(self) -> SparkSession:
@@ -144,8 +144,8 @@ class State:
             record = replace(record, program=None)
         clock = max(record.clock, last.clock)
         made = replace(record, sequence=last.sequence + 1, clock=clock, at=now())
-        if self.measure is not None and batches:
-            made = replace(made, metrics=self.measure())
+        if self.measure is not None:
+            made = replace(made, metrics=self.measure(made))
         self.log.append(made, changes, all_types, batches, refused)
         self.records.append(made)
         self.batches.update(batches)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -148,6 +149,15 @@ class TableHistory:
         if problems:
             version = self._state.last.version
             self._state.commit(Record(version=version, kind=PROBLEMS, problems=problems))
+
+    @contextmanager
+    def measured(self, measure: Callable[[Record], Mapping[str, float]]) -> Iterator[None]:
+        """Write with each commit of the block what it cost."""
+        self._state.measure = measure
+        try:
+            yield
+        finally:
+            self._state.measure = None
 
     # --- upkeep
 
