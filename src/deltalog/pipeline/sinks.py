@@ -15,16 +15,21 @@ of the view and `_change_type` (insert or delete), `_commit_version` and `_commi
 from __future__ import annotations
 
 import importlib
+import secrets
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic
+from deltalog.language.arrow import arrow_table
+from deltalog.language.values import sort_key
 from deltalog.pipeline.log_rows import DELETE, INSERT
 from deltalog.pipeline.problems import Problems
 from deltalog.pipeline.project import Sink
@@ -102,11 +107,24 @@ class Sinks:
         merging.whenNotMatchedInsert(is_inserted, values).execute()
 
     def _snapshot(self, sink: Sink) -> None:
+        if self._is_on_driver(sink):
+            relation = self._database.relations[sink.relation]
+            rows = sorted(self._database.facts(sink.relation), key=sort_key)
+            write_snapshot(Path(sink.path), arrow_table(relation.columns, rows))
+            return
         writer = self._database.frame(sink.relation).write.mode("overwrite").format("parquet")
         if sink.table:
             writer.saveAsTable(sink.table)
         else:
             writer.save(sink.path)
+
+    def _is_on_driver(self, sink: Sink) -> bool:
+        """Whether a view is small, and goes to a folder that the driver can write to."""
+        engine, relation = self._database.engine, self._database.relations[sink.relation]
+        is_folder = not sink.table and "://" not in sink.path
+        is_virtual = sink.relation not in self._database.table_versions
+        is_small = is_virtual or engine.size(sink.relation) <= engine.settings.driver_rows_max
+        return is_folder and is_small and relation.arity > 0
 
     def _call(self, sink: Sink, after: int) -> None:
         module, _, name = sink.function.partition(":")
@@ -136,3 +154,14 @@ def _failed(sink: Sink, version: int, error: Exception) -> Diagnostic:
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     hint = "the next run gives it all that it has missed"
     return catalogue.SINK_FAILED.at(None, name=sink.name, version=version, reason=reason, hint=hint)
+
+
+def write_snapshot(folder: Path, table: pyarrow.Table) -> None:
+    """Replace what a folder holds by one Parquet file, without a job of Spark."""
+    folder.mkdir(parents=True, exist_ok=True)
+    before = [path for path in folder.iterdir() if path.is_file()]
+    partial = folder / f".{secrets.token_hex(8)}.partial"
+    pyarrow.parquet.write_table(table, partial)
+    for path in before:
+        path.unlink()
+    partial.rename(folder / f"part-{partial.stem[1:]}.parquet")
