@@ -7,11 +7,14 @@ with db.transaction() as tx:
 db.query("path(1, Y)")
 """
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deltalog.connect import connect
 from deltalog.diagnostics.report import DataError, DeltalogError, LimitError, ProgramError
+from deltalog.pipeline.spark_needed import spark_needed
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.limits import Limits
@@ -22,6 +25,9 @@ from deltalog.runtime.transaction import Transaction
 from deltalog.runtime.violations import ConstraintError, ConstraintWarning, Violation
 from deltalog.store.file_database import FileDatabase
 from deltalog.store.readers import Retention, RetentionWarning
+
+if TYPE_CHECKING:
+    from deltalog.pipeline.run_project import RunResult
 
 __version__ = "0.1.0"
 
@@ -34,6 +40,19 @@ def read(spark: Any, state: str | Path, relation: str, *, version: int | None = 
     from deltalog.pipeline.read import read as read_state  # Spark is an extra
 
     return read_state(spark, str(state), relation, version=version)
+
+
+def run_project(path: str | Path, spark: Any = None, *, raise_problems: bool = True) -> RunResult:
+    """Run a pipeline once: take everything that is new at the sources of a project file.
+
+    It runs on this Spark session, on the active one, or on a new one, which stays. Sources and
+    sinks that fail do not keep the others from being done; then a `DataError` is raised, or the
+    result has them among its `problems` if `raise_problems` is False.
+    """
+    with spark_needed():
+        from deltalog.pipeline.run_project import run_project as run
+
+    return run(path, spark, raise_problems=raise_problems)
 
 
 __all__ = [
@@ -60,4 +79,5 @@ __all__ = [
     "Violation",
     "connect",
     "read",
+    "run_project",
 ]

@@ -282,7 +282,7 @@ STATE_OF_OTHER_PROGRAM = Entry(
 BAD_PROJECT = Entry("E1003", "{reason}")
 SOURCE_COLUMNS = Entry(
     "E1004",
-    "the columns of source `{name}` do not match `{relation}`: {reason}",
+    "the columns of {what} do not match `{relation}`: {reason}",
     "a source has the columns of its relation{op}",
 )
 BAD_ROWS = Entry(

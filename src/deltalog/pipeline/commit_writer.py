@@ -22,8 +22,9 @@ from deltalog.language.printer import print_program
 from deltalog.pipeline.drafts import NOTHING, Draft, Held, few, unranked
 from deltalog.pipeline.folds import Folds, net_fold
 from deltalog.pipeline.freshness import MINUTE, Freshness
-from deltalog.pipeline.log import Batch, Files, Record, Refused
+from deltalog.pipeline.log import Batch, Files, Record
 from deltalog.pipeline.log_rows import DELETE, INSERT, Changes
+from deltalog.pipeline.rejected import Refused
 from deltalog.pipeline.state import State
 from deltalog.pipeline.stored_table import Fold, Ranked, StoredTable
 from deltalog.runtime.changes import ChangeSet

@@ -26,7 +26,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow
 import pyarrow.compute as pc
@@ -46,6 +46,7 @@ from deltalog.pipeline.log_rows import (
     encoded_texts,
     log_schema,
 )
+from deltalog.pipeline.rejected import Refused, Rejected
 from deltalog.pipeline.table_files import (
     GROUP_ROWS,
     Actions,
@@ -56,22 +57,9 @@ from deltalog.pipeline.table_files import (
 
 Batch = tuple[str, str]
 """The name of a source, and of what it gave."""
-Refused = Sequence[tuple[str, str, str]]
-"""Rows that are not taken: relation, reason, and the row as text."""
 ATTEMPTS_MAX = 20
 COMPACTED_FILES = 64
 """Files of the log that are made one."""
-
-
-class RefusedRow(NamedTuple):
-    """A row that was not taken: when, from where, for which relation, why, and the row as text."""
-
-    at: datetime
-    source: str
-    batch: str
-    relation: str
-    reason: str
-    row: str
 
 
 @dataclass(frozen=True)
@@ -94,7 +82,8 @@ class Record:
     `counts` are rows that were inserted and deleted, `sizes` how many stored relations hold after
     it, `files` those that are elsewhere. `spread` tells of large relations how many rows the values
     of each column have, `sinks` and `readers` how far they have got (None: unregistered). `program`
-    is there if it is another one, `first` if the log leads back only to that version.
+    is there if it is another one, `first` if the log leads back only to that version. `problems`
+    are parts of a pipeline that fail, with the reason (None: mended), `metrics` what it cost.
     """
 
     sequence: int = 0
@@ -110,6 +99,8 @@ class Record:
     sinks: Mapping[str, int] = field(default_factory=dict)
     readers: Mapping[str, int | None] = field(default_factory=dict)
     first: int | None = None
+    problems: Mapping[str, str | None] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
     def text(self) -> str:
         held = {k: v for k, v in asdict(self).items() if k not in ("sequence", "version", "at")}
@@ -167,11 +158,11 @@ class Log:
         found = self._read(pc.field("change") == BATCH, ["text"]).column("text").to_pylist()
         return {(source, batch) for source, batch in map(json.loads, found)}
 
-    def refused(self) -> list[RefusedRow]:
-        """The rows that were not taken, oldest first."""
+    def refused(self) -> list[tuple[datetime, Rejected]]:
+        """The rows that were not taken, oldest first, each with the time."""
         found = self._read(pc.field("change") == REFUSED, ["sequence", "at", "text"])
         listed = found.sort_by("sequence").to_pylist()
-        return [RefusedRow(row["at"], *json.loads(row["text"])) for row in listed]
+        return [(row["at"], Rejected(*json.loads(row["text"]))) for row in listed]
 
     def changes(self, relation: str, after: int, until: int) -> pyarrow.Table:
         """The rows of the log for a relation in versions after one, up to another, in order."""
@@ -210,7 +201,7 @@ class Log:
             [
                 encoded_changes(stamp, changes, schema),
                 encoded_texts(stamp, BATCH, [json.dumps(each) for each in batches], schema),
-                encoded_texts(stamp, REFUSED, _refused_texts(batches, refused), schema),
+                encoded_texts(stamp, REFUSED, [json.dumps(each) for each in refused], schema),
                 encoded_texts(stamp, COMMIT, [record.text()], schema),
             ]
         )
@@ -272,12 +263,6 @@ class Log:
         )
         self._table.update_incremental()
         self._files = len(self._table.file_uris())
-
-
-def _refused_texts(batches: Sequence[Batch], refused: Refused) -> list[str]:
-    """Rows that were not taken, each with the batch it was in."""
-    source, batch = batches[0] if batches else ("", "")
-    return [json.dumps((source, batch, *each)) for each in refused]
 
 
 def now() -> datetime:

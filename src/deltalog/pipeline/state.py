@@ -9,7 +9,7 @@ state/lock             held by the one writer
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import IO
 
@@ -17,8 +17,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from deltalog.pipeline.location import Location
 from deltalog.pipeline.lock import lock_folder
-from deltalog.pipeline.log import Batch, Files, Log, Record, Refused, now
+from deltalog.pipeline.log import Batch, Files, Log, Record, now
 from deltalog.pipeline.log_rows import Changes
+from deltalog.pipeline.rejected import Refused
+
+PROBLEMS = "problems"
+"""The kind of a commit that notes which parts of a pipeline fail."""
 
 
 class State:
@@ -31,6 +35,7 @@ class State:
         self.records: list[Record] = []
         self.batches: set[Batch] = set()
         self._lock: IO[str] | None = None
+        self.measure: Callable[[Record], Mapping[str, float]] | None = None
 
     @property
     def spark(self) -> SparkSession:
@@ -54,8 +59,8 @@ class State:
 
     @property
     def is_new(self) -> bool:
-        """Whether nothing has been committed yet."""
-        return not self.records
+        """Whether nothing has been committed yet, but perhaps that sources fail."""
+        return all(record.kind == PROBLEMS for record in self.records)
 
     @property
     def last(self) -> Record:
@@ -86,6 +91,12 @@ class State:
         """The registered readers, each with the version it has acknowledged."""
         noted = {name: at for record in self.records for name, at in record.readers.items()}
         return {name: at for name, at in sorted(noted.items()) if at is not None}
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """The parts of a pipeline that failed when it last ran, each with the reason."""
+        noted = {name: why for record in self.records for name, why in record.problems.items()}
+        return {name: why for name, why in noted.items() if why is not None}
 
     @property
     def first(self) -> int:
@@ -133,6 +144,8 @@ class State:
             record = replace(record, program=None)
         clock = max(record.clock, last.clock)
         made = replace(record, sequence=last.sequence + 1, clock=clock, at=now())
+        if self.measure is not None:
+            made = replace(made, metrics=self.measure(made))
         self.log.append(made, changes, all_types, batches, refused)
         self.records.append(made)
         self.batches.update(batches)

@@ -28,22 +28,20 @@ from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.spark.engine import SparkEngine
 from deltalog.language.ast import Program, Query, Row
 from deltalog.pipeline.bulk_load import bulk_load, check_bulk_keys
-from deltalog.pipeline.checked_frames import (
-    CheckedFrame,
-    check_unique_keys,
-    driver_rows,
-)
+from deltalog.pipeline.checked_frames import CheckedFrame, check_unique_keys, driver_rows
 from deltalog.pipeline.commit_writer import CommitWriter
 from deltalog.pipeline.deltas import Delta, counts_of, delta_of
 from deltalog.pipeline.drafts import Draft
 from deltalog.pipeline.freshness import MINUTE, Freshness
 from deltalog.pipeline.input_facts import FactsInput, input_facts, input_frame
-from deltalog.pipeline.log import Batch, Refused
+from deltalog.pipeline.log import Batch
 from deltalog.pipeline.net_frames import net_frames
 from deltalog.pipeline.reading import feed_frame, read_frame
+from deltalog.pipeline.rejected import Refused
 from deltalog.pipeline.state import State
 from deltalog.pipeline.table_history import TableHistory
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
+from deltalog.runtime.checked_rows import CheckedRows
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.evaluation import Difference
 from deltalog.runtime.fixpoint import Statistics, Watch
@@ -155,11 +153,7 @@ class TableDatabase(TableHistory):
         return self._database.rows(relation)
 
     def query(
-        self,
-        text: str | Query,
-        parameters: Parameters | None = None,
-        *,
-        version: int | None = None,
+        self, text: str | Query, parameters: Parameters | None = None, *, version: int | None = None
     ) -> Rows:
         """The bindings of the query's variables, now or as of an earlier version, on the driver."""
         if version is None or version == self.version:
@@ -244,6 +238,15 @@ class TableDatabase(TableHistory):
             except BaseException:  # what is in memory is not what is in the tables
                 self.close()
                 raise
+
+    def load_rows(
+        self, rows: Mapping[str, CheckedRows], batches: tuple[Batch, ...], refused: Refused
+    ) -> Delta:
+        """The same for few facts, whose values and keys are checked, without a job of Spark."""
+        if not self.is_new:
+            return self.apply(insert=rows, batches=batches, refused=refused)
+        with self._changing(), self._writer.recording(batches, refused):
+            return self._bulk(rows)
 
     def apply(
         self,
@@ -373,7 +376,7 @@ class TableDatabase(TableHistory):
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             warnings.warn(f"a table of `{self.state}` is behind: {reason}", stacklevel=4)
 
-    def _bulk(self, frames: Mapping[str, DataFrame]) -> Delta:
+    def _bulk(self, frames: Mapping[str, DataFrame | CheckedRows]) -> Delta:
         counts = bulk_load(self._database, self._writer, frames)
         self._database.version = self.version
         return delta_of(self.changes, self.version, counts)

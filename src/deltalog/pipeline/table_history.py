@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +17,9 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.pipeline.change_log import TableLog
 from deltalog.pipeline.log import Record
+from deltalog.pipeline.quarantine import QUARANTINE, Quarantined, quarantined
 from deltalog.pipeline.reading import read_frame
+from deltalog.pipeline.state import PROBLEMS
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.evaluation import Difference
@@ -33,9 +36,6 @@ from deltalog.store.readers import (
 if TYPE_CHECKING:
     from deltalog.pipeline.commit_writer import CommitWriter
     from deltalog.pipeline.state import State
-
-
-QUARANTINE = "at TIMESTAMP, source STRING, batch STRING, relation STRING, reason STRING, row STRING"
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,12 @@ class TableHistory:
         return self._history.programs()
 
     def quarantine(self) -> DataFrame:
-        """The rows that were not taken from sources: at, source, batch, relation, reason, row."""
-        return self._state.spark.createDataFrame(self._state.log.refused(), QUARANTINE)
+        """The rows that were not taken from sources and wait to be mended."""
+        return self._state.spark.createDataFrame(self.quarantined(), QUARANTINE)
+
+    def quarantined(self) -> list[Quarantined]:
+        """The same as rows, on the driver."""
+        return quarantined(self._state)
 
     # --- readers
 
@@ -133,6 +137,27 @@ class TableHistory:
         """Commit how far sinks have been given changes."""
         self._check_open()
         self._state.commit(Record(version=self._state.last.version, kind="delivery", sinks=sinks))
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        """The parts of a pipeline that failed when it last ran, each with the reason."""
+        return self._state.problems
+
+    def note_problems(self, problems: Mapping[str, str | None]) -> None:
+        """Commit which parts fail, and which are mended (None), if there are any."""
+        self._check_open()
+        if problems:
+            version = self._state.last.version
+            self._state.commit(Record(version=version, kind=PROBLEMS, problems=problems))
+
+    @contextmanager
+    def measured(self, measure: Callable[[Record], Mapping[str, float]]) -> Iterator[None]:
+        """Write with each commit of the block what it cost."""
+        self._state.measure = measure
+        try:
+            yield
+        finally:
+            self._state.measure = None
 
     # --- upkeep
 
