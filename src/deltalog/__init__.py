@@ -34,6 +34,13 @@ def read(spark: Any, state: str | Path, relation: str, *, version: int | None = 
     return read_state(spark, str(state), relation, version=version)
 
 
+def register_format(spark: Any) -> None:
+    """Let a Spark session read states: `spark.read.format("deltalog")`, and streams of changes."""
+    from deltalog.pipeline.data_source import register_format as register
+
+    register(spark)
+
+
 __all__ = [
     "ChangeSet",
     "DataError",
@@ -52,4 +59,5 @@ __all__ = [
     "Upkeep",
     "connect",
     "read",
+    "register_format",
 ]

@@ -105,7 +105,11 @@ def test_the_table_of_arguments_is_complete_and_right() -> None:
 
 PUBLIC = [deltalog.Database, deltalog.Transaction, deltalog.ChangeSet, deltalog.DeltalogError]
 OF_FILES = ("FileDatabase", "Retention", "RetentionWarning")
-PAGE_OF = {"Limits": "language.md", **dict.fromkeys(OF_FILES, "durability.md")}
+PAGE_OF = {
+    "register_format": "pipeline.md",
+    "Limits": "language.md",
+    **dict.fromkeys(OF_FILES, "durability.md"),
+}
 
 
 def _members(owner: type) -> list[str]:

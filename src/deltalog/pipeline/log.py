@@ -18,18 +18,23 @@ also a lock on the file `lock`, which the operating system gives back when the p
 
 What is too large for the driver is written to files before the commit, which names them; files that
 no commit names are garbage.
+
+Readers say how far they are in rows that belong to no commit, whoever writes: a writer that meets
+one tries again, as with files that were rearranged.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import pyarrow
 import pyarrow.compute as pc
+import pyarrow.dataset
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
@@ -39,6 +44,7 @@ from deltalog.pipeline.location import Location
 from deltalog.pipeline.log_rows import (
     BATCH,
     COMMIT,
+    READER,
     REFUSED,
     Changes,
     Stamp,
@@ -51,6 +57,7 @@ from deltalog.pipeline.table_files import (
     Actions,
     TableFiles,
     dataset_of,
+    relative,
     removed,
 )
 
@@ -93,8 +100,8 @@ class Record:
 
     `counts` are rows that were inserted and deleted, `sizes` how many stored relations hold after
     it, `files` those that are elsewhere. `spread` tells of large relations how many rows the values
-    of each column have, `sinks` and `readers` how far they have got (None: unregistered). `program`
-    is there if it is another one, `first` if the log leads back only to that version.
+    of each column have, `sinks` how far they have got. `program` is there if it is another one,
+    `first` if the log leads back only to that version.
     """
 
     sequence: int = 0
@@ -108,7 +115,6 @@ class Record:
     files: Mapping[str, Files] = field(default_factory=dict)
     spread: Mapping[str, Sequence[float]] = field(default_factory=dict)
     sinks: Mapping[str, int] = field(default_factory=dict)
-    readers: Mapping[str, int | None] = field(default_factory=dict)
     first: int | None = None
 
     def text(self) -> str:
@@ -131,6 +137,7 @@ class Log:
         self._location = location
         self.path = location.path("log")
         self._table: DeltaTable | None = None
+        self._sequence = -1
         self._files = 0
 
     def open(self) -> list[Record]:
@@ -140,14 +147,14 @@ class Log:
         except TableNotFoundError:
             return []
         self._files = len(self._table.file_uris())
-        return self._records(-1)
+        return self._records()
 
-    def refresh(self, after: int) -> list[Record]:
-        """The records of commits after this one (its sequence), which others have made."""
+    def refresh(self) -> list[Record]:
+        """The records of commits that others have made since."""
         if self._table is None:
             return self.open()
         self._table.update_incremental()
-        return self._records(after)
+        return self._records()
 
     @property
     def _log_files(self) -> TableFiles:
@@ -157,10 +164,13 @@ class Log:
     def table_version(self) -> int | None:
         return None if self._table is None else self._table.version()
 
-    def _records(self, after: int) -> list[Record]:
-        wanted = (pc.field("change") == COMMIT) & (pc.field("sequence") > after)
+    def _records(self) -> list[Record]:
+        """The records that have not been read yet."""
+        wanted = (pc.field("change") == COMMIT) & (pc.field("sequence") > self._sequence)
         found = self._read(wanted, ["sequence", "version", "at", "text"]).sort_by("sequence")
-        return [Record.read(row) for row in found.to_pylist()]
+        records = [Record.read(row) for row in found.to_pylist()]
+        self._sequence = max([self._sequence, *(record.sequence for record in records)])
+        return records
 
     def batches(self) -> set[Batch]:
         """Everything that has been taken from sources."""
@@ -179,15 +189,25 @@ class Log:
         wanted = (pc.field("relation") == relation) & (version > after) & (version <= until)
         return self._read(wanted, None).sort_by("sequence")
 
+    def files_for(self, after: int, until: int) -> list[str]:
+        """The files, named as below the state, that can hold versions after one, up to another."""
+        version = pc.field("version")
+        wanted = (version > after) & (version <= until)
+        root = self._log_files.root
+        found = [] if self._table is None else self._dataset().get_fragments(filter=wanted)
+        return [f"log/{relative(fragment.path, root)}" for fragment in found]
+
     def _read(self, wanted: pc.Expression, columns: list[str] | None) -> pyarrow.Table:
         if self._table is None:
             schema = log_schema([])
             names = schema.names if columns is None else columns
             return schema.empty_table().select(names)
+        return self._dataset().to_table(columns=columns, filter=wanted)
+
+    def _dataset(self) -> pyarrow.dataset.Dataset:
+        assert self._table is not None
         schema = pyarrow.schema(self._table.schema().to_arrow())
-        bounded = ("sequence", "version")
-        files = dataset_of(self._table, self._log_files, schema, bounded)
-        return files.to_table(columns=columns, filter=wanted)
+        return dataset_of(self._table, self._log_files, schema, ("sequence", "version"))
 
     # --- writing
 
@@ -218,12 +238,17 @@ class Log:
             try:
                 self._write(rows)
             except CommitFailedError:
-                if self.refresh(record.sequence - 1):
-                    raise in_use(self._location.name, "another run") from None
+                self._meet_others()
             else:
+                self._sequence = record.sequence
                 self._files += 1
                 return
         raise in_use(self._location.name, "another run")
+
+    def _meet_others(self) -> None:
+        """Look at what others have written: files and readers may be, a commit must not."""
+        if self.refresh():
+            raise in_use(self._location.name, "another run") from None
 
     def _write(self, rows: pyarrow.Table) -> None:
         once = CommitProperties(max_commit_retries=0)
@@ -270,8 +295,38 @@ class Log:
             "append",
             self._table.schema(),
         )
-        self._table.update_incremental()
+        self._meet_others()
         self._files = len(self._table.file_uris())
+
+    # --- readers
+
+    def readers(self) -> dict[str, int]:
+        """The registered readers, each with the version it has acknowledged, as of now."""
+        current = self._apart()
+        rows = current._read(pc.field("change") == READER, ["at", "text"]).sort_by("at")
+        found: dict[str, int] = {}
+        for name, version in map(json.loads, rows.column("text").to_pylist()):
+            if version is None:
+                found.pop(name, None)
+            else:
+                found[name] = max(version, found.get(name, 0))
+        return dict(sorted(found.items()))
+
+    def note_reader(self, name: str, version: int | None) -> None:
+        """Write that a reader has read up to a version; None unregisters it."""
+        current = self._apart()
+        assert current._table is not None, "a log that is read has commits"
+        schema = pyarrow.schema(current._table.schema().to_arrow())
+        stamp = Stamp(0, version or 0, now())
+        rows = encoded_texts(stamp, READER, [json.dumps((name, version))], schema)
+        write_deltalake(current._table, rows, mode="append")
+
+    def _apart(self) -> Log:
+        """The log as it is now; this one stays where it is, so that no commit is passed over."""
+        log = Log(self._location)
+        with suppress(TableNotFoundError):
+            log._table = DeltaTable(self.path)
+        return log
 
 
 def _refused_texts(batches: Sequence[Batch], refused: Refused) -> list[str]:

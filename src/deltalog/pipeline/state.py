@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import IO
 
+import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 
 from deltalog.pipeline.location import Location
@@ -47,6 +48,10 @@ class State:
         self.records = self.log.open()
         self.batches = self.log.batches()
 
+    def refresh(self) -> None:
+        """Read what others have committed since."""
+        self.records += self.log.refresh()
+
     def close(self) -> None:
         if self._lock is not None:
             self._lock.close()
@@ -67,6 +72,11 @@ class State:
         """The program of the last commit."""
         return next((r.program for r in reversed(self.records) if r.program is not None), "")
 
+    def program_at(self, version: int) -> str:
+        """The program of a version."""
+        found = [r.program for r in self.records if r.program and r.version <= version]
+        return found[-1] if found else self.program
+
     def size(self, relation: str) -> int:
         """How many rows a stored relation holds."""
         return next((r.sizes[relation] for r in reversed(self.records) if relation in r.sizes), 0)
@@ -84,8 +94,7 @@ class State:
     @property
     def readers(self) -> dict[str, int]:
         """The registered readers, each with the version it has acknowledged."""
-        noted = {name: at for record in self.records for name, at in record.readers.items()}
-        return {name: at for name, at in sorted(noted.items()) if at is not None}
+        return self.log.readers()
 
     @property
     def first(self) -> int:
@@ -141,3 +150,8 @@ class State:
     def read_files(self, folder: str) -> DataFrame:
         """The rows in a folder of Parquet files."""
         return self.spark.read.parquet(self.location.path(folder))
+
+    def read_rows(self, folder: str) -> pyarrow.Table:
+        """The same on the driver."""
+        system, path = self.location.files(folder)
+        return pyarrow.parquet.read_table(path, filesystem=system)

@@ -43,6 +43,7 @@ from deltalog.pipeline.table_files import (
     dataset_of,
     files_with,
     new_folder,
+    relative,
     removed,
 )
 
@@ -146,18 +147,33 @@ class StoredTable:
         ints = [n for n, type_ in zip(self.columns, self.types, strict=True) if type_ == "int"]
         return dataset_of(self.delta, self.files, self.schema, ints)
 
-    def decoded(self, table: pyarrow.Table) -> list[Ranked]:
+    def files_for(self, wanted: pc.Expression | None) -> list[str]:
+        """The files that can have rows which fulfil a condition."""
+        found = self.dataset().get_fragments(filter=wanted)
+        return [relative(fragment.path, self.files.root) for fragment in found]
+
+    def rows(self, table: pyarrow.Table) -> list[Row]:
+        """The rows in columns of Arrow."""
         columns = [table.column(name) for name in self.columns]
-        rows = rows_in(columns, self.types, table.num_rows)
+        return rows_in(columns, self.types, table.num_rows)
+
+    def decoded(self, table: pyarrow.Table) -> list[Ranked]:
+        rows = self.rows(table)
         ranks = table.column(RANK_COLUMN).to_pylist() if self.is_ranked else [0] * len(rows)
         return list(zip(rows, ranks, strict=True))
 
     def encoded(self, rows: Sequence[Ranked]) -> pyarrow.Table:
-        arrays = vectors([row for row, _ in rows], self.types)
-        arrays = arrays or [pyarrow.array([True] * len(rows), pyarrow.bool_())]
-        if self.is_ranked:
-            arrays.append(pyarrow.array([rank for _, rank in rows], pyarrow.int64()))
-        return pyarrow.Table.from_arrays(arrays, schema=self.schema)
+        plain = self.encoded_plain([row for row, _ in rows])
+        if not self.is_ranked:
+            return plain
+        ranks = pyarrow.array([rank for _, rank in rows], pyarrow.int64())
+        return plain.append_column(self.schema.field(RANK_COLUMN), ranks)
+
+    def encoded_plain(self, rows: Sequence[Row]) -> pyarrow.Table:
+        """Rows without ranks."""
+        arrays = vectors(rows, self.types) or [pyarrow.repeat(True, len(rows))]
+        names = self.columns or (HOLDS_COLUMN,)
+        return pyarrow.Table.from_arrays(arrays, names=list(names))
 
     def snapshot(self, spark: SparkSession, spread: tuple[float, ...]) -> Snapshot:
         """The table as it is now, whatever becomes of it."""
@@ -216,9 +232,7 @@ class StoredTable:
         if lost:
             wanted = self.wanted(tuple(range(len(self.columns))), list(lost))
             dataset = self.dataset()
-            for file in files_with(
-                dataset, self.files.root, self.columns, wanted, lost, self._rows
-            ):
+            for file in files_with(dataset, self.files.root, self.columns, wanted, lost, self.rows):
                 assert file.path in known, "only files of the table are rewritten"
                 small.discard(file.path)
                 again = self.encoded(
@@ -232,10 +246,6 @@ class StoredTable:
             actions += [removed(path) for path in small]
         together = pyarrow.concat_tables(new)
         return [*actions, *([self._written(together)] if together.num_rows else [])]
-
-    def _rows(self, table: pyarrow.Table) -> list[Row]:
-        columns = [table.column(name) for name in self.columns]
-        return rows_in(columns, self.types, table.num_rows)
 
     def write_whole(self, rows: Sequence[Ranked]) -> str:
         """Write rows to a new folder below the table; returns the folder."""
@@ -282,7 +292,7 @@ class StoredTable:
         return reduce(
             and_,
             (
-                _one_of(self.columns[column], self.types[column], list(dict.fromkeys(each)))
+                one_of(self.columns[column], self.types[column], list(dict.fromkeys(each)))
                 for column, each in zip(columns, values, strict=True)
             ),
         )
@@ -319,7 +329,7 @@ class Snapshot:
         return self._table.decoded(self._dataset.to_table(filter=wanted))
 
 
-def _one_of(name: str, type_: str, values: list[Any]) -> pc.Expression:
+def one_of(name: str, type_: str, values: list[Any]) -> pc.Expression:
     """Whether a column has one of the values; ranges exclude what lies outside by statistics."""
     own = pc.field(name)
     listed = vectors([(value,) for value in values], (type_,))[0]

@@ -59,6 +59,10 @@ class TableHistory:
     _writer: CommitWriter
     _database: MemoryDatabase
 
+    def _begin(self) -> None:
+        """Write the initial state, if there is none yet."""
+        raise NotImplementedError
+
     @property
     def _history(self) -> LoggedHistory:
         return LoggedHistory(TableLog(self._state), self._database, self.state)
@@ -99,7 +103,7 @@ class TableHistory:
         """Hold the log for a reader from now on; returns the version it has read up to."""
         check_reader_name(reader)
         if reader not in self.readers:
-            self._note({reader: self._state.last.version})
+            self._note(reader, self._state.last.version)
         return self.readers[reader]
 
     def acknowledge(self, reader: str, version: int) -> None:
@@ -107,17 +111,17 @@ class TableHistory:
         self._history.check_version(version)
         check_known(self.readers, reader)
         if version > self.readers[reader]:
-            self._note({reader: version})
+            self._note(reader, version)
 
     def unregister(self, reader: str) -> None:
         """Let go of what the log holds for a reader."""
         check_known(self.readers, reader)
-        self._note({reader: None})
+        self._note(reader, None)
 
-    def _note(self, readers: Mapping[str, int | None]) -> None:
+    def _note(self, reader: str, version: int | None) -> None:
         self._check_open()
-        last = self._state.last
-        self._state.commit(Record(version=last.version, kind="reader", readers=readers))
+        self._begin()
+        self._state.log.note_reader(reader, version)
 
     def _check_open(self) -> None:
         if not self._is_open:
