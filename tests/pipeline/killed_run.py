@@ -16,6 +16,7 @@ from deltalog.pipeline.drafts import Draft
 from deltalog.pipeline.log import Log
 from deltalog.pipeline.project import read_project
 from deltalog.pipeline.run import Pipeline
+from deltalog.pipeline.state import State
 from deltalog.pipeline.stored_table import StoredTable
 from deltalog.pipeline.table_files import TableFiles
 from spark_sessions import delta_session
@@ -27,10 +28,11 @@ def die() -> None:
 
 WRITES = (
     (Log, "_write"),
-    (Log, "tidy"),
+    (Log, "_rewrite"),
     (StoredTable, "_commit"),
     (TableFiles, "write"),
     (Draft, "write"),
+    (State, "_remove"),
 )
 """Everything that writes to a state."""
 
