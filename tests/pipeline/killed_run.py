@@ -12,11 +12,11 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
+from deltalog.pipeline import state
 from deltalog.pipeline.drafts import Draft
-from deltalog.pipeline.log import Log
+from deltalog.pipeline.log_table import DriverLogTable
 from deltalog.pipeline.project import read_project
 from deltalog.pipeline.run import Pipeline
-from deltalog.pipeline.state import State
 from deltalog.pipeline.stored_table import StoredTable
 from deltalog.pipeline.table_files import TableFiles
 from spark_sessions import delta_session
@@ -27,12 +27,12 @@ def die() -> None:
 
 
 WRITES = (
-    (Log, "_write"),
-    (Log, "_rewrite"),
+    (DriverLogTable, "append"),
+    (DriverLogTable, "_rewrite"),
     (StoredTable, "_commit"),
     (TableFiles, "write"),
     (Draft, "write"),
-    (State, "_remove"),
+    (state, "remove_garbage"),
 )
 """Everything that writes to a state."""
 

@@ -94,7 +94,7 @@ STEPS: tuple[Callable[[TableDatabase], str], ...] = (
 )
 
 
-def deadly(kind: type, name: str, numbers: count[int], last: int, when: str) -> None:
+def deadly(kind: Any, name: str, numbers: count[int], last: int, when: str) -> None:
     write = getattr(kind, name)
 
     def wrapped(*arguments: Any, **named: Any) -> Any:

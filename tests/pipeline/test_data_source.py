@@ -12,7 +12,7 @@ from pyspark.sql.datasource import EqualTo
 from test_table_database import replay, rows
 
 import deltalog
-from deltalog.pipeline.data_source import BatchReader, Read
+from deltalog.pipeline.data_source import BoundReader, Read
 from deltalog.pipeline.read import opened_state
 from deltalog.pipeline.relation_parts import contents
 from deltalog.pipeline.state_tables import known_table
@@ -96,6 +96,9 @@ def test_filters_are_bindings(spark: SparkSession, state: Path) -> None:
     with opened(spark, state, freshness="commit") as db:
         db.load("edge", CHAIN)
         db.apply(insert={"edge": [(1, 9)]})
+    plain = read(spark, state, "path").where("src = 3 AND dst IN (4, 6, 77)")
+    assert rows(plain) == {(3, 4), (3, 6)}  # Spark filters
+    deltalog.register_format(spark)
     found = read(spark, state, "path").where("src = 3 AND dst IN (4, 6, 77)")
     plan = found._jdf.queryExecution().executedPlan().toString()
     assert "src" in plan
@@ -109,7 +112,7 @@ def test_filters_are_bindings(spark: SparkSession, state: Path) -> None:
     opened_ = opened_state(str(state))
     table = known_table(opened_, "edge")
     assert not contents(opened_, table, "edge", 2, {"src": (100,)})  # no file can have it
-    reader = BatchReader(Read.of({"path": str(state), "relation": "hop"}))
+    reader = BoundReader(Read.of({"path": str(state), "relation": "hop"}))
     assert not list(reader.pushFilters([EqualTo(("src",), 1)]))
     ((batch,),) = [list(reader.read(part)) for part in reader.partitions()]
     assert batch.num_rows == 1

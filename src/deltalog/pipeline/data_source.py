@@ -1,6 +1,6 @@
 """`spark.read.format("deltalog")` and `spark.readStream.format("deltalog")`: a Python data source.
 
-    deltalog.register_format(spark)                                    # once per session
+    deltalog.register_format(spark)                # once per session, for filters
     spark.read.format("deltalog").option("relation", "path").load("state").where("src = 1")
     spark.readStream.format("deltalog").option("relation", "path").option("reader", "billing")
 
@@ -199,8 +199,8 @@ def _read(partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
     return partition.part.read() if isinstance(partition, _Partition) else iter(())
 
 
-class DeltalogSource(DataSource):
-    """Relations of a state, and their changes."""
+class PlainSource(DataSource):
+    """Relations of a state, and their changes; Spark does all filtering."""
 
     @classmethod
     def name(cls) -> str:
@@ -212,7 +212,7 @@ class DeltalogSource(DataSource):
         return from_arrow_schema(found, prefer_timestamp_ntz=True)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return BatchReader(Read.of(self.options))
+        return PlainReader(Read.of(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         read = Read.of(self.options)
@@ -221,12 +221,31 @@ class DeltalogSource(DataSource):
         return FeedReader(read, to_arrow_schema(schema, timezone="UTC"))
 
 
-class BatchReader(DataSourceReader):
-    """A relation at a version, or its feed; filters for values become bindings."""
+class DeltalogSource(PlainSource):
+    """The same for sessions that hand filters to Python data sources."""
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return BoundReader(Read.of(self.options))
+
+
+class PlainReader(DataSourceReader):
+    """A relation at a version, or its feed."""
 
     def __init__(self, read: Read) -> None:
         self._read = read
         self._bindings: dict[str, tuple[Value, ...]] = {}
+
+    def partitions(self) -> Sequence[InputPartition]:
+        state = self._read.opened()
+        parts = self._read.parts(state, {**self._bindings, **self._read.bound(state)})
+        return [_Partition(part) for part in parts]
+
+    def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
+        return _read(partition)
+
+
+class BoundReader(PlainReader):
+    """The same, with filters for values as bindings; sessions must allow them (`PUSHDOWN`)."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         state = self._read.opened()
@@ -239,14 +258,6 @@ class BatchReader(DataSourceReader):
                 values = (each.value,) if isinstance(each, EqualTo) else tuple(each.value)
                 self._bindings[each.attribute[0]] = values
                 taken.add(each.attribute[0])
-
-    def partitions(self) -> Sequence[InputPartition]:
-        state = self._read.opened()
-        parts = self._read.parts(state, {**self._bindings, **self._read.bound(state)})
-        return [_Partition(part) for part in parts]
-
-    def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
-        return _read(partition)
 
 
 class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

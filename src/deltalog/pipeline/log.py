@@ -11,10 +11,11 @@ A commit is the exact change of every relation it touches, and a record of what 
 It has happened if the transaction has, and not otherwise: nothing else decides, so after a crash
 there is nothing to put back. Tables follow later (`folds.py`).
 
-The transaction is a conditional one: it makes the next version of the Delta table, or fails if
-somebody else has made it. So two writers never mix. A version that only rearranges the files of
-the log is no reason to fail: the writer looks, and tries again. In a folder of one machine there is
-also a lock on the file `lock`, which the operating system gives back when the process ends.
+The transaction is a conditional one: it happens only if nobody else has committed since
+(`log_table.py`, `spark_storage.py`). So two writers never mix. A version that only rearranges the
+files of the log is no reason to fail: the writer looks, and tries again. In a folder of one machine
+there is also a lock on the file `lock`, which the operating system gives back when the process
+ends.
 
 What is too large for the driver is written to files before the commit, which names them; files that
 no commit names are garbage.
@@ -27,20 +28,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import pyarrow
-import pyarrow.compute as pc
-import pyarrow.dataset
-from deltalake import CommitProperties, DeltaTable, write_deltalake
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
-from deltalog.pipeline.location import Location
 from deltalog.pipeline.log_rows import (
     BATCH,
     COMMIT,
@@ -52,22 +47,13 @@ from deltalog.pipeline.log_rows import (
     encoded_texts,
     log_schema,
 )
-from deltalog.pipeline.table_files import (
-    GROUP_ROWS,
-    Actions,
-    TableFiles,
-    dataset_of,
-    relative,
-    removed,
-)
+from deltalog.pipeline.log_table import LogTable, Wanted
 
 Batch = tuple[str, str]
 """The name of a source, and of what it gave."""
 Refused = Sequence[tuple[str, str, str]]
 """Rows that are not taken: relation, reason, and the row as text."""
 ATTEMPTS_MAX = 20
-COMPACTED_FILES = 64
-"""Files of the log that are made one."""
 
 
 class RefusedRow(NamedTuple):
@@ -124,6 +110,7 @@ class Record:
     @classmethod
     def read(cls, row: Mapping[str, Any]) -> Record:
         held = json.loads(row["text"])
+        held.pop("mark", None)
         counts = {name: (each[0], each[1]) for name, each in held.pop("counts", {}).items()}
         files = {name: Files(**each) for name, each in held.pop("files", {}).items()}
         made = {"sequence": row["sequence"], "version": row["version"], "at": row["at"]}
@@ -131,42 +118,18 @@ class Record:
 
 
 class Log:
-    """The log of one state, read and written by the driver."""
+    """The log of one state; `table` is read and written by the driver, or by Spark."""
 
-    def __init__(self, location: Location) -> None:
-        self._location = location
-        self.path = location.path("log")
-        self._table: DeltaTable | None = None
+    def __init__(self, table: LogTable, name: str) -> None:
+        self.table = table
+        self._name = name
         self._sequence = -1
-        self._files = 0
+        self._is_there = False
 
     def open(self) -> list[Record]:
-        """Read what has been committed: the records of all commits, oldest first."""
-        try:
-            self._table = DeltaTable(self.path)
-        except TableNotFoundError:
-            return []
-        self._files = len(self._table.file_uris())
-        return self._records()
-
-    def refresh(self) -> list[Record]:
-        """The records of commits that others have made since."""
-        if self._table is None:
-            return self.open()
-        self._table.update_incremental()
-        return self._records()
-
-    @property
-    def _log_files(self) -> TableFiles:
-        return TableFiles(*self._location.files("log"))
-
-    @property
-    def table_version(self) -> int | None:
-        return None if self._table is None else self._table.version()
-
-    def _records(self) -> list[Record]:
-        """The records that have not been read yet."""
-        wanted = (pc.field("change") == COMMIT) & (pc.field("sequence") > self._sequence)
+        """Read what has been committed since: the records of commits, oldest first."""
+        self._is_there = self.table.open()
+        wanted = Wanted(change=COMMIT, later=self._sequence)
         found = self._read(wanted, ["sequence", "version", "at", "text"]).sort_by("sequence")
         records = [Record.read(row) for row in found.to_pylist()]
         self._sequence = max([self._sequence, *(record.sequence for record in records)])
@@ -174,40 +137,25 @@ class Log:
 
     def batches(self) -> set[Batch]:
         """Everything that has been taken from sources."""
-        found = self._read(pc.field("change") == BATCH, ["text"]).column("text").to_pylist()
+        found = self._read(Wanted(change=BATCH), ["text"]).column("text").to_pylist()
         return {(source, batch) for source, batch in map(json.loads, found)}
 
     def refused(self) -> list[RefusedRow]:
         """The rows that were not taken, oldest first."""
-        found = self._read(pc.field("change") == REFUSED, ["sequence", "at", "text"])
+        found = self._read(Wanted(change=REFUSED), ["sequence", "at", "text"])
         listed = found.sort_by("sequence").to_pylist()
         return [RefusedRow(row["at"], *json.loads(row["text"])) for row in listed]
 
     def changes(self, relation: str, after: int, until: int) -> pyarrow.Table:
         """The rows of the log for a relation in versions after one, up to another, in order."""
-        version = pc.field("version")
-        wanted = (pc.field("relation") == relation) & (version > after) & (version <= until)
+        wanted = Wanted(relation=relation, after=after, until=until)
         return self._read(wanted, None).sort_by("sequence")
 
-    def files_for(self, after: int, until: int) -> list[str]:
-        """The files, named as below the state, that can hold versions after one, up to another."""
-        version = pc.field("version")
-        wanted = (version > after) & (version <= until)
-        root = self._log_files.root
-        found = [] if self._table is None else self._dataset().get_fragments(filter=wanted)
-        return [f"log/{relative(fragment.path, root)}" for fragment in found]
-
-    def _read(self, wanted: pc.Expression, columns: list[str] | None) -> pyarrow.Table:
-        if self._table is None:
-            schema = log_schema([])
-            names = schema.names if columns is None else columns
-            return schema.empty_table().select(names)
-        return self._dataset().to_table(columns=columns, filter=wanted)
-
-    def _dataset(self) -> pyarrow.dataset.Dataset:
-        assert self._table is not None
-        schema = pyarrow.schema(self._table.schema().to_arrow())
-        return dataset_of(self._table, self._log_files, schema, ("sequence", "version"))
+    def _read(self, wanted: Wanted, columns: list[str] | None) -> pyarrow.Table:
+        if self._is_there:
+            return self.table.read(wanted, columns)
+        schema = log_schema([])
+        return schema.empty_table().select(schema.names if columns is None else columns)
 
     # --- writing
 
@@ -223,9 +171,8 @@ class Log:
         assert record.at is not None
         stamp = Stamp(record.sequence, record.version, record.at)
         schema = log_schema(all_types)
-        if self._table is not None:
-            held = pyarrow.schema(self._table.schema().to_arrow())
-            schema = pyarrow.unify_schemas([held, schema])
+        if self.table.schema is not None:
+            schema = pyarrow.unify_schemas([self.table.schema, schema])
         rows = pyarrow.concat_tables(
             [
                 encoded_changes(stamp, changes, schema),
@@ -235,75 +182,38 @@ class Log:
             ]
         )
         for _ in range(ATTEMPTS_MAX):
-            try:
-                self._write(rows)
-            except CommitFailedError:
-                self._meet_others()
-            else:
-                self._sequence = record.sequence
-                self._files += 1
+            if self.table.append(rows, record.sequence):
+                self._sequence, self._is_there = record.sequence, True
                 return
-        raise in_use(self._location.name, "another run")
+            self._meet_others()
+        raise in_use(self._name, "another run")
 
     def _meet_others(self) -> None:
         """Look at what others have written: files and readers may be, a commit must not."""
-        if self.refresh():
-            raise in_use(self._location.name, "another run") from None
-
-    def _write(self, rows: pyarrow.Table) -> None:
-        once = CommitProperties(max_commit_retries=0)
-        if self._table is None:
-            write_deltalake(self.path, rows, mode="error", commit_properties=once)
-            self._table = DeltaTable(self.path)
-            return
-        is_known = len(self._table.schema().fields) == len(rows.schema)
-        write_deltalake(
-            self._table,
-            rows,
-            mode="append",
-            schema_mode=None if is_known else "merge",
-            commit_properties=once,
-        )
+        if self.open():
+            raise in_use(self._name, "another run") from None
 
     def drop(self, version: int) -> None:
         """Delete the changes up to a version; records of commits and batches stay."""
-        dropped = pc.field("relation").is_valid() & (pc.field("version") <= version)
-        self._rewrite(list(self._sizes()), ~dropped)
+        self.table.drop(version)
+        self._meet_others()
 
     def tidy(self) -> None:
         """Make many small files one."""
-        if self._table is not None and self._files > COMPACTED_FILES:
-            small = [path for path, size in self._sizes().items() if size < GROUP_ROWS]
-            self._rewrite(small, None)
-
-    def _sizes(self) -> dict[str, int]:
-        assert self._table is not None
-        actions = pyarrow.table(self._table.get_add_actions(flatten=True))
-        names, sizes = (actions.column(name).to_pylist() for name in ("path", "num_records"))
-        return dict(zip(names, sizes, strict=True))
-
-    def _rewrite(self, paths: Sequence[str], kept: pc.Expression | None) -> None:
-        """Write the rows of some files to one; a version that no writer need mind."""
-        assert self._table is not None
-        files = self._log_files
-        schema = pyarrow.schema(self._table.schema().to_arrow())
-        rows = pyarrow.concat_tables([files.read(path, schema) for path in paths])
-        rows = rows if kept is None else rows.filter(kept)
-        actions: Actions = [removed(path, is_change=False) for path in paths]
-        self._table.create_write_transaction(
-            [files.write(rows, "sequence", is_change=False), *actions],
-            "append",
-            self._table.schema(),
-        )
-        self._meet_others()
-        self._files = len(self._table.file_uris())
+        if self.table.tidy():
+            self._meet_others()
 
     # --- readers
 
-    def readers(self) -> dict[str, int]:
-        """The registered readers, each with the version it has acknowledged, as of now."""
-        current = self._apart()
-        rows = current._read(pc.field("change") == READER, ["at", "text"]).sort_by("at")
+    def readers(self, now_in: LogTable) -> dict[str, int]:
+        """The registered readers, each with the version it has acknowledged.
+
+        They are read from the table as it is now; this log stays where it is, so that no commit is
+        passed over.
+        """
+        if not now_in.open():
+            return {}
+        rows = now_in.read(Wanted(change=READER), ["at", "text"]).sort_by("at")
         found: dict[str, int] = {}
         for name, version in map(json.loads, rows.column("text").to_pylist()):
             if version is None:
@@ -314,19 +224,10 @@ class Log:
 
     def note_reader(self, name: str, version: int | None) -> None:
         """Write that a reader has read up to a version; None unregisters it."""
-        current = self._apart()
-        assert current._table is not None, "a log that is read has commits"
-        schema = pyarrow.schema(current._table.schema().to_arrow())
+        assert self.table.schema is not None, "a log that is read has commits"
         stamp = Stamp(0, version or 0, now())
-        rows = encoded_texts(stamp, READER, [json.dumps((name, version))], schema)
-        write_deltalake(current._table, rows, mode="append")
-
-    def _apart(self) -> Log:
-        """The log as it is now; this one stays where it is, so that no commit is passed over."""
-        log = Log(self._location)
-        with suppress(TableNotFoundError):
-            log._table = DeltaTable(self.path)
-        return log
+        text = json.dumps((name, version))
+        self.table.note(encoded_texts(stamp, READER, [text], self.table.schema))
 
 
 def _refused_texts(batches: Sequence[Batch], refused: Refused) -> list[str]:

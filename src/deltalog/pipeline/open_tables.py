@@ -33,10 +33,8 @@ def open_tables(
 ) -> TableDatabase:
     """Open the tables in the folder `state`; `deltalog.connect` describes the arguments."""
     engine = cast("SparkEngine", spark_engine(spark))  # it reports that Spark is not installed
-    from deltalog.pipeline.data_source import register_format
     from deltalog.pipeline.table_database import TableDatabase
 
-    register_format(engine.spark)
     check_freshness(freshness)
     check_exact(options, "a table of changes")
     parsed = program if isinstance(program, Program) else parse(read_program(program))

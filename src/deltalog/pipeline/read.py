@@ -22,7 +22,7 @@ def read(
     opened = opened_state(state, spark)
     last = opened.last.version if version is None else version
     check_version(opened, last)
-    table = known_table(opened, relation)
+    table = known_table(opened, relation, last)
     if not is_stored(table):
         hint = f"declare it with `materialized view {relation}.`, or ask a database"
         raise DataError([catalogue.NO_SUCH_RELATION.at(None, name=relation, hint=hint)])
@@ -35,7 +35,8 @@ def read_changes(
 ) -> DataFrame:
     """The changes of a relation or view after a version, up to another, as a feed."""
     opened = opened_state(state, spark)
-    return feed_frame(opened, known_table(opened, relation), relation, after, until)
+    known_table(opened, relation, until)
+    return feed_frame(opened, relation, after, until)
 
 
 def opened_state(state: str, spark: SparkSession | None = None) -> State:

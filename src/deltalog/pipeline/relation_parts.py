@@ -276,7 +276,7 @@ def _backward(
 
 def _table_files(table: StoredTable, bindings: Bindings) -> list[str]:
     """The files of a table that can hold rows with these values."""
-    if table.delta is None:
+    if not table.exists:
         return []
     wanted = _bound(own_columns(table), bindings)
     return [f"{table.relative}/{path}" for path in table.files_for(wanted)]
@@ -296,7 +296,7 @@ def known_rows(table: StoredTable, rows: Iterable[Row], bindings: Bindings) -> l
 def feed(state: State, name: str, after: int, until: int, bindings: Bindings) -> list[Part]:
     """The changes of a relation after a version, up to another."""
     parts: list[Part] = []
-    paths = state.log.files_for(after, until)
+    paths = state.log.table.files_for(after, until)
     groups = [tuple(paths[i : i + LOG_FILES_MAX]) for i in range(0, len(paths), LOG_FILES_MAX)]
     found = spans(state, name, after, until)
     for span in found:

@@ -37,7 +37,7 @@ def table_at(state: State, relation: str, version: int | None = None) -> StoredT
     is_ranked = f"{relation}*" in kept
     room = STORED if is_ranked or relation in kept else "changes/"
     types = engine_types(known)
-    return StoredTable(state.location, f"{room}{relation}", columns, types, is_ranked)
+    return state.table(f"{room}{relation}", columns, types, is_ranked)
 
 
 def is_stored(table: StoredTable) -> bool:

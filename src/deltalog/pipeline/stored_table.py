@@ -34,8 +34,10 @@ from pyspark.sql import functions as F
 
 from deltalog.engines.spark.columns import ARROW_TYPES, RANK, name_of, rows_in, vectors
 from deltalog.engines.spark.probes import RANGED, ranges
+from deltalog.engines.spark.relation import OnDisk
 from deltalog.language.ast import Row
 from deltalog.pipeline.location import Location
+from deltalog.pipeline.log_table import APPLICATION
 from deltalog.pipeline.table_files import (
     GROUP_ROWS,
     Actions,
@@ -49,7 +51,6 @@ from deltalog.pipeline.table_files import (
 
 RANK_COLUMN = "rank__"
 HOLDS_COLUMN = "holds__"
-APPLICATION = "deltalog"
 REWRITTEN_ROWS_MAX = 100_000
 """A table of at most this many rows is rewritten as a whole."""
 SMALL_FILES_MAX = 16
@@ -120,13 +121,17 @@ class StoredTable:
         return self._delta
 
     @property
+    def exists(self) -> bool:
+        return self.delta is not None
+
+    @property
     def version(self) -> int:
         """The version of the state that the table stands for; 0 if there is none."""
         found = None if self.delta is None else self.delta.transaction_version(APPLICATION)
         return found or 0
 
     def is_behind(self, version: int) -> bool:
-        return self.delta is None or self.version < version
+        return not self.exists or self.version < version
 
     @property
     def size(self) -> int:
@@ -175,19 +180,25 @@ class StoredTable:
         names = self.columns or (HOLDS_COLUMN,)
         return pyarrow.Table.from_arrays(arrays, names=list(names))
 
-    def snapshot(self, spark: SparkSession, spread: tuple[float, ...]) -> Snapshot:
+    def snapshot(self, spark: SparkSession, spread: tuple[float, ...]) -> OnDisk:
         """The table as it is now, whatever becomes of it."""
-        assert self.delta is not None
-        return Snapshot(self, spark, self.delta.version(), self.size, spread)
+        return Snapshot(self, self.frame(spark), spread)
 
     # --- frames
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """The table as it is now."""
+        assert self.delta is not None
+        reader = spark.read.format("delta").option("versionAsOf", self.delta.version())
+        return reader.load(self.path)
 
     def outwards(self, data: DataFrame) -> DataFrame:
         """A frame of the engine (`c0`, `c1`, …, `rank`) with the columns of the table."""
         if not self.columns:
             return data.select(F.lit(True).alias(HOLDS_COLUMN))
         found = [F.col(name_of(i)).alias(name) for i, name in enumerate(self.columns)]
-        return data.select(*found, *([F.col(RANK).alias(RANK_COLUMN)] if self.is_ranked else []))
+        rank = F.col(RANK).cast("long").alias(RANK_COLUMN)  # Spark may have counted them in ints
+        return data.select(*found, *([rank] if self.is_ranked else []))
 
     def inwards(self, data: DataFrame) -> DataFrame:
         """The table as a frame of the engine, always with ranks."""
@@ -281,11 +292,6 @@ class StoredTable:
         self.delta.create_write_transaction(actions, "append", schema, commit_properties=stands_for)
         self.delta.update_incremental()
 
-    def tidy(self) -> None:
-        """Remove files that no version of the last hour has."""
-        if self.delta is not None:
-            self.delta.vacuum(RETENTION_HOURS, dry_run=False, enforce_retention_duration=False)
-
     def wanted(self, columns: Columns, keys: Sequence[Row]) -> pc.Expression:
         """A condition that all rows with these keys fulfil, and perhaps others."""
         values = zip(*keys, strict=True)
@@ -304,25 +310,15 @@ class StoredTable:
 class Snapshot:
     """A table at a version of its own; the rows of the engine that lie on disk."""
 
-    def __init__(
-        self,
-        table: StoredTable,
-        spark: SparkSession,
-        delta_version: int,
-        size: int,
-        spread: tuple[float, ...],
-    ) -> None:
-        assert table.delta is not None
-        self.size = size
+    def __init__(self, table: StoredTable, data: DataFrame, spread: tuple[float, ...]) -> None:
+        self.size = table.size
         self.spread = spread
         self._table = table
-        self._spark = spark
-        self._delta_version = delta_version
+        self._data = data
         self._dataset = table.dataset()
 
     def frame(self) -> DataFrame:
-        reader = self._spark.read.format("delta").option("versionAsOf", self._delta_version)
-        return self._table.inwards(reader.load(self._table.path))
+        return self._table.inwards(self._data)
 
     def find(self, columns: Columns, keys: Sequence[Row]) -> Iterable[Ranked]:
         wanted = self._table.wanted(columns, keys) if columns else None

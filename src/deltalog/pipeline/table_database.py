@@ -40,8 +40,10 @@ from deltalog.pipeline.freshness import MINUTE, Freshness
 from deltalog.pipeline.input_facts import FactsInput, input_facts, input_frame
 from deltalog.pipeline.log import Batch, Refused
 from deltalog.pipeline.net_frames import net_frames
-from deltalog.pipeline.reading import feed_frame, read_frame
+from deltalog.pipeline.reading import empty_feed, feed_frame, read_frame
 from deltalog.pipeline.state import State
+from deltalog.pipeline.state_tables import is_stored, known_table
+from deltalog.pipeline.stored_table import StoredTable
 from deltalog.pipeline.table_history import TableHistory
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.database import MemoryDatabase
@@ -127,16 +129,21 @@ class TableDatabase(TableHistory):
 
     def frame(self, relation: str, version: int | None = None) -> DataFrame:
         """All facts of a relation or view, as of the last commit or of an earlier version."""
-        self._known(relation)
-        table = self._writer.stored.get(relation)
-        if table is None or self.is_new:
-            rows = [(row, 0) for row in self.facts(relation, version)]
-            unstored = self._writer.unstored(relation)
-            return self.spark.createDataFrame(unstored.encoded(rows))
+        self._check_open()
         last = self.version if version is None else version
+        if self.is_new:
+            self._known(relation)
+            return self._rows_frame(self._writer.unstored(relation), relation, version)
         self._history.check_version(last)
+        table = known_table(self._state, relation, last)
+        if not is_stored(table):
+            return self._rows_frame(table, relation, version)
         found = table.outwards(read_frame(self._state, table, relation, last))
         return found.select(*(table.columns or found.columns))
+
+    def _rows_frame(self, table: StoredTable, relation: str, version: int | None) -> DataFrame:
+        rows = table.encoded_plain(list(self.facts(relation, version)))
+        return self.spark.createDataFrame(rows)
 
     @property
     def statistics(self) -> Statistics:
@@ -145,12 +152,14 @@ class TableDatabase(TableHistory):
 
     def facts(self, relation: str, version: int | None = None) -> set[Row]:
         """All facts of a relation or view, now or as of an earlier version, on the driver."""
+        self._check_open()
         if version is None or version == self.version:
             return self._database.facts(relation)
         return self._history.facts_at(relation, version, self._database.current_facts)
 
     def rows(self, relation: str) -> Rows:
         """All facts of a relation or view, on the driver, as tuples or as a table."""
+        self._check_open()
         return self._database.rows(relation)
 
     def query(
@@ -161,6 +170,7 @@ class TableDatabase(TableHistory):
         version: int | None = None,
     ) -> Rows:
         """The bindings of the query's variables, now or as of an earlier version, on the driver."""
+        self._check_open()
         if version is None or version == self.version:
             return self._database.query(text, parameters)
         facts = self._database.current_facts
@@ -175,20 +185,30 @@ class TableDatabase(TableHistory):
         propagation: bool = False,
     ) -> str:
         """Return an explanation of the program, or of a query, as `deltalog explain` shows it."""
+        self._check_open()
         return self._database.explain(query, parameters, show=show, propagation=propagation)
 
     def audit(self, *, engine: str | None = None) -> tuple[Difference, ...]:
         """Recompute every view and report what differs: nothing, normally."""
+        self._check_open()
         return self._database.audit(engine=engine)
 
-    def changes(self, relation: str, after: int = 0) -> DataFrame:
-        """The changes of a relation in versions after this one.
+    def changes(self, relation: str, after: int | None = None) -> DataFrame:
+        """The changes of a relation in versions after this one, or as far back as the log leads.
 
-        Its columns, `_change_type` (insert or delete), `_commit_version`, `_commit_timestamp`.
+        Its columns, `_change_type` (insert or delete), `_commit_version`, `_commit_timestamp`. It
+        has all columns that the relation had in these versions.
         """
+        self._check_open()
         self._known(relation)
-        table = self._writer.stored.get(relation) or self._writer.unstored(relation)
-        return feed_frame(self._state, table, relation, after)
+        if after is not None and not self.is_new:
+            self._history.check_version(after)
+        return self._changes(relation, self.first_version if after is None else after)
+
+    def _changes(self, relation: str, after: int) -> DataFrame:
+        if self.is_new:
+            return empty_feed(self._state, self._writer.unstored(relation))
+        return feed_frame(self._state, relation, after)
 
     def _known(self, relation: str) -> Relation:
         if relation not in self.relations:
@@ -371,10 +391,10 @@ class TableDatabase(TableHistory):
     def _bulk(self, frames: Mapping[str, DataFrame]) -> Delta:
         counts = bulk_load(self._database, self._writer, frames)
         self._database.version = self.version
-        return delta_of(self.changes, self.version, counts)
+        return delta_of(self._changes, self.version, counts)
 
     def _delta(self, change: ChangeSet, version: int, rejected: int = 0) -> Delta:
-        return delta_of(self.changes, version, counts_of(change), change, rejected)
+        return delta_of(self._changes, version, counts_of(change), change, rejected)
 
     # --- ending
 

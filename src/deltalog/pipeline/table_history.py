@@ -17,6 +17,7 @@ from deltalog.diagnostics.report import DataError
 from deltalog.pipeline.change_log import TableLog
 from deltalog.pipeline.log import Record
 from deltalog.pipeline.reading import read_frame
+from deltalog.pipeline.state_tables import table_at
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.evaluation import Difference
@@ -65,6 +66,7 @@ class TableHistory:
 
     @property
     def _history(self) -> LoggedHistory:
+        self._check_open()
         return LoggedHistory(TableLog(self._state), self._database, self.state)
 
     @property
@@ -90,6 +92,7 @@ class TableHistory:
 
     def quarantine(self) -> DataFrame:
         """The rows that were not taken from sources: at, source, batch, relation, reason, row."""
+        self._check_open()
         return self._state.spark.createDataFrame(self._state.log.refused(), QUARANTINE)
 
     # --- readers
@@ -97,6 +100,7 @@ class TableHistory:
     @property
     def readers(self) -> Mapping[str, int]:
         """The registered readers, each with the version it has acknowledged."""
+        self._check_open()
         return self._state.readers
 
     def register(self, reader: str) -> int:
@@ -141,7 +145,10 @@ class TableHistory:
     # --- upkeep
 
     def compact(self, retention: Retention | None = None) -> Dropped:
-        """Drop from the log what neither `retention` nor a reader, a sink or a table keeps."""
+        """Drop from the log what neither `retention` nor a reader, a sink or a table keeps.
+
+        Files that nobody needs any more are removed, too.
+        """
         self._check_open()
         wanted = Retention() if retention is None else retention
         check_retention(wanted)
@@ -150,7 +157,7 @@ class TableHistory:
         kept += [first.version - 1 for first in self._writer.folds.behind().values()]
         bound = min([*self._unwanted(wanted), *kept])
         before = state.first
-        if bound > before:
+        if not state.is_new:
             state.drop(bound)
         return Dropped(state.first - before, ())
 
@@ -178,6 +185,7 @@ class TableHistory:
 
     def verify(self, *, engine: str | None = None) -> TableVerification:
         """Recompute every view, and compare every table with the version it stands for."""
+        self._check_open()
         differences = self._database.audit(engine=engine)
         return TableVerification(differences, tuple(self._misfits()))
 
@@ -185,14 +193,13 @@ class TableHistory:
         """Where a table does not hold what the log says of the version it stands for."""
         current = self._database
         for name, table in self._writer.stored.items():
-            if table.delta is None or name not in current.relations:
+            if not table.exists or name not in current.relations:
                 continue
             version = max(table.version, self.first_version)
-            held = {
-                row
-                for row, _ in table.decoded(
-                    table.outwards(read_frame(self._state, table, name, version)).toArrow()
-                )
-            }
+            then = table_at(self._state, name, version)
+            if then is None:
+                continue
+            data = then.outwards(read_frame(self._state, then, name, version))
+            held = set(then.rows(data.toArrow()))
             if held != self._history.facts_at(name, version, current.current_facts):
                 yield f"the table of `{name}` is not what version {version} was"
