@@ -41,6 +41,13 @@ def register_format(spark: Any) -> None:
     register(spark)
 
 
+def register_tables(spark: Any, state: str | Path, schema: str) -> list[str]:
+    """Register the tables of a state in a catalogue, as `schema.relation`; returns their names."""
+    from deltalog.pipeline.register_tables import register_tables as register
+
+    return register(spark, str(state), schema)
+
+
 __all__ = [
     "ChangeSet",
     "DataError",
@@ -60,4 +67,5 @@ __all__ = [
     "connect",
     "read",
     "register_format",
+    "register_tables",
 ]

@@ -107,6 +107,7 @@ PUBLIC = [deltalog.Database, deltalog.Transaction, deltalog.ChangeSet, deltalog.
 OF_FILES = ("FileDatabase", "Retention", "RetentionWarning")
 PAGE_OF = {
     "register_format": "pipeline.md",
+    "register_tables": "pipeline.md",
     "Limits": "language.md",
     **dict.fromkeys(OF_FILES, "durability.md"),
 }

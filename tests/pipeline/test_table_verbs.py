@@ -200,3 +200,24 @@ def test_files_that_nobody_can_name_are_removed(
             assert all(path.startswith(("log/", "tables/edge/_", "tables/path/_")) for path in rest)
     finally:
         spark.conf.unset("spark.deltalog.driver_rows_max")
+
+
+def test_tables_are_registered_in_a_catalogue(spark: SparkSession, tmp_path: Path) -> None:
+    state, schema = tmp_path / "it's a state", "deltalog_test"
+    spark.sql(f"CREATE SCHEMA {schema} LOCATION '{tmp_path / 'schema'}'")
+    try:
+        with deltalog.connect(spark=spark, program=PROGRAM, state=state, freshness="commit") as db:
+            db.apply(insert={"edge": [(7, 8)]})
+            names = deltalog.register_tables(spark, state, schema)
+            assert names == [f"{schema}.edge", f"{schema}.path"]
+            assert names == deltalog.register_tables(spark, state, schema)
+            db.apply(insert={"edge": [(8, 9)]})
+            found = {tuple(row) for row in spark.table(f"{schema}.path").drop("rank__").collect()}
+            assert found == db.facts("path")
+        other = tmp_path / "other"
+        with deltalog.connect(spark=spark, program=PROGRAM, state=other, freshness="commit") as db:
+            db.apply(insert={"edge": [(7, 8)]})
+            with pytest.raises(deltalog.DataError, match="E0711"):
+                deltalog.register_tables(spark, other, schema)
+    finally:
+        spark.sql(f"DROP SCHEMA {schema} CASCADE")
