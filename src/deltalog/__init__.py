@@ -18,6 +18,7 @@ from deltalog.runtime.limits import Limits
 from deltalog.runtime.protocols import Database, History, Upkeep
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction
+from deltalog.runtime.violations import ConstraintError, ConstraintWarning, Violation
 from deltalog.store.file_database import FileDatabase
 from deltalog.store.readers import Retention, RetentionWarning
 
@@ -50,6 +51,8 @@ def register_tables(spark: Any, state: str | Path, schema: str) -> list[str]:
 
 __all__ = [
     "ChangeSet",
+    "ConstraintError",
+    "ConstraintWarning",
     "DataError",
     "Database",
     "DeltalogError",
@@ -64,6 +67,7 @@ __all__ = [
     "Rows",
     "Transaction",
     "Upkeep",
+    "Violation",
     "connect",
     "read",
     "register_format",

@@ -105,11 +105,13 @@ def test_the_table_of_arguments_is_complete_and_right() -> None:
 
 PUBLIC = [deltalog.Database, deltalog.Transaction, deltalog.ChangeSet, deltalog.DeltalogError]
 OF_FILES = ("FileDatabase", "Retention", "RetentionWarning")
+OF_TABLES = ("register_format", "register_tables")
+OF_RULES = ("ConstraintError", "ConstraintWarning", "Violation", "violations")
 PAGE_OF = {
-    "register_format": "pipeline.md",
-    "register_tables": "pipeline.md",
     "Limits": "language.md",
     **dict.fromkeys(OF_FILES, "durability.md"),
+    **dict.fromkeys(OF_RULES, "rules.md"),
+    **dict.fromkeys(OF_TABLES, "pipeline.md"),
 }
 
 

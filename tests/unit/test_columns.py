@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -178,7 +180,7 @@ def test_a_table_that_is_partly_there_and_repeats_itself(db: Database, size: int
 
 def test_many_tuples_are_taken_like_a_table(db: Database) -> None:
     pairs = [(n, -n) for n in range(incoming.COLUMNAR_FROM + 1)]
-    assert isinstance(incoming.incoming(db.relations["edge"], pairs), LazyTable)
+    assert isinstance(incoming.columnar(db.relations["edge"], pairs), LazyTable)
     assert db.apply(insert={"edge": [*pairs, *pairs]}).inserted["edge"] == set(pairs)
     assert db.apply(delete={"edge": iter(pairs)}).deleted["edge"] == set(pairs)
 
@@ -696,3 +698,16 @@ def test_runs_and_extension_types_are_decoded() -> None:
     )
     db.apply(insert={"e": pyarrow.table({"x": runs, "s": texts, "b": bools})})
     assert db.facts("e") == {(1, "1", False), (1, "2", True), (2, "{}", True)}
+
+
+def test_arrow_is_not_imported_for_rows_that_are_few() -> None:
+    script = """
+import sys, deltalog
+program = "base edge(src: int, dst: int). r(X) :- edge(X, _)."
+rows = [(n, -n) for n in range(30_000)]
+db = deltalog.connect(program=program, engine="reference")
+assert len(db.apply(insert={"edge": rows}).inserted["r"]) == 30_000
+db = deltalog.connect(program=program, facts={"edge": rows}, engine="reference")
+print("pyarrow" in sys.modules)
+"""
+    assert subprocess.check_output([sys.executable, "-c", script], text=True) == "False\n"

@@ -32,7 +32,7 @@ from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.engine_choice import DEFAULT_ENGINE
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.read_program import read_program
-from deltalog.runtime.transaction import Transaction, base_relation
+from deltalog.runtime.transaction import Ground, Transaction, base_relation
 from deltalog.source import Source
 from deltalog.store.file_database import FileDatabase
 from deltalog.store.files import read_rows
@@ -237,7 +237,7 @@ def read_facts(
 
 def _key_check(program: Program, relations: Relations) -> Transaction:
     """A transaction on nothing, never committed: it knows when a key is taken."""
-    check = Transaction(relations, lambda *_: (), lambda base: base, lambda base: base)
+    check = Transaction(Ground(relations, lambda *_: (), lambda base: base), lambda base: base)
     for fact in program.facts:
         relation = relations[fact.predicate]
         if relation.kind == "base" and relation.key:

@@ -14,8 +14,9 @@ Sets, and only the part that is asked for.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self
@@ -30,14 +31,15 @@ from deltalog.engines.extensions import is_twinned
 from deltalog.language.ast import Program, Query, Row
 from deltalog.language.parser import parse
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
-from deltalog.runtime.checked_rows import has_free_keys
+from deltalog.runtime.constraints import check_state, issue_warnings
 from deltalog.runtime.engine_choice import known_engine
 from deltalog.runtime.evaluation import Difference, create, differences, evaluate
 from deltalog.runtime.fact_arguments import fill, load_facts
 from deltalog.runtime.fixpoint import Statistics, Watch
+from deltalog.runtime.immediate import check_immediate
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model
-from deltalog.runtime.net_change import expecting, net_change
+from deltalog.runtime.net_change import ground_of, net_change
 from deltalog.runtime.outcome import Propagated
 from deltalog.runtime.parameters import Parameters, bound_query
 from deltalog.runtime.program_change import apply_program
@@ -45,14 +47,17 @@ from deltalog.runtime.propagation import Propagation
 from deltalog.runtime.protocols import Facts, Participant, Persistence, Synchronization
 from deltalog.runtime.queries import answer, whole_relation
 from deltalog.runtime.read_program import read_program
+from deltalog.runtime.refusals import with_causes
 from deltalog.runtime.rows import Rows
+from deltalog.runtime.rule_verbs import RuleVerbs
 from deltalog.runtime.shown import database_html
-from deltalog.runtime.transaction import Commit, Transaction
+from deltalog.runtime.transaction import Commit, Ground, Transaction
 from deltalog.runtime.unavailable import WithoutUpkeep
+from deltalog.runtime.violations import ConstraintError, Violation
 from deltalog.runtime.wanted_views import known_views
 
 
-class MemoryDatabase(WithoutUpkeep):
+class MemoryDatabase(RuleVerbs, WithoutUpkeep):
     """Made by `connect`. Threads may share it: they take turns.
 
     With a `persistence` what it holds is kept elsewhere, too, and `synchronization` repairs what a
@@ -82,6 +87,7 @@ class MemoryDatabase(WithoutUpkeep):
         self.watch = watch
         self.version = 0
         self._lock = threading.RLock()
+        self._ground: Ground | None = None
         create(engine, {name: model.relations[name] for name in model.stored})
         if persistence is None:
             self.statistics = self.compute_state(facts)
@@ -212,14 +218,19 @@ class MemoryDatabase(WithoutUpkeep):
         Its change is that of base relations and of these `views`, or of all views that are
         declared; virtual views that nobody needs are not even looked at.
         """
-        self._check_open()
-        known = known_views(self.propagation, self.relations, views)
-        return self._transaction(lambda wanted: self.propagate_wanted(wanted, True, known))
+        known = None
+        if views is not None:
+            known = known_views(self.propagation, self.relations, views)
+        return self.transaction_for(lambda wanted: self.propagate_wanted(wanted, True, known))
 
     def transaction_for(self, commit: Commit) -> Transaction:
         """A transaction whose changes go to `commit` when it ends instead of `commit_wanted`."""
-        self._check_open()
-        return self._transaction(commit)
+        if self._is_closed:
+            self._check_open()
+        made = self._transaction(commit)
+        if self.propagation.has_immediate:
+            made.after_operation = partial(check_immediate, self)
+        return made
 
     def commit_wanted(self, wanted: ChangeSet, views: frozenset[str] | None = None) -> ChangeSet:
         """Commit a change of which some may be a no-op; returns the exact change of these views."""
@@ -254,16 +265,9 @@ class MemoryDatabase(WithoutUpkeep):
         return fill(tried, insert, delete, set).commit()
 
     def _transaction(self, commit: Callable[[ChangeSet], ChangeSet]) -> Transaction:
-        return Transaction(
-            self.relations,
-            self.engine.lookup,
-            self.net,
-            commit,
-            self._lock,
-            expecting(self.engine, self.relations),
-            lambda relation, table: has_free_keys(self.engine, relation, table),
-            self,
-        )
+        if self._ground is None or self._ground.relations is not self.model.checked.relations:
+            self._ground = ground_of(self.engine, self.relations, self._lock)
+        return Transaction(self._ground, commit, self)
 
     def propagate_net(
         self, change: ChangeSet, is_committed: bool, views: frozenset[str] | None = None
@@ -286,12 +290,15 @@ class MemoryDatabase(WithoutUpkeep):
         return net_change(self.engine, self.relations, wanted)
 
     def _propagate(
-        self, base: ChangeSet, is_committed: bool, views: frozenset[str] | None = None
+        self, base: ChangeSet, is_committed: bool, views: frozenset[str] | None
     ) -> ChangeSet:
-        if self._synchronization is None:
-            return self._propagated(base, is_committed, views)
-        with self._synchronization.changing(self, is_committed and bool(base)):
-            return self._propagated(base, is_committed, views)
+        try:
+            if self._synchronization is None:
+                return self._propagated(base, is_committed, views)
+            with self._synchronization.changing(self, is_committed and bool(base)):
+                return self._propagated(base, is_committed, views)
+        except ConstraintError as refused:
+            raise with_causes(self, base, refused) from None
 
     def _propagated(
         self, base: ChangeSet, is_committed: bool, views: frozenset[str] | None
@@ -303,15 +310,22 @@ class MemoryDatabase(WithoutUpkeep):
         network, route, is_recorded = self.propagation, None, bool(self._participants)
         if views is not None and not (is_committed and is_recorded):
             route = network.route_to(views)
-        arguments = network, base, self.limits, self.watch, is_recorded, route
-        with Propagated(*arguments) as outcome:
+        warned: Sequence[Violation] = ()
+        run = Propagated(network, base, self.limits, self.watch, is_recorded, route)
+        with run as outcome:
             self.statistics = outcome.statistics
             change = outcome.changes()
             if is_committed and change:
+                constraints = network.constraints
+                if constraints is not None:
+                    constraints.before_change(self, outcome, change)
+                    warned = constraints.new_warnings(outcome)
                 for participant in self._participants:
                     participant.before_change(self, outcome, change)
                 outcome.apply()
                 self.version += 1
+        if warned:
+            issue_warnings(warned)
         if views is not None and route is None:
             return change.without(*network.views - views)
         return change
@@ -375,4 +389,6 @@ class MemoryDatabase(WithoutUpkeep):
     def compute_state(self, facts: Facts) -> Statistics:
         """Load the facts of the program and others into empty relations, and compute all views."""
         load_facts(self.engine, self.model, facts, self._transaction(lambda base: base))
-        return evaluate(self.engine, self.model, self.limits, self.watch)
+        statistics = evaluate(self.engine, self.model, self.limits, self.watch)
+        check_state(self)
+        return statistics

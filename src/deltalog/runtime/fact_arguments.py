@@ -20,15 +20,18 @@ def fill(
     transaction: Transaction, insert: Facts | None, delete: Facts | None, put: Facts | None
 ) -> Transaction:
     """Delete, insert and set: the order of files of changes, too. A set replaces an insert."""
-    for name, facts in (("delete", delete), ("insert", insert), ("set", put)):
-        if facts is not None:
-            _check_facts(name, facts)
-    for relation, rows in (delete or {}).items():
-        transaction.delete(relation, rows)
-    for relation, rows in (insert or {}).items():
-        transaction.insert(relation, rows)
-    for relation, rows in (put or {}).items():
-        transaction.set(relation, rows)
+    if delete is not None:
+        _check_facts("delete", delete)
+        for relation, rows in delete.items():
+            transaction.delete(relation, rows)
+    if insert is not None:
+        _check_facts("insert", insert)
+        for relation, rows in insert.items():
+            transaction.insert(relation, rows)
+    if put is not None:
+        _check_facts("set", put)
+        for relation, rows in put.items():
+            transaction.set(relation, rows)
     return transaction
 
 
@@ -52,5 +55,6 @@ def load_facts(engine: Engine, model: Model, facts: Facts, loading: Transaction)
 
 
 def _check_facts(name: str, facts: object) -> None:
-    hint = 'give a mapping from relations to rows, as in `{"edge": [(1, 2)]}`'
-    check_argument(isinstance(facts, Mapping), name, facts, hint)
+    if type(facts) is not dict and not isinstance(facts, Mapping):
+        hint = 'give a mapping from relations to rows, as in `{"edge": [(1, 2)]}`'
+        check_argument(False, name, facts, hint)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from numbers import Integral, Real
 from pathlib import Path
 
@@ -37,6 +37,11 @@ class Limits:
     rounds_max: int = 10_000_000
     facts_max: int | None = None
     seconds_max: float = 3_600.0
+
+    @cached_property
+    def bounds(self) -> dict[int, tuple[int, int, int]]:
+        """Results of `bounds` for facts of each size, which every transaction needs."""
+        return {}
 
     def __post_init__(self) -> None:
         for name, kind, what in (
@@ -68,7 +73,6 @@ def memory_bytes() -> int:
     return min(found)
 
 
-@cache
 def bounds(limits: Limits, fact_bytes: int) -> tuple[int, int, int]:
     """Rounds, facts and nanoseconds at most, as words, for facts of this size."""
     fitting = memory_bytes() // MEMORY_SHARE // fact_bytes
@@ -84,7 +88,9 @@ class Meter:
 
     def __init__(self, limits: Limits, fact_bytes: int) -> None:
         self.limits = limits
-        self.bounds = bounds(limits, fact_bytes)
+        self.bounds = limits.bounds.get(fact_bytes) or limits.bounds.setdefault(
+            fact_bytes, bounds(limits, fact_bytes)
+        )
         self.started = time.monotonic_ns()
         self.rounds = 0
         self.facts = 0

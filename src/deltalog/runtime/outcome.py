@@ -10,6 +10,7 @@ What is not applied inside has never happened.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import NamedTuple, cast
 
@@ -72,9 +73,8 @@ class Propagated:
         if self._propagation.is_in_place:
             self._update_in_place()
         try:
-            self.statistics = self._propagation.run(
-                self._base, self._limits, self._watch, self._route
-            )
+            self._propagation.last = route = self._route
+            self.statistics = route.run(self._base, self._limits, self._watch)
         except BaseException:
             self._end(is_applied=False)
             raise
@@ -88,8 +88,33 @@ class Propagated:
         else:
             lazy = wave.lazy_changes()
             change = NO_CHANGE if lazy is None else ChangeSet.lazy(lazy, declared)
-        self.statistics.peak_of = self._route.peak_of(change)
+        self.statistics.peak_of = partial(self._route.peak, change)
         return change
+
+    # --- reading the change of one relation, before the end
+
+    def reached(self) -> Iterator[str]:
+        """The base relations and views that the change reached."""
+        stations = self._propagation.stations
+        for number in self._route.wave.ran():
+            station = stations[number]
+            if isinstance(station, Node):
+                yield from station.choice.predicates
+            else:
+                yield station.name
+
+    def inserted_count(self, name: str) -> int:
+        return self._propagation.engine.size(names.plus(name))
+
+    def inserted_rows(self, name: str) -> Iterator[Row]:
+        return self._propagation.engine.rows(names.plus(name))
+
+    def deleted_rows(self, name: str) -> Iterator[Row]:
+        return self._propagation.engine.rows(names.minus(name))
+
+    def has_deleted(self, name: str, row: Row) -> bool:
+        (found,) = self._propagation.engine.present(names.minus(name), [row])
+        return found
 
     def apply(self) -> None:
         """Make the new state the stored one."""

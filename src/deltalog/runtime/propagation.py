@@ -23,10 +23,9 @@ from deltalog.rewrites import names
 from deltalog.rewrites.forms import read_by
 from deltalog.rewrites.states import Rename
 from deltalog.rewrites.strategies import Choice
-from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.compilation import Compiler
-from deltalog.runtime.fixpoint import Installed, Statistics, Watch, install
-from deltalog.runtime.limits import Limits
+from deltalog.runtime.constraints import ConstraintChecks
+from deltalog.runtime.fixpoint import Installed, install
 from deltalog.runtime.model import Model
 from deltalog.runtime.nodes import SIDES, Node, Source
 from deltalog.runtime.route import Route
@@ -51,6 +50,9 @@ class Propagation:
         self.is_in_place = model.is_in_place
         self.is_ranked = is_ranked(engine)
         self.compiler = Compiler(model)
+        self.constraints = ConstraintChecks.of(model.checked)
+        self.has_immediate = self.constraints is not None and self.constraints.has_immediate
+        self.watched = frozenset() if self.constraints is None else self.constraints.watched
         self._made: set[str] = set()
         self._readable = {name: self.relations[name] for name in self.stored}
         self._create_changes(self.relations, SIDES)
@@ -145,18 +147,7 @@ class Propagation:
         for name in self._made:
             self.engine.drop(name)
 
-    # --- running
-
-    def run(
-        self,
-        base: ChangeSet,
-        limits: Limits,
-        watch: Watch | None = None,
-        route: Route | None = None,
-    ) -> Statistics:
-        """Bind the changes of base relations and derive those of the views on a route."""
-        self.last = route = route or self.whole
-        return route.run(base, limits, watch)
+    # --- the last run
 
     @property
     def ran(self) -> list[Node]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltalog.analysis.columns import Relation, Relations
 from deltalog.diagnostics import catalogue
@@ -29,11 +29,19 @@ from deltalog.runtime.checked_rows import (
     check_set_once,
     check_taken_keys,
     checked_row,
+    checked_rows,
     key_of,
     key_taken,
     with_unique_keys,
 )
-from deltalog.runtime.incoming import RowsLike, incoming, incoming_rows, is_many
+from deltalog.runtime.incoming import (
+    COLUMNAR_FROM,
+    RowsLike,
+    columnar,
+    incoming,
+    incoming_rows,
+    is_many,
+)
 from deltalog.runtime.state_after import facts_after, query_after
 from deltalog.runtime.whole_tables import WholeTables
 
@@ -62,47 +70,52 @@ def base_relation(relations: Relations, name: str) -> Relation:
     return relations[name]
 
 
+class Ground(NamedTuple):
+    """Access to the state that transactions change; one for many of them."""
+
+    relations: Relations
+    find: FindKey
+    net: Net
+    lock: AbstractContextManager[object] = nullcontext()
+    expect: Expect | None = None
+    has_free_keys: HasFreeKeys = lambda *_: False
+
+
 class Transaction:
     """Collects changes; commits when its `with` block ends without an exception."""
 
     def __init__(
-        self,
-        relations: Relations,
-        find: FindKey,
-        net: Net,
-        commit: Commit,
-        lock: AbstractContextManager[object] = nullcontext(),  # noqa: B008 - it holds nothing
-        expect: Expect | None = None,
-        has_free_keys: HasFreeKeys = lambda *_: False,
-        database: MemoryDatabase | None = None,
+        self, ground: Ground, commit: Commit, database: MemoryDatabase | None = None
     ) -> None:
+        self._ground = ground
         self._database = database
-        self._lock = lock
-        self._relations = relations
-        self._find = find
-        self._net = net
+        self._relations = ground.relations
         self._commit = commit
-        self._expect = expect
-        self._has_free_keys = has_free_keys
         self._state: dict[str, dict[Row, bool]] = {}
         self._tables = WholeTables()
         self._holders: dict[tuple[str, Row], Row | None] = {}
         self._set_keys: set[tuple[str, Row]] = set()
         self._is_over = False
+        self.after_operation: Callable[[ChangeSet], None] | None = None
+        """Called with the changes so far, where constraints or rules are immediate."""
         self.delta = NO_CHANGE
 
     def insert(self, relation: str, rows: RowsLike) -> None:
         """Add facts to a base relation: rows, a table, a DataFrame, an array (`RowsLike`)."""
         known = self._open(relation)
-        checked = self._taken(known, incoming(known, rows), True)
+        checked = self._taken(known, rows, True)
         if known.key:
             self._check_keys(known, with_unique_keys(known, checked))
         self._put_all(known, checked, True)
+        if self.after_operation is not None:
+            self._end_operation()
 
     def _check_keys(self, relation: Relation, rows: list[Row]) -> None:
         """No other fact may have the key of one of the rows."""
-        if self._expect is not None:
-            self._expect(relation.name, relation.key, [key_of(relation, row) for row in rows])
+        if self._ground.expect is not None:
+            self._ground.expect(
+                relation.name, relation.key, [key_of(relation, row) for row in rows]
+            )
         for row in rows:
             other = self._holder(relation, row)
             if other not in (row, None):
@@ -111,7 +124,9 @@ class Transaction:
     def delete(self, relation: str, rows: RowsLike) -> None:
         """Remove facts from a base relation."""
         known = self._open(relation)
-        self._put_all(known, self._taken(known, incoming(known, rows), False), False)
+        self._put_all(known, self._taken(known, rows, False), False)
+        if self.after_operation is not None:
+            self._end_operation()
 
     def set(self, relation: str, rows: RowsLike) -> None:
         """Replace the fact that has this key, or add it if there is none; one row or many.
@@ -130,19 +145,34 @@ class Transaction:
                 self._put(known, other, False)
             self._put(known, checked, True)
             self._set_keys.add((known.name, key_of(known, checked)))
+        if self.after_operation is not None:
+            self._end_operation()
 
-    def _taken(self, relation: Relation, rows: list[Row] | LazyTable, holds: bool) -> list[Row]:
-        """Return the rows that have to be put one by one: none, if they stay a whole table."""
-        name = relation.name
+    def _end_operation(self) -> None:
+        """See to what is immediate; if an operation is refused, the transaction has ended."""
+        assert self.after_operation is not None
+        try:
+            with self._ground.lock:
+                self.after_operation(self._wanted())
+        except BaseException:
+            self.rollback()
+            raise
+
+    def _taken(self, relation: Relation, given: RowsLike, holds: bool) -> list[Row]:
+        """Check rows; return those to be put one by one: none, if they stay a whole table."""
+        rows = checked_rows(relation, given) if type(given) is list else incoming(relation, given)
+        if len(rows) >= COLUMNAR_FROM and isinstance(rows, list):
+            rows = columnar(relation, rows)
         if isinstance(rows, LazyTable):
+            name = relation.name
             is_whole = name not in self._state and not (relation.key and name in self._tables)
             if is_whole and relation.key and holds:
-                with self._lock:
-                    is_whole = self._has_free_keys(relation, rows)
+                with self._ground.lock:
+                    is_whole = self._ground.has_free_keys(relation, rows)
             if is_whole and self._tables.put(name, rows, holds):
                 return []
             rows = list(rows.read())
-        if rows:
+        if rows and self._tables:
             self._split_tables(relation)
         return rows
 
@@ -151,7 +181,7 @@ class Transaction:
         if relation.name in self._tables:
             rows, holds = self._tables.rows(relation.name)
             self._put_all(relation, rows, holds)
-            self._tables.drop(relation.name)
+            del self._tables[relation.name]
 
     def _open(self, relation: str) -> Relation:
         if self._is_over:
@@ -188,8 +218,8 @@ class Transaction:
         key = key_of(relation, row)
         if (relation.name, key) in self._holders:
             return self._holders[relation.name, key]
-        with self._lock:
-            found = self._find(relation.name, dict(zip(relation.key, key, strict=True)))
+        with self._ground.lock:
+            found = self._ground.find(relation.name, dict(zip(relation.key, key, strict=True)))
             return next(iter(found), None)
 
     def query(self, text: str | Query, parameters: Mapping[str, Any] | None = None) -> Rows:
@@ -207,8 +237,8 @@ class Transaction:
 
     def net(self) -> ChangeSet:
         """The effect on the state before: facts that will be inserted and deleted."""
-        with self._lock:
-            return self._net(self._wanted())
+        with self._ground.lock:
+            return self._ground.net(self._wanted())
 
     def _wanted(self) -> ChangeSet:
         """The changes asked for, each fact as it was left last; some may be no-ops."""
@@ -224,24 +254,27 @@ class Transaction:
             else:
                 inserted[relation] = new = frozenset([row for row, holds in rows.items() if holds])
                 deleted[relation] = frozenset(rows).difference(new)
-        for name, replaced in self._replaced_meanwhile().items():
-            deleted[name] = frozenset(replaced).union(deleted.get(name, ()))
+        if self._set_keys:
+            for name, replaced in self._replaced_meanwhile().items():
+                deleted[name] = frozenset(replaced).union(deleted.get(name, ()))
         wanted = ChangeSet.exact(inserted, deleted)
         if self._holders:  # another transaction may have taken a key since this one looked
-            check_taken_keys(wanted, self._relations, self._find)
-        for name, table, holds in self._tables:
+            check_taken_keys(wanted, self._relations, self._ground.find)
+        for name, table, holds in self._tables.whole() if self._tables else ():
             known = self._relations[name]
-            if known.key and holds and not self._has_free_keys(known, table):
-                check_taken_keys(ChangeSet.exact({name: table}, {}), self._relations, self._find)
+            if known.key and holds and not self._ground.has_free_keys(known, table):
+                check_taken_keys(
+                    ChangeSet.exact({name: table}, {}), self._relations, self._ground.find
+                )
             (inserted if holds else deleted)[name] = table
-        return ChangeSet.exact(inserted, deleted)
+        return wanted
 
     def _replaced_meanwhile(self) -> dict[str, FactSet]:
         """Return facts with keys that were set, committed by others since: a set replaces them."""
         found: dict[str, FactSet] = {}
         for name, key in self._set_keys:
             positions = dict(zip(self._relations[name].key, key, strict=True))
-            for row in self._find(name, positions):
+            for row in self._ground.find(name, positions):
                 if row not in self._state[name]:
                     found.setdefault(name, set()).add(row)
         return found
@@ -251,7 +284,7 @@ class Transaction:
         if self._is_over:
             raise DataError([catalogue.TRANSACTION_OVER.at(None)])
         self._is_over = True
-        with self._lock:
+        with self._ground.lock:
             self.delta = self._commit(self._wanted())
         return self.delta
 

@@ -16,35 +16,26 @@ from deltalog.engines.base import LazyTable
 from deltalog.language.ast import Row
 
 
-class WholeTables:
-    """The tables of each relation, and whether their rows shall be there or not."""
+class WholeTables(dict[str, tuple[bool, list[LazyTable]]]):
+    """Per relation whether the rows of its tables shall be there, and the tables."""
 
-    def __init__(self) -> None:
-        self._held: dict[str, tuple[bool, list[LazyTable]]] = {}
-
-    def __contains__(self, relation: str) -> bool:
-        return relation in self._held
-
-    def __iter__(self) -> Iterator[tuple[str, LazyTable, bool]]:
+    def whole(self) -> Iterator[tuple[str, LazyTable, bool]]:
         """Every relation whose tables have rows, with these as one table."""
-        for relation, (holds, tables) in self._held.items():
+        for relation, (holds, tables) in self.items():
             if any(map(len, tables)):
                 yield relation, _joined(tables), holds
 
     def put(self, relation: str, table: LazyTable, holds: bool) -> bool:
         """Keep a table; return False if earlier ones of its relation want the opposite."""
-        known_holds, tables = self._held.setdefault(relation, (holds, []))
+        known_holds, tables = self.setdefault(relation, (holds, []))
         if known_holds == holds:
             tables.append(table)
         return known_holds == holds
 
     def rows(self, relation: str) -> tuple[list[Row], bool]:
         """Return the rows of a relation's tables, and whether they shall be there."""
-        holds, tables = self._held[relation]
+        holds, tables = self[relation]
         return [row for table in tables for row in table.read()], holds
-
-    def drop(self, relation: str) -> None:
-        del self._held[relation]
 
 
 def _joined(tables: list[LazyTable]) -> LazyTable:

@@ -159,7 +159,7 @@ class EmbeddedWave:
             found = inserted, deleted = self.changes()
             return (lambda: found) if inserted or deleted else None
         bound = self.bound if self.code[wave.IS_EFFECTIVE] else _NOTHING
-        if not output[wave.ENTRIES] and bound == _NOTHING:
+        if not output[wave.ENTRIES] and not (bound[0] or bound[1]):
             return None
         return partial(self._read, output[: output[wave.USED]], bound, self.engine.codec.decoder)
 
@@ -195,6 +195,7 @@ class EmbeddedWave:
         return tuple(self.code[log : log + self.code[wave.RAN]])
 
     def end(self, is_applied: bool) -> None:
-        self._input, self._input_ahead, self._input_count = [], array("q"), 0
+        if self._input or self._input_ahead:  # bound, and then something failed
+            self._input, self._input_ahead, self._input_count = [], array("q"), 0
         self.bound = {}, {}
         wave.end_wave(self.engine.machine_address, self.address, int(is_applied))
