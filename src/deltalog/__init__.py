@@ -42,6 +42,20 @@ def read(spark: Any, state: str | Path, relation: str, *, version: int | None = 
     return read_state(spark, str(state), relation, version=version)
 
 
+def register_format(spark: Any) -> None:
+    """Let a Spark session read states: `spark.read.format("deltalog")`, and streams of changes."""
+    from deltalog.pipeline.data_source import register_format as register
+
+    register(spark)
+
+
+def register_tables(spark: Any, state: str | Path, schema: str) -> list[str]:
+    """Register the tables of a state in a catalogue, as `schema.relation`; returns their names."""
+    from deltalog.pipeline.register_tables import register_tables as register
+
+    return register(spark, str(state), schema)
+
+
 def run_project(path: str | Path, spark: Any = None, *, raise_problems: bool = True) -> RunResult:
     """Run a pipeline once: take everything that is new at the sources of a project file.
 
@@ -79,5 +93,7 @@ __all__ = [
     "Violation",
     "connect",
     "read",
+    "register_format",
+    "register_tables",
     "run_project",
 ]

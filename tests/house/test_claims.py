@@ -105,6 +105,7 @@ def test_the_table_of_arguments_is_complete_and_right() -> None:
 
 PUBLIC = [deltalog.Database, deltalog.Transaction, deltalog.ChangeSet, deltalog.DeltalogError]
 OF_FILES = ("FileDatabase", "Retention", "RetentionWarning")
+OF_TABLES = ("register_format", "register_tables")
 OF_RULES = ("ConstraintError", "ConstraintWarning", "Violation", "violations")
 OF_VIEW_UPDATES = ("Budget", "Realization", "Realizations", "realize")
 PAGE_OF = {
@@ -112,6 +113,7 @@ PAGE_OF = {
     **dict.fromkeys(OF_FILES, "durability.md"),
     **dict.fromkeys(OF_RULES, "rules.md"),
     **dict.fromkeys(OF_VIEW_UPDATES, "view_updates.md"),
+    **dict.fromkeys(OF_TABLES, "pipeline.md"),
 }
 
 

@@ -86,13 +86,13 @@ class Maker:
         }
         return {**drawn, "every": [(value,) for value in CONSTANTS]}
 
-    def wish(self, database: deltalog.Database) -> Wish:
+    def wish(self, database: deltalog.MemoryDatabase) -> Wish:
         view = self.random.choice([name for name in self.known if name not in BASES])
         row = tuple(self.random.choice(CONSTANTS) for _ in range(self.known[view]))
         return Wish(row not in database.facts(view), view, row)
 
 
-def small_changes(database: deltalog.Database) -> Iterator[Change]:
+def small_changes(database: deltalog.MemoryDatabase) -> Iterator[Change]:
     """All changes of base facts, few first."""
     universe = (*CONSTANTS, *NEW)
     rows = [(name, row) for name, a in BASES.items() for row in product(universe, repeat=a)]
@@ -103,7 +103,7 @@ def small_changes(database: deltalog.Database) -> Iterator[Change]:
 
 
 def brute_force(
-    database: deltalog.Database, wishes: list[Wish], denials: Iterable[str]
+    database: deltalog.MemoryDatabase, wishes: list[Wish], denials: Iterable[str]
 ) -> set[Change]:
     found: list[Change] = []
     for change in small_changes(database):
@@ -117,7 +117,7 @@ def brute_force(
     return {canonical(change) for change in found}
 
 
-def is_so(database: deltalog.Database, induced: ChangeSet, wish: Wish) -> bool:
+def is_so(database: deltalog.MemoryDatabase, induced: ChangeSet, wish: Wish) -> bool:
     rows = database.facts(wish.relation)
     rows = rows - induced.deleted[wish.relation] | induced.inserted[wish.relation]
     return wish.row in rows
@@ -154,12 +154,8 @@ def test_minimal_realizations_are_those_of_brute_force(seed: int) -> None:
     empty = [n for n in made.known if n not in BASES and not database.facts(n)]
     denials = [name for name in empty if all(name != wish.relation for wish in wishes)][:1]
     reasons: list[str] = []
-    search = Search(
-        database,
-        Budget(nodes=20_000, changes=CHANGES_MAX, new_values=2 * CHANGES_MAX),
-        denials,
-        skip=reasons.append,
-    )
+    budget = Budget(nodes=20_000, changes=CHANGES_MAX, new_values=2 * CHANGES_MAX)
+    search = Search(database, budget, lambda base: base, denials, skip=reasons.append)
     found = [
         frozenset(Wish(True, n, r) for n in x.inserted for r in x.inserted[n])
         | frozenset(Wish(False, n, r) for n in x.deleted for r in x.deleted[n])

@@ -23,8 +23,10 @@ PERMISSIONS = """
 Facts = dict[str, list[tuple[object, ...]]]
 
 
-def connected(program: str, facts: Facts, engine: str = "reference", **options: object) -> Database:
-    return deltalog.connect(program=program, facts=facts, engine=engine, **options)
+def connected(
+    program: str, facts: Facts, engine: str = "reference", materialize: bool = True
+) -> Database:
+    return deltalog.connect(program=program, facts=facts, engine=engine, materialize=materialize)
 
 
 def texts(found: object) -> list[str]:

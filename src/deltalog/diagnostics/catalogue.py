@@ -293,6 +293,11 @@ BAD_ROWS = Entry(
 STATE_CLOSED = Entry("E1006", "the state `{name}` is closed")
 CHECK_REFUSED = Entry("E1007", "the change was refused: {reason}", "nothing has changed")
 SINK_FAILED = Entry("E1008", "sink `{name}` failed at version {version}: {reason}")
+FEED_COLUMNS = Entry(
+    "E1020",
+    "the feed of `{name}` has a new column `{column}`",
+    "a stream keeps the columns with which it began",
+)
 
 # Constraints
 CONSTRAINT_VIOLATED = Entry(

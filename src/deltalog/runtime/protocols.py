@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from deltalog.runtime.fixpoint import Statistics
     from deltalog.runtime.outcome import Propagated
     from deltalog.runtime.parameters import Parameters
+    from deltalog.runtime.realization import Budget, Realizations
     from deltalog.runtime.rows import Rows
     from deltalog.runtime.transaction import Transaction
     from deltalog.runtime.violations import Violation
@@ -80,6 +81,13 @@ class Database(Protocol):
     ) -> str: ...
     def audit(self, *, engine: str | None = None) -> tuple[Difference, ...]: ...
     def violations(self, name: str | None = None) -> tuple[Violation, ...]: ...
+    def realize(
+        self,
+        *requests: str,
+        budget: Budget | None = None,
+        fixed: Iterable[str] = (),
+        costs: Mapping[str, float] | None = None,
+    ) -> Realizations: ...
 
     def transaction(self, *, views: Iterable[str] | None = None) -> Transaction: ...
     def apply(

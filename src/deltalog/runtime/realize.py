@@ -34,13 +34,14 @@ Costs = Mapping[str, float]
 def realize(
     database: MemoryDatabase,
     requests: Iterable[str],
+    commit: Callable[[ChangeSet], ChangeSet],
     budget: Budget | None = None,
     fixed: Iterable[str] = (),
     costs: Costs | None = None,
 ) -> Realizations:
     """The minimal realizations of some requests, cheapest first, found while they are read.
 
-    Relations in `fixed` are not touched.
+    Relations in `fixed` are not touched. `commit` is called with one that is applied.
     """
     wishes = [parse_request(database, text) for text in requests]
     check_argument(bool(wishes), "requests", (), 'give some, as in `realize("+path(1, 9)")`')
@@ -54,6 +55,7 @@ def realize(
     search = Search(
         database,
         budget or Budget(),
+        commit,
         [check.watched for check in enforced if check.required is None],
         cost=_cost_of(costs or {}),
         fixed=fixed,

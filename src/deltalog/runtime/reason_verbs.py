@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
+from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.realization import Budget, Realizations
 from deltalog.runtime.realize import Costs, realize
 
@@ -30,4 +31,7 @@ class ReasonVerbs:
         """
         database = cast("MemoryDatabase", self)
         with database.turn():
-            return realize(database, requests, budget, fixed, costs)
+            return realize(database, requests, self._realized, budget, fixed, costs)
+
+    def _realized(self, base: ChangeSet) -> ChangeSet:
+        return cast("MemoryDatabase", self).apply(base.inserted, base.deleted)

@@ -76,6 +76,7 @@ class Search:
         self,
         database: MemoryDatabase,
         budget: Budget,
+        commit: Callable[[ChangeSet], ChangeSet],
         denials: Iterable[str] = (),
         cost: Costs = lambda wish: 1.0,
         fixed: Iterable[str] = (),
@@ -88,6 +89,7 @@ class Search:
         self.database = database
         self.version = database.version
         self.budget = budget
+        self.commit = commit
         self.denials = frozenset(denials)
         self.cost = cost
         self.fixed = frozenset(fixed)
@@ -308,10 +310,7 @@ class Search:
         base = _change_set(change)
         delta = self.database.propagate_wanted(base, False, None)
         new = {value for wish in change for value in wish.row} & self.new
-        return Realization(delta, base, tuple(sorted(new, key=repr)), self._commit)
-
-    def _commit(self, base: ChangeSet) -> ChangeSet:
-        return self.database.apply(insert=base.inserted, delete=base.deleted)
+        return Realization(delta, base, tuple(sorted(new, key=repr)), self.commit)
 
 
 def _change_set(change: Iterable[Wish]) -> ChangeSet:
@@ -347,8 +346,8 @@ def new_values(type_: str, known: Collection[Value]) -> Iterator[Value]:
         yield from (name for i in count(1) if (name := f"{NEW_TEXT}{i}") not in known)
     elif type_ in ("date", "timestamp"):
         first = date(2000, 1, 1) if type_ == "date" else datetime(2000, 1, 1, tzinfo=UTC)
-        top = max(known, default=first)  # type: ignore[type-var]
-        yield from (top + timedelta(days=i) for i in range(1, 10_000))  # type: ignore[operator]
+        latest: date = max(known, default=first)  # type: ignore[type-var,assignment]
+        yield from (latest + timedelta(days=i) for i in range(1, 10_000))
     else:
         top = max(known, default=0)  # type: ignore[type-var]
         step = Decimal(1) if type_ == "decimal" else 1.0 if type_ == "float" else 1
