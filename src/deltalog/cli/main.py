@@ -29,6 +29,7 @@ from deltalog.cli import (
     recover,
     repl,
     restore,
+    rules,
     run,
     verify,
 )
@@ -84,6 +85,7 @@ for _module, _command in (
     (apply, apply.apply),
     (realize, realize.realize),
     (audit, audit.audit),
+    (rules, rules.rules),
     (explain, explain.explain),
     (repl, repl.repl),
     (create, create.create),

@@ -19,6 +19,7 @@ import typer
 
 from deltalog.analysis.columns import Relations
 from deltalog.checks.program import check_program
+from deltalog.cli.actions import register_actions
 from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import note
 from deltalog.connect import connect
@@ -99,6 +100,7 @@ class Settings:
     network: str = "bushy"
     durability: str = "full"
     wait_seconds: float = 0.0
+    actions: Path | None = None
 
 
 def open_program(
@@ -106,7 +108,7 @@ def open_program(
 ) -> MemoryDatabase:
     """A database of the program; the facts are there before views are computed."""
     with progress.phase("evaluating"):
-        return connect(
+        made = connect(
             program=program,
             engine=settings.engine,
             strategy=settings.strategy,
@@ -116,6 +118,8 @@ def open_program(
             limits=settings.limits,
             watch=progress.watch,
         )
+    register_actions(made, settings.actions)
+    return made
 
 
 def is_database(file: Path) -> bool:
@@ -135,7 +139,7 @@ def open_database(
 ) -> FileDatabase:
     """A database file, as it is."""
     with progress.phase(f"loading {file}"):
-        return connect(
+        made = connect(
             file,
             engine=settings.engine,
             strategy=settings.strategy,
@@ -147,6 +151,8 @@ def open_database(
             wait=settings.wait_seconds,
             read_only=read_only,
         )
+    register_actions(made, settings.actions)
+    return made
 
 
 def program_in(file: Path) -> Program:

@@ -240,6 +240,12 @@ SECONDS_LIMIT = Entry(
     "E0803", "stopped after {limit} seconds", "the limit is `seconds_max`; nothing has changed"
 )
 
+FIRINGS_LIMIT = Entry(
+    "E0804",
+    "stopped after {limit} executions of active rules, which trigger each other: {cycle}",
+    "the limit is `firings_max`; nothing has changed",
+)
+
 # Database files
 CANNOT_OPEN = Entry("E0901", "cannot open the database `{name}`: {reason}")
 NOT_A_DATABASE = Entry("E0902", "`{name}` is not a Deltalog database")
@@ -309,6 +315,33 @@ UNKNOWN_PLACEHOLDER = Entry(
     "E1104", "`{placeholder}` in the message is not a variable of {where}", "{note}"
 )
 
+# Active rules
+RULE_TWICE = Entry("E1201", "there are two rules `{name}`")
+BAD_RULE = Entry("E1202", "{reason}")
+UNBOUND_IN_RULE = Entry(
+    "E1203",
+    "variable `{name}` in {where} has no value",
+    "actions use variables of event and condition; those of `else` are variables of the instance",
+)
+REJECTED = Entry("E1204", "{message}", "rejected by the rule `{rule}`; nothing has changed")
+UNKNOWN_ACTION = Entry(
+    "E1205",
+    "the rule `{rule}` calls `{name}`, which is not registered",
+    "functions are registered before the first transaction",
+)
+UNKNOWN_RULE = Entry("E1206", "there is no rule `{name}`")
+BAD_ACTIVATION = Entry("E1207", "`{name}` takes {wanted}, got {given}")
+CHANGE_IN_ACTION = Entry(
+    "E1208",
+    "the database cannot be changed by a function that a rule calls",
+    "such a function runs inside a transaction, and returns its changes",
+)
+BAD_RESULT = Entry(
+    "E1209",
+    "`{name}` has returned {value}",
+    "a function that a rule calls returns nothing, or a mapping with `insert`, `delete` or `set`",
+)
+
 # View updates
 CONTRADICTING_REQUESTS = Entry("E1301", "the requests `{one}` and `{other}` contradict each other")
 REQUEST_OUTDATED = Entry(
@@ -316,6 +349,15 @@ REQUEST_OUTDATED = Entry(
     "the database has changed since version {version}, for which realizations are searched",
     "a realization holds for one state; request it again",
 )
+
+WARNINGS = {
+    "may_not_end": Entry(
+        "W1201",
+        "these rules may trigger each other for ever: {cycle}",
+        "a transaction that does not end is stopped by `firings_max`",
+    )
+}
+"""Problems that prevent nothing."""
 
 ENTRIES: dict[str, Entry] = {
     entry.code: entry for entry in list(globals().values()) if isinstance(entry, Entry)

@@ -14,29 +14,29 @@ Sets, and only the part that is asked for.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType, TracebackType
-from typing import Self
+from types import MappingProxyType
 
 from deltalog.analysis.columns import Relation
 from deltalog.checks.program import check_program
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.engines.base import Engine
+from deltalog.engines.base import Changed, Engine
 from deltalog.engines.extensions import is_twinned
 from deltalog.language.ast import Program, Query, Row
 from deltalog.language.parser import parse
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
+from deltalog.runtime.check_phase import CheckPhase
+from deltalog.runtime.closable import Closable
 from deltalog.runtime.constraints import check_state, issue_warnings
 from deltalog.runtime.engine_choice import known_engine
 from deltalog.runtime.evaluation import Difference, create, differences, evaluate
 from deltalog.runtime.fact_arguments import fill, load_facts
 from deltalog.runtime.fixpoint import Statistics, Watch
-from deltalog.runtime.immediate import check_immediate
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model
 from deltalog.runtime.net_change import ground_of, net_change
@@ -52,21 +52,20 @@ from deltalog.runtime.refusals import with_causes
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.rule_verbs import RuleVerbs
 from deltalog.runtime.shown import database_html
+from deltalog.runtime.system_relations import system_inputs
 from deltalog.runtime.transaction import Commit, Ground, Transaction
 from deltalog.runtime.unavailable import WithoutUpkeep
 from deltalog.runtime.violations import ConstraintError, Violation
 from deltalog.runtime.wanted_views import known_views
 
 
-class MemoryDatabase(RuleVerbs, ReasonVerbs, WithoutUpkeep):
+class MemoryDatabase(RuleVerbs, ReasonVerbs, Closable, WithoutUpkeep):
     """Made by `connect`. Threads may share it: they take turns.
 
     With a `persistence` what it holds is kept elsewhere, too, and `synchronization` repairs what a
     failure leaves between the two. `participants` see every change before it is applied, and may
     refuse it.
     """
-
-    _is_closed = False
 
     def __init__(
         self,
@@ -96,32 +95,6 @@ class MemoryDatabase(RuleVerbs, ReasonVerbs, WithoutUpkeep):
             self.statistics = persistence.initial_state(self, facts)
         self.propagation = Propagation(engine, model)
 
-    # --- closing
-
-    def close(self) -> None:
-        """Let go of all facts; a closed database cannot be used any more."""
-        with self._lock:
-            if not self._is_closed:
-                self._is_closed = True
-                self.engine = self.engine.fresh()
-                create(self.engine, {n: self.model.relations[n] for n in self.model.stored})
-                self.propagation = Propagation(self.engine, self.model)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise DataError([catalogue.DATABASE_CLOSED.at(None, name="the database in memory")])
-
     @contextmanager
     def turn(self) -> Iterator[None]:
         """Alone among the threads, with a database that is open, and in its last state."""
@@ -136,7 +109,7 @@ class MemoryDatabase(RuleVerbs, ReasonVerbs, WithoutUpkeep):
     @property
     def relations(self) -> Mapping[str, Relation]:
         """Every base relation and view with its columns."""
-        return self.model.checked.relations
+        return self.model.visible
 
     def facts(self, relation: str, version: int | None = None) -> set[Row]:
         """All facts of a base relation or view; only a file has earlier versions of them."""
@@ -149,16 +122,19 @@ class MemoryDatabase(RuleVerbs, ReasonVerbs, WithoutUpkeep):
         """Return all facts of a base relation or view, to be read as tuples or as a table."""
         with self.turn():
             self.check_relation(relation)
-            if relation in self.model.stored:
-                held = self.engine.copied(relation)
-            else:
-                held = self._answers(relation).held
-        return Rows(self.relations[relation].columns, held)
+            held = self.held_facts(relation)
+        return Rows(self.model.readable[relation].columns, held)
 
     def check_relation(self, relation: str) -> None:
-        if relation not in self.relations:
+        if relation not in self.model.readable:
             hint = did_you_mean(str(relation), self.relations)
             raise DataError([catalogue.NO_SUCH_RELATION.at(None, name=relation, hint=hint)])
+
+    def held_facts(self, relation: str) -> Changed:
+        """All facts of a relation or view, in the turn of the caller, as the engine has them."""
+        if relation in self.model.stored:
+            return self.engine.copied(relation)
+        return self._answers(relation).held
 
     def current_facts(self, relation: str) -> set[Row]:
         if relation in self.model.stored:
@@ -166,8 +142,11 @@ class MemoryDatabase(RuleVerbs, ReasonVerbs, WithoutUpkeep):
         return set(self._answers(relation).held)
 
     def _answers(self, relation: str) -> Rows:
-        asked = whole_relation(self.relations[relation])
-        return answer(self.engine, self.model, asked, self.limits, self.watch, False)
+        return self._answer(whole_relation(self.model.readable[relation]), False)
+
+    def _answer(self, query: Query, magic: bool = True) -> Rows:
+        arguments = self.limits, self.watch, magic, NO_CHANGE, system_inputs(self, query)
+        return answer(self.engine, self.model, query, *arguments)
 
     def query(
         self,
@@ -183,33 +162,13 @@ class MemoryDatabase(RuleVerbs, ReasonVerbs, WithoutUpkeep):
         """
         self._check_version_known(version)
         with self.turn():
-            query = bound_query(text, parameters, self.relations)
-            return answer(self.engine, self.model, query, self.limits, self.watch)
+            return self._answer(bound_query(text, parameters, self.model.readable))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.relations)} relations, version {self.version})"
 
     def _repr_html_(self) -> str:
         return database_html(self)
-
-    def explain(
-        self,
-        query: str | Query | None = None,
-        parameters: Parameters | None = None,
-        *,
-        show: Collection[str] | None = None,
-        propagation: bool = False,
-    ) -> str:
-        """Show what the program, or a query, is rewritten to, as `deltalog explain` does.
-
-        `show` has some of `dependencies`, `strata`, `rules` and `plan`. With `propagation` it is
-        the propagation network instead.
-        """
-        from deltalog.runtime.explained import explained  # which imports this module
-
-        with self.turn():
-            asked = None if query is None else bound_query(query, parameters, self.relations)
-            return explained(self, asked, show, propagation)
 
     # --- changing
 
@@ -228,10 +187,11 @@ class MemoryDatabase(RuleVerbs, ReasonVerbs, WithoutUpkeep):
         """A transaction whose changes go to `commit` when it ends instead of `commit_wanted`."""
         if self._is_closed:
             self._check_open()
-        made = self._transaction(commit)
-        if self.propagation.has_immediate:
-            made.after_operation = partial(check_immediate, self)
-        return made
+        if self.propagation.rules is not None:
+            self.check_actions()
+        if not self.propagation.has_immediate:
+            return self._transaction(commit)
+        return self.immediate_transaction(commit, False)
 
     def commit_wanted(self, wanted: ChangeSet, views: frozenset[str] | None = None) -> ChangeSet:
         """Commit a change of which some may be a no-op; returns the exact change of these views."""
@@ -262,49 +222,74 @@ class MemoryDatabase(RuleVerbs, ReasonVerbs, WithoutUpkeep):
         """The exact change that a transaction would make, without making it."""
         self._check_open()
         known = known_views(self.propagation, self.relations, views)
-        tried = self._transaction(lambda wanted: self.propagate_wanted(wanted, False, known))
+        commit = partial(self.propagate_wanted, is_committed=False, views=known, is_firing=True)
+        is_plain = not self.propagation.has_immediate
+        tried = self._transaction(commit) if is_plain else self.immediate_transaction(commit, True)
         return fill(tried, insert, delete, set).commit()
 
     def _transaction(self, commit: Callable[[ChangeSet], ChangeSet]) -> Transaction:
-        if self._ground is None or self._ground.relations is not self.model.checked.relations:
-            self._ground = ground_of(self.engine, self.relations, self._lock)
+        known = self.model.checked.relations
+        if self._ground is None or self._ground.relations is not known:
+            self._ground = ground_of(self.engine, known, self._lock)
         return Transaction(self._ground, commit, self)
 
     def propagate_net(
-        self, change: ChangeSet, is_committed: bool, views: frozenset[str] | None = None
+        self,
+        change: ChangeSet,
+        is_committed: bool,
+        views: frozenset[str] | None = None,
+        is_firing: bool | None = None,
     ) -> ChangeSet:
-        """Commit, or only try, a change of which nothing is a no-op."""
+        """Commit, or only try, a net change; a commit fires rules unless `is_firing` is False."""
         with self.turn():
-            return self._propagate(change, is_committed, views)
+            return self._propagate(change, is_committed, views, is_firing)
 
     def propagate_wanted(
-        self, wanted: ChangeSet, is_committed: bool, views: frozenset[str] | None = None
+        self,
+        wanted: ChangeSet,
+        is_committed: bool,
+        views: frozenset[str] | None = None,
+        is_firing: bool | None = None,
     ) -> ChangeSet:
-        """Commit, or only try, a change of which some may be a no-op."""
+        """The same for a change of which some may be a no-op."""
         if self._is_closed:
             self._check_open()
         base = wanted if self.propagation.is_narrowing else self.net(wanted)
-        return self._propagate(base, is_committed, views)
+        return self._propagate(base, is_committed, views, is_firing)
 
     def net(self, wanted: ChangeSet) -> ChangeSet:
         """Return the change without its no-ops."""
-        return net_change(self.engine, self.relations, wanted)
+        return net_change(self.engine, self.model.checked.relations, wanted)
 
     def _propagate(
-        self, base: ChangeSet, is_committed: bool, views: frozenset[str] | None
+        self,
+        base: ChangeSet,
+        is_committed: bool,
+        views: frozenset[str] | None,
+        is_firing: bool | None = None,
     ) -> ChangeSet:
+        run: Callable[..., ChangeSet] = self._propagated
+        if self.propagation.rules is not None and (is_committed or is_firing):
+            run = run if is_firing is False else self.settled
         try:
             if self._synchronization is None:
-                return self._propagated(base, is_committed, views)
+                return run(base, is_committed, views)
             with self._synchronization.changing(self, is_committed and bool(base)):
-                return self._propagated(base, is_committed, views)
+                return run(base, is_committed, views)
         except ConstraintError as refused:
             raise with_causes(self, base, refused) from None
 
     def _propagated(
-        self, base: ChangeSet, is_committed: bool, views: frozenset[str] | None
+        self,
+        base: ChangeSet,
+        is_committed: bool,
+        views: frozenset[str] | None,
+        phase: CheckPhase | None = None,
     ) -> ChangeSet:
-        """The change of base relations and wanted views; applied if complete and `is_committed`."""
+        """The change of base relations and wanted views.
+
+        It is applied if it is complete, `is_committed`, and triggers no rule of the `phase`.
+        """
         if not base:
             self.statistics = Statistics()
             return base
@@ -315,6 +300,8 @@ class MemoryDatabase(RuleVerbs, ReasonVerbs, WithoutUpkeep):
         run = Propagated(network, base, self.limits, self.watch, is_recorded, route)
         with run as outcome:
             self.statistics = outcome.statistics
+            if phase is not None and phase.is_triggered(outcome):
+                return NO_CHANGE
             change = outcome.changes()
             if is_committed and change:
                 constraints = network.constraints
@@ -366,7 +353,7 @@ class MemoryDatabase(RuleVerbs, ReasonVerbs, WithoutUpkeep):
     def base_facts(self) -> dict[str, set[Row]]:
         return {
             name: set(self.engine.rows(name))
-            for name, relation in self.relations.items()
+            for name, relation in self.model.checked.relations.items()
             if relation.kind == "base"
         }
 

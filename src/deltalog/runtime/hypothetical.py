@@ -16,7 +16,7 @@ from deltalog.language.values import sort_key
 from deltalog.language.walk import names as variable_names
 from deltalog.rewrites import names
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.queries import Given, answer, stored_reads
+from deltalog.runtime.queries import answer, stored_reads
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
@@ -84,7 +84,7 @@ class Hypothetical:
             database.watch,
             True,
             self._change(reads),
-            Given(leading, [tuple(given[name] for name in needed)]) if needed else None,
+            [(leading, [tuple(given[name] for name in needed)])] if needed else (),
         )
         outputs = [column.name for column in rows.columns]
         ordered = sorted(rows, key=sort_key)

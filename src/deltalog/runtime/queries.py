@@ -8,7 +8,7 @@ like a virtual view:
                         path__new(X, Y) :- path__plus(X, Y).
                         answer__(Y) :- path__new(1, Y).
 
-A body can be asked for many bindings at once, the facts of one more relation, which leads:
+A body can be asked for many bindings at once, the facts of an input relation, which leads:
 
     ? given__(X), path(X, Y).
 
@@ -17,9 +17,9 @@ Nothing but scratch relations is written, whatever the change says.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TypeAlias
 
 from deltalog.analysis.columns import Relation, Relations, generated_relations
 from deltalog.analysis.relevance import needed_rules
@@ -39,12 +39,15 @@ from deltalog.rewrites.desugar import desugar_query
 from deltalog.rewrites.forms import QueryForm
 from deltalog.rewrites.pipeline import EVALUATE, QUERY, apply_passes
 from deltalog.rewrites.states import renamed
-from deltalog.runtime.changes import NO_CHANGE, ChangeSet
+from deltalog.runtime.changes import NO_CHANGE, NO_RELATIONS, ChangeSet
 from deltalog.runtime.evaluation import create
 from deltalog.runtime.fixpoint import Statistics, Watch, install, run
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model, written_form
 from deltalog.runtime.rows import Rows
+
+Inputs: TypeAlias = Sequence[tuple[Relation, Collection[Row]]]
+NO_INPUTS: Inputs = ()
 
 
 @dataclass(frozen=True)
@@ -62,21 +65,19 @@ def prepare_query(
     magic: bool = True,
     changed: Collection[str] = (),
     last: str | None = None,
-    given: Relation | None = None,
+    inputs: Relations = NO_RELATIONS,
 ) -> PreparedQuery:
     """The query as rules, after its passes or after the one named `last`.
 
     With `magic` they derive only what it needs: without, optional passes are left out. Of the
-    stored relations in `changed` they read the new state. `given` is a relation of bindings.
+    stored relations in `changed` they read the new state. `inputs` hold rows of the caller.
     """
-    known, stored = model.checked.relations, model.stored
-    if given is not None:
-        known, stored = {**known, given.name: given}, stored | {given.name}
+    known = {**model.checked.relations, **inputs}
     check_query(query, known)
     views = model.rules
     if any(each.name == last for each in EVALUATE):
         views = apply_passes(EVALUATE, written_form(model.checked, model.options), last).rules
-    form = QueryForm(query, known, stored, views, frozenset(changed))
+    form = QueryForm(query, known, model.stored.union(inputs), views, frozenset(changed))
     form = apply_passes((each for each in QUERY if magic or not each.is_optional), form, last)
     if form.rewritten is not None:
         rules = form.rewritten
@@ -94,22 +95,15 @@ def prepare_query(
     return PreparedQuery(columns, rules, partition)
 
 
-class Given(NamedTuple):
-    """Bindings for a query: a relation that it reads, and its rows."""
-
-    relation: Relation
-    rows: Collection[Row]
-
-
 def whole_relation(relation: Relation) -> Query:
     """The query for all facts of a relation."""
     arguments = tuple(Variable(f"V{i}") for i in range(relation.arity))
     return Query((Atom(relation.name, arguments),))
 
 
-def stored_reads(model: Model, query: Query) -> frozenset[str]:
+def stored_reads(model: Model, query: Query, inputs: Relations = NO_RELATIONS) -> frozenset[str]:
     """The stored relations that a query reads, directly or through virtual views."""
-    asked = desugar_query(query, model.checked.relations)
+    asked = desugar_query(query, {**model.checked.relations, **inputs})
     needed = needed_rules((*model.rules, *asked), {names.ANSWER}, model.stored)
     return model.stored & {atom.predicate for rule in needed for atom, _ in atoms(rule.body)}
 
@@ -122,24 +116,24 @@ def answer(
     watch: Watch | None = None,
     magic: bool = True,
     change: ChangeSet = NO_CHANGE,
-    given: Given | None = None,
+    inputs: Inputs = NO_INPUTS,
 ) -> Rows:
     """The answers, and how many facts were generated on the way.
 
-    `change` is the net change of stored relations after which they are to hold. The query may read
-    the relation of the bindings that are `given`.
+    `change` is the net change of stored relations after which they are to hold. `inputs` are
+    relations that exist for this query only, with their rows.
     """
     sides: dict[str, Collection[Row]] = {
         side(name): rows[name]
         for side, rows in ((names.plus, change.inserted), (names.minus, change.deleted))
         for name in change.relations
     }
-    if given is not None:
-        sides[given.relation.name] = given.rows
-    relation = None if given is None else given.relation
-    plan = _known_plan(model, query, magic, frozenset(change.relations), relation)
+    given = {relation.name: relation for relation, _ in inputs}
+    plan = _known_plan(model, query, magic, frozenset(change.relations), given)
     try:
         create(engine, plan.relations)
+        for relation, input_rows in inputs:
+            engine.insert(names.apart(relation.name), input_rows)
         for name, rows in sides.items():
             engine.insert(names.apart(name), rows)
         statistics = run(engine, install(engine, plan.stages), limits, watch=watch)
@@ -169,16 +163,16 @@ PLANS_MAX = 256
 
 
 def _known_plan(
-    model: Model, query: Query, magic: bool, changed: frozenset[str], given: Relation | None
+    model: Model, query: Query, magic: bool, changed: frozenset[str], inputs: Relations
 ) -> _Plan:
     """The plan of a query, kept for the next time.
 
     It depends on nothing but the program: facts decide only later in which order rules are joined.
     """
-    key, plans = (query, magic, changed, given), model.query_plans
+    key, plans = (query, magic, changed, tuple(inputs.values())), model.query_plans
     found: _Plan | None = plans.get(key)
     if found is None:
-        found = _plan(model, query, magic, changed, given)
+        found = _plan(model, query, magic, changed, inputs)
         if len(plans) >= PLANS_MAX:
             del plans[next(iter(plans))]
         plans[key] = found
@@ -186,16 +180,14 @@ def _known_plan(
 
 
 def _plan(
-    model: Model, query: Query, magic: bool, changed: frozenset[str], given: Relation | None
+    model: Model, query: Query, magic: bool, changed: frozenset[str], inputs: Relations
 ) -> _Plan:
-    prepared = prepare_query(model, query, magic, changed, given=given)
-    stored = {name: model.relations[name] for name in model.stored}
+    prepared = prepare_query(model, query, magic, changed, inputs=inputs)
+    stored = {**{name: model.relations[name] for name in model.stored}, **inputs}
     sides = {
         side(name): model.relations[name] for side in (names.plus, names.minus) for name in changed
     }
-    if given is not None:
-        sides[given.name] = given
-    made = {**generated_relations(prepared.rules, {**stored, **sides}), **sides}
+    made = {**generated_relations(prepared.rules, {**stored, **sides}), **sides, **inputs}
     apart = {name: names.apart(name) for name in made}
     return _Plan(
         prepared.columns,

@@ -1,11 +1,13 @@
-"""Verbs of a database that reason about its rules: which base changes lead to a derived fact?"""
+"""Verbs of a database that reason about its rules: what they become, and what makes them true."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, cast
 
+from deltalog.language.ast import Query
 from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.parameters import Parameters, bound_query
 from deltalog.runtime.realization import Budget, Realizations
 from deltalog.runtime.realize import Costs, realize
 
@@ -14,7 +16,27 @@ if TYPE_CHECKING:
 
 
 class ReasonVerbs:
-    """View updating."""
+    """Explanations and view updating."""
+
+    def explain(
+        self,
+        query: str | Query | None = None,
+        parameters: Parameters | None = None,
+        *,
+        show: Collection[str] | None = None,
+        propagation: bool = False,
+    ) -> str:
+        """Show what the program, or a query, is rewritten to, as `deltalog explain` does.
+
+        `show` has some of `dependencies`, `strata`, `rules` and `plan`. With `propagation` it is
+        the propagation network instead.
+        """
+        from deltalog.runtime.explained import explained  # which imports the database
+
+        database = cast("MemoryDatabase", self)
+        with database.turn():
+            asked = None if query is None else bound_query(query, parameters, database.relations)
+            return explained(database, asked, show, propagation)
 
     def realize(
         self,
