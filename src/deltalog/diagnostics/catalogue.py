@@ -289,6 +289,9 @@ STATE_CLOSED = Entry("E1006", "the state `{name}` is closed")
 CHECK_REFUSED = Entry("E1007", "the change was refused: {reason}", "nothing has changed")
 SINK_FAILED = Entry("E1008", "sink `{name}` failed at version {version}: {reason}")
 
+# AMOSQL
+MISSING_SEMICOLON = Entry("E1201", "this statement never ends", "every statement ends with a `;`")
+
 ENTRIES: dict[str, Entry] = {
     entry.code: entry for entry in list(globals().values()) if isinstance(entry, Entry)
 }

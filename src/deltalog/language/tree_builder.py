@@ -217,7 +217,7 @@ class TreeBuilder(Transformer[Any, Any]):
         return Query(numbered.body, mark.span.to(body.span))
 
     def include(self, children: list[Any]) -> Include:
-        return Include(_unescape(children[1]), children[1].span)
+        return Include(unescape(children[1]), children[1].span)
 
     def body(self, children: list[Any]) -> Parenthesis:
         branches = tuple(child.branches[0] for child in children)
@@ -288,7 +288,7 @@ class TreeBuilder(Transformer[Any, Any]):
 
     def text(self, children: list[Any]) -> Constant:
         (token,) = children
-        return Constant(_unescape(token), "str", token.span)
+        return Constant(unescape(token), "str", token.span)
 
     def typed(self, children: list[Any]) -> Constant:
         name, token = children
@@ -300,12 +300,12 @@ class TreeBuilder(Transformer[Any, Any]):
                     token.span, expected="`(`", found=f"`{token}`", hint=hint
                 )
             )
-        text = _unescape(token)
+        text = unescape(token)
         try:
             return Constant(parse_value(text, str(name)), str(name), span)
         except VALUE_ERRORS:
             raise syntax_problem(
-                catalogue.BAD_LITERAL, span, text=text, type=str(name), hint=_LITERAL_HINTS[name]
+                catalogue.BAD_LITERAL, span, text=text, type=str(name), hint=LITERAL_HINTS[name]
             ) from None
 
     def word(self, children: list[Any]) -> Constant:
@@ -328,7 +328,7 @@ class TreeBuilder(Transformer[Any, Any]):
         return Parenthesis(body.branches, opening.span.to(closing.span))
 
 
-_LITERAL_HINTS = {
+LITERAL_HINTS = {
     "date": 'write it as in date"2026-01-31"',
     "timestamp": 'write it as in timestamp"2026-01-31 12:30:00"',
     "decimal": "a decimal has at most 20 digits before the point and 18 after it",
@@ -354,7 +354,7 @@ _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "t": "\t", "r": "\r"}
 _ESCAPE = re.compile(r"\\(u\{[0-9A-Fa-f]{1,6}\}|.)")
 
 
-def _unescape(token: PlacedToken) -> str:
+def unescape(token: PlacedToken) -> str:
     def replaced(found: re.Match[str]) -> str:
         code = found[1]
         if code in _ESCAPES:
