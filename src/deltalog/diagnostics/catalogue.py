@@ -291,6 +291,33 @@ SINK_FAILED = Entry("E1008", "sink `{name}` failed at version {version}: {reason
 
 # AMOSQL
 MISSING_SEMICOLON = Entry("E1201", "this statement never ends", "every statement ends with a `;`")
+NAME_TAKEN = Entry("E1202", "`{name}` is already {kind}")
+NO_RESOLVENT = Entry("E1203", "`{name}` is not defined for ({types})")
+UNKNOWN_VARIABLE = Entry("E1204", "unknown variable `{name}`")
+NOT_A_CONDITION = Entry("E1205", "this is not a condition")
+NOT_A_VALUE = Entry("E1206", "a `select` has no single value")
+ONE_VALUE = Entry("E1207", "this `select` must have one value")
+RESULT_MISFIT = Entry("E1208", "this is {given}, but {type} is declared")
+PROCEDURE_IN_QUERY = Entry(
+    "E1209",
+    "the procedure `{name}` cannot be called in a query",
+    "queries, derived functions and conditions have no side effects",
+)
+RECURSIVE_COMPUTATION = Entry(
+    "E1210",
+    "`{name}` is computed from its own values",
+    "a function that is not defined for all its arguments by data cannot be recursive",
+)
+LATE_BINDING = Entry(
+    "E1211",
+    "`{name}` cannot be one of several definitions",
+    "which definition holds is decided for objects, and this one is computed for any argument",
+)
+OBJECT_IN_SCHEMA = Entry(
+    "E1212",
+    "`:{name}` cannot be used in a function or rule",
+    "variables of a session end with it; use a parameter",
+)
 
 ENTRIES: dict[str, Entry] = {
     entry.code: entry for entry in list(globals().values()) if isinstance(entry, Entry)

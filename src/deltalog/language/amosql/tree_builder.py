@@ -313,6 +313,4 @@ def _number(token: PlacedToken, value: int | float, type_: str) -> Constant:
     try:
         return Constant(canonical(value, type_), type_, token.span)
     except VALUE_ERRORS:
-        raise syntax_problem(
-            catalogue.NUMBER_OUT_OF_RANGE, token.span, number=token[:30]
-        ) from None
+        raise syntax_problem(catalogue.NUMBER_OUT_OF_RANGE, token.span, number=token[:30]) from None
