@@ -318,6 +318,26 @@ OBJECT_IN_SCHEMA = Entry(
     "`:{name}` cannot be used in a function or rule",
     "variables of a session end with it; use a parameter",
 )
+UNKNOWN_OBJECT = Entry("E1213", "`:{name}` has no value, and there is no object of this name")
+OBJECT_MISFIT = Entry("E1214", "{value} is not of type `{type}`")
+NOT_STORED = Entry(
+    "E1215", "`{name}` is {kind} and has no values to change", "only stored functions have"
+)
+SCHEMA_IN_TRANSACTION = Entry(
+    "E1216",
+    "the schema cannot change between `begin;` and `commit;`",
+    "a change of the schema is a transaction by itself",
+)
+NO_TRANSACTION = Entry("E1217", "there is no transaction to {verb}")
+TRANSACTION_OPEN = Entry("E1218", "a transaction has begun already")
+NOT_ONE_ROW = Entry("E1219", "`into` needs one row, but there are {count}")
+NOT_A_STEP = Entry(
+    "E1220",
+    "a procedure cannot contain this",
+    "its steps are `set`, `add` and `remove` of functions, and calls of procedures",
+)
+CALLS_LIMIT = Entry("E1221", "procedures call each other more than {limit} deep")
+NOT_EXECUTED = Entry("E1222", "`{name}` is not a procedure, so there is nothing to execute")
 
 ENTRIES: dict[str, Entry] = {
     entry.code: entry for entry in list(globals().values()) if isinstance(entry, Entry)

@@ -217,7 +217,7 @@ class Body:
         """The value of an expression in a column for values of a type, which it must have."""
         found = self.value(expression)
         self.check_type(found, type_, _span(expression))
-        return _widened(found, column_type(type_))
+        return widened_term(found, column_type(type_))
 
     def check_type(self, value: Typed, type_: str, span: Span) -> None:
         if value.type is None and type_ not in LITERAL_TYPES:
@@ -260,7 +260,7 @@ class Body:
         if self._is_inlined(target):
             return self._inlined(call, target, given)
         terms = tuple(
-            _widened(each, column) for each, column in zip(given, target.columns, strict=True)
+            widened_term(each, column) for each, column in zip(given, target.columns, strict=True)
         )
         key = Atom(target.predicate, terms)
         if result is None and target.is_single and key in self.known:
@@ -290,7 +290,7 @@ class Body:
         self.translation.depth += 1
         try:
             for parameter, value in zip(function.parameters, given, strict=True):
-                term = _widened(value, column_type(parameter.type))
+                term = widened_term(value, column_type(parameter.type))
                 if parameter.name is not None:
                     self.scope[parameter.name] = Typed(term, parameter.type)
                 if parameter.type not in LITERAL_TYPES and isinstance(term, Variable):
@@ -301,7 +301,7 @@ class Body:
         finally:
             self.translation.depth -= 1
             self.scope = outside
-        return Typed(_widened(found, column_type(function.result)), function.result)
+        return Typed(widened_term(found, column_type(function.result)), function.result)
 
     # --- comparisons
 
@@ -353,7 +353,7 @@ def _span(expression: Expression) -> Span:
     return expression.span
 
 
-def _widened(value: Typed, column: str) -> Term:
+def widened_term(value: Typed, column: str) -> Term:
     """The term as a value of a column: an int widens to float or decimal."""
     if value.type != "integer" or column in ("int", "str"):
         return value.term

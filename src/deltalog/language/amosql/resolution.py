@@ -58,18 +58,13 @@ def resolve(schema: Schema, call: Call, types: Sequence[str | None]) -> Target:
 
 def candidates(schema: Schema, call: Call, types: Sequence[str | None]) -> tuple[Function, ...]:
     """The definitions that a call may mean: the best that fits, and all that are more specific."""
+    fit = _Fit(schema)
     known = schema.resolvents(call.function, len(types))
-    fitting = [f for f in known if all(map(_Fit(schema).fits, types, f.types))]
-    exact = [f for f in fitting if all(map(_is_same, types, f.types))]
-    best = [
-        f
-        for f in exact or fitting
-        if not any(g is not f and schema.covers(f, g) for g in exact or fitting)
-    ]
-    below = [
-        f for f in known if f not in fitting and all(map(_Fit(schema).may_fit, types, f.types))
-    ]
-    chosen = [f for f in known if f in best or f in below]
+    possible = [f for f in known if all(map(fit.may_fit, types, f.types))]
+    exact = [f for f in possible if all(map(_is_exact, types, f.types))]
+    fitting = [f for f in exact or possible if all(map(fit.fits, types, f.types))]
+    best = most_specific(schema, fitting)
+    chosen = [f for f in exact or possible if f in best or f not in fitting]
     if not chosen:
         raise ProgramError([_no_resolvent(schema, call, types)])
     return tuple(chosen)
@@ -81,8 +76,9 @@ def most_specific(schema: Schema, functions: Iterable[Function]) -> tuple[Functi
     return tuple(f for f in found if not any(g is not f and schema.covers(f, g) for g in found))
 
 
-def _is_same(given: str | None, wanted: str) -> bool:
-    return given is None or given == wanted or given not in LITERAL_TYPES
+def _is_exact(given: str | None, wanted: str) -> bool:
+    """Whether a value needs no widening."""
+    return given == wanted or given not in LITERAL_TYPES
 
 
 @dataclass(frozen=True)
@@ -91,17 +87,15 @@ class _Fit:
 
     def fits(self, given: str | None, wanted: str) -> bool:
         """Whether every value of a type may be an argument."""
-        if given is None:
-            return wanted not in LITERAL_TYPES
         if wanted in LITERAL_TYPES and given in LITERAL_TYPES:
             return widened(column_type(given), column_type(wanted)) == column_type(wanted)
-        return self.schema.is_subtype(given, wanted)
+        return given is not None and self.schema.is_subtype(given, wanted)
 
     def may_fit(self, given: str | None, wanted: str) -> bool:
         """Whether some values may be: an object of a type may be of a subtype."""
-        if self.fits(given, wanted):
-            return True
-        return given is not None and self.schema.is_subtype(wanted, given)
+        if given is None:
+            return wanted not in LITERAL_TYPES
+        return self.fits(given, wanted) or self.schema.is_subtype(wanted, given)
 
 
 def _no_resolvent(schema: Schema, call: Call, types: Sequence[str | None]) -> Diagnostic:
