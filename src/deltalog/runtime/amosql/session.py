@@ -53,8 +53,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Selected:
-    """What a `select` returns: a bag of rows, in order."""
+    """The rows of a `select`, a bag in order, and its text."""
 
+    text: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
 
@@ -204,7 +205,7 @@ class AmosqlSession:
             Column(_title(expression), column_type(each.type or "object"))
             for expression, each in zip(select.values, values, strict=True)
         )
-        return Selected(columns, tuple(rows))
+        return Selected(" ".join(select.span.text.split()), columns, tuple(rows))
 
     def _bind(self, select: Select, values: list[Typed], rows: list[Row]) -> None:
         if len(rows) != 1 or len(select.into) != len(values):

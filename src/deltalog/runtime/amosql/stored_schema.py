@@ -44,10 +44,14 @@ class StoredSchema:
         assert isinstance(statement, CreateType | CreateFunction | CreateRule)
         return StoredSchema(self.schema.with_statement(statement), (*self.texts, parsed.text))
 
+    def rules(self) -> Program:
+        """The program without the statements that it was made from."""
+        return SchemaTranslator(self.schema).program()
+
     def program(self) -> Program:
         if not self.texts:
             return Program()
-        made = SchemaTranslator(self.schema).program()
+        made = self.rules()
         facts = tuple(
             Atom(STATEMENTS, (Constant(place, "int"), Constant(text, "str")))
             for place, text in enumerate(self.texts, start=1)
