@@ -12,6 +12,7 @@ from typing import Any
 
 from deltalog.connect import connect
 from deltalog.diagnostics.report import DataError, DeltalogError, LimitError, ProgramError
+from deltalog.runtime.amosql.session import AmosqlSession
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.limits import Limits
@@ -35,6 +36,7 @@ def read(spark: Any, state: str | Path, relation: str, *, version: int | None = 
 
 
 __all__ = [
+    "AmosqlSession",
     "ChangeSet",
     "DataError",
     "Database",

@@ -18,6 +18,7 @@ CHAPTERS = {
     "E08": ("Limits", "An evaluation was stopped. Everything is as it was before."),
     "E09": ("Database files", "A file cannot be opened, read or written. Nothing has changed."),
     "E10": ("Pipelines", "Project files, states and sources; `spark` is a session of Spark."),
+    "E12": ("AMOSQL", "Statements of AMOSQL that do not fit the schema or the objects there are."),
 }
 
 INTRODUCTION = """\
@@ -48,7 +49,8 @@ def error_reference() -> str:
 def cases_of(code: str) -> list[Path]:
     """The case files that show an error; each is named after its code."""
     name = f"{code.lower()}_*"
-    return [*find("errors", f"{name}.dl"), *find("run_time", f"{name}.case")]
+    found = (("errors", "dl"), ("errors", "amosql"), ("run_time", "case"))
+    return [path for folder, suffix in found for path in find(folder, f"{name}.{suffix}")]
 
 
 def _entry(entry: Entry) -> str:
@@ -69,7 +71,7 @@ def _plain(message: str) -> str:
 
 def _example(path: Path) -> str:
     """A program with what is wrong in it, or what was run and what it said."""
-    if path.suffix == ".dl":
+    if path.suffix != ".case":
         said = path.with_suffix(".err").read_text(encoding="utf-8")
         return f"```text\n{_first(said)}\n```\n"
     case = read_case(path)

@@ -94,11 +94,11 @@ class Body:
 
     def complete(self) -> tuple[Literal, ...]:
         """All literals, with those for types that no other literal implies."""
-        types = [
+        types = dict.fromkeys(
             Atom(type_, (variable,), variable.span)
             for variable, type_ in self._declared
             if type_ not in LITERAL_TYPES and type_ not in self._guaranteed.get(variable.name, ())
-        ]
+        )
         return (*types, *self.literals)
 
     def _guarantee(self, term: Term, types: Iterable[str]) -> None:

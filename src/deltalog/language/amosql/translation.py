@@ -41,6 +41,7 @@ from deltalog.language.ast import (
     Rule,
     Variable,
 )
+from deltalog.language.walk import names
 from deltalog.source import Origin, Span
 
 OBJECT = "object"
@@ -113,13 +114,10 @@ class SchemaTranslator:
         """Whether a derived function has no relation, since arguments must come from its calls."""
         if function not in self._inlined:
             self._inlined[function] = False  # if it is recursive
-            self._inlined[function] = isinstance(function.body, Select) and not all(
-                variable.name in bound_names(rule.body)
-                for rule in self._derived(function)
-                for variable in rule.head.arguments
-                if isinstance(variable, Variable)
-                and rule.head.predicate == predicate_of(self.schema, function)
-            )
+            if isinstance(function.body, Select):
+                rule = self._derived(function)[0]
+                bound, arguments = bound_names(rule.body), rule.head.arguments[:-1]
+                self._inlined[function] = any(set(names(each)) - bound for each in arguments)
         return self._inlined[function]
 
     def _derived(self, function: Function) -> tuple[Rule, ...]:
@@ -142,11 +140,9 @@ class SchemaTranslator:
                 raise ProgramError(
                     [catalogue.LATE_BINDING.at(function.span, name=function.signature)]
                 )
-            names = VariableNames()
-            variables = tuple(
-                Variable(names.fresh(each.name or each.type)) for each in function.parameters
-            )
-            value = Variable(names.fresh(VALUE))
+            fresh = VariableNames().fresh
+            variables = tuple(Variable(fresh(p.name or p.type)) for p in function.parameters)
+            value = Variable(fresh(VALUE))
             own = Atom(predicate_of(self.schema, function), (*variables, value))
             special = (g for g in members if g is not function and self.schema.covers(function, g))
             exceptions = (self._excepted(function, each, variables) for each in special)

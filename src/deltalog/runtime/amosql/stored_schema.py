@@ -103,10 +103,14 @@ def _moved(old: Schema, new: Schema) -> Iterator[tuple[str, str]]:
 
 
 def _exchanged(program: Program, old: Program, new: Program) -> Program:
-    """The program with the part that comes from AMOSQL replaced."""
+    """The program with the part that comes from AMOSQL replaced.
+
+    Relations of the new schema may be there already, after an interruption.
+    """
+    replaced = (*old.declarations, *new.declarations)
     return replace(
         program,
-        declarations=(*_without(program.declarations, old.declarations), *new.declarations),
+        declarations=(*_without(program.declarations, replaced), *new.declarations),
         rules=(*_without(program.rules, old.rules), *new.rules),
         facts=(*_without(program.facts, old.facts), *new.facts),
         queries=(),
