@@ -1,4 +1,4 @@
-"""What the bodies of one rule, query or update share while they are translated."""
+"""The state that the bodies of one rule, query or update share while they are translated."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from deltalog.language.functions import FUNCTIONS, widened
 
 @dataclass(frozen=True)
 class Target:
-    """What a call reads: a relation with one column for each argument, and one for the value.
+    """The relation that a call reads, with one column for each argument, and one for the value.
 
     `guaranteed` has the types that the values of each column have, the last being the result.
     `function` is the definition, if there is only one that it can be.
