@@ -338,6 +338,16 @@ NOT_A_STEP = Entry(
 )
 CALLS_LIMIT = Entry("E1221", "procedures call each other more than {limit} deep")
 NOT_EXECUTED = Entry("E1222", "`{name}` is not a procedure, so there is nothing to execute")
+BOUND_LATE = Entry(
+    "E1223",
+    "which definition of `{name}` a rule means depends on the object",
+    "an action of a rule is fixed when the rule is created",
+)
+READS_CHANGED = Entry(
+    "E1224",
+    "this step of a rule's action reads `{name}`, which an earlier step changes",
+    "all steps of an execution read the state before the first of them",
+)
 
 ENTRIES: dict[str, Entry] = {
     entry.code: entry for entry in list(globals().values()) if isinstance(entry, Entry)

@@ -169,6 +169,14 @@ class Body:
         """A body that sees the variables of this one, and whose literals are its own."""
         return Body(self.translation, self)
 
+    def continued(self) -> Body:
+        """A body that begins with all of this one, and goes on by itself."""
+        made = Body(self.translation, self.outer)
+        made.literals, made.scope, made.known = [*self.literals], {**self.scope}, {**self.known}
+        made._declared = [*self._declared]
+        made._guaranteed = {name: {*types} for name, types in self._guaranteed.items()}
+        return made
+
     def visible(self) -> list[Literal]:
         """The literals of this body and of those that it is a part of."""
         return [*(self.outer.visible() if self.outer else ()), *self.literals]

@@ -29,7 +29,8 @@ from deltalog.language.amosql.resolution import (
     predicate_of,
 )
 from deltalog.language.amosql.schema import LITERAL_TYPES, Function, Schema, column_type, name_taken
-from deltalog.language.amosql.tree import ObjectName, Select
+from deltalog.language.amosql.steps import check_steps
+from deltalog.language.amosql.tree import ObjectName, Procedure, Select
 from deltalog.language.ast import (
     Atom,
     Column,
@@ -73,6 +74,8 @@ class SchemaTranslator:
                     declarations.append(self._stored(function))
                 elif isinstance(function.body, Select) and not self.is_inlined(function):
                     rules += self._derived(function)
+                elif isinstance(function.body, Procedure):
+                    self._check_procedure(function, function.body)
         for name in self.schema.functions:
             for members in late_bound_groups(self.schema, name):
                 rules += self._late_bound(members)
@@ -131,6 +134,13 @@ class SchemaTranslator:
         value = body.result(only_value(function.body), function.result)
         head = Atom(predicate, (*arguments, value), function.span)
         return (Rule(head, body.complete(), Origin(function.span)), *translation.helpers)
+
+    def _check_procedure(self, function: Function, procedure: Procedure) -> None:
+        body = Body(self.translation(function.name, _no_object))
+        for parameter in function.parameters:
+            name = parameter.name or parameter.type
+            body.bind(name, Typed(body.translation.fresh(name, parameter.span), parameter.type))
+        check_steps(body, procedure)
 
     def _late_bound(self, members: tuple[Function, ...]) -> Iterator[Rule]:
         """One rule for each definition, for objects that no more specific one is defined for."""

@@ -130,9 +130,12 @@ class Procedure:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """`foreign "module:function" deterministic`; without a text an action of its own name."""
+    """`foreign "orders:order" deterministic`: the name that a function of Python is registered by.
 
-    path: str | None
+    Without a name it is that of the function itself.
+    """
+
+    name: str | None
     is_deterministic: bool
     span: Span = field(compare=False, repr=False)
 

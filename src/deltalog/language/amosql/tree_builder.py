@@ -110,8 +110,8 @@ class TreeBuilder(Transformer[Any, Any]):
 
     def foreign(self, children: list[Any]) -> Foreign:
         word, text, deterministic = children
-        path = None if text is None else unescape(text)
-        return Foreign(path, deterministic is not None, word.span)
+        name = None if text is None else unescape(text)
+        return Foreign(name, deterministic is not None, word.span)
 
     def single(self, children: list[Any]) -> Procedure:
         return Procedure(tuple(children))

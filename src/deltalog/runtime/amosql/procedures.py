@@ -18,10 +18,9 @@ from deltalog.language.amosql.bodies import widened_term
 from deltalog.language.amosql.context import Typed
 from deltalog.language.amosql.resolution import candidates
 from deltalog.language.amosql.schema import LITERAL_TYPES, Function, Schema, column_type
+from deltalog.language.amosql.steps import CALLS_MAX
 from deltalog.language.amosql.tree import (
     Call,
-    CreateFunction,
-    CreateRule,
     Foreign,
     Invocation,
     Procedure,
@@ -33,20 +32,8 @@ from deltalog.runtime.amosql.updates import definition_for, update
 from deltalog.runtime.amosql.workspace import Workspace, as_constant
 from deltalog.source import Span
 
-CALLS_MAX = 100
-"""How deep calls of procedures may nest."""
-
 ForeignCall = Callable[[Function, list[Row]], None]
 """Calls the foreign procedure with the arguments of each row."""
-
-
-def check_steps(statement: CreateFunction | CreateRule) -> None:
-    """Raise if a procedure has a step that only a session can carry out."""
-    body = statement.action if isinstance(statement, CreateRule) else statement.body
-    if isinstance(body, Procedure):
-        for step in body.steps:
-            if not isinstance(step, Update | Invocation):
-                raise ProgramError([catalogue.NOT_A_STEP.at(step.span)])
 
 
 def is_procedure_call(schema: Schema, call: Call) -> bool:

@@ -39,7 +39,7 @@ from deltalog.language.amosql.tree import (
 )
 from deltalog.language.ast import Column, Constant, Row
 from deltalog.runtime.amosql.objects import change_types, create_instances, delete_objects
-from deltalog.runtime.amosql.procedures import Execution, check_steps, is_procedure_call
+from deltalog.runtime.amosql.procedures import Execution, is_procedure_call
 from deltalog.runtime.amosql.stored_schema import StoredSchema, change_schema, read_schema
 from deltalog.runtime.amosql.updates import update
 from deltalog.runtime.amosql.workspace import Workspace
@@ -116,8 +116,6 @@ class AmosqlSession:
         assert isinstance(statement, CreateType | CreateFunction | CreateRule)
         if self._transaction is not None:
             raise ProgramError([catalogue.SCHEMA_IN_TRANSACTION.at(statement.span)])
-        if not isinstance(statement, CreateType):
-            check_steps(statement)
         new = self.stored.extended(parsed)
         change_schema(self.database, self.stored, new)
         self._take(new)
