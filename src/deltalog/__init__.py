@@ -19,6 +19,7 @@ from deltalog.runtime.limits import Limits
 from deltalog.runtime.protocols import Database, History, Upkeep
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction
+from deltalog.runtime.violations import ConstraintError, ConstraintWarning, Violation
 from deltalog.store.file_database import FileDatabase
 from deltalog.store.readers import Retention, RetentionWarning
 
@@ -38,6 +39,8 @@ def read(spark: Any, state: str | Path, relation: str, *, version: int | None = 
 __all__ = [
     "AmosqlSession",
     "ChangeSet",
+    "ConstraintError",
+    "ConstraintWarning",
     "DataError",
     "Database",
     "DeltalogError",
@@ -52,6 +55,7 @@ __all__ = [
     "Rows",
     "Transaction",
     "Upkeep",
+    "Violation",
     "connect",
     "read",
 ]

@@ -105,7 +105,12 @@ def test_the_table_of_arguments_is_complete_and_right() -> None:
 
 PUBLIC = [deltalog.Database, deltalog.Transaction, deltalog.ChangeSet, deltalog.DeltalogError]
 OF_FILES = ("FileDatabase", "Retention", "RetentionWarning")
-PAGE_OF = {"Limits": "language.md", **dict.fromkeys(OF_FILES, "durability.md")}
+OF_RULES = ("ConstraintError", "ConstraintWarning", "Violation", "violations")
+PAGE_OF = {
+    "Limits": "language.md",
+    **dict.fromkeys(OF_FILES, "durability.md"),
+    **dict.fromkeys(OF_RULES, "rules.md"),
+}
 
 
 def _members(owner: type) -> list[str]:

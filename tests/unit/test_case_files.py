@@ -22,6 +22,7 @@ from deltalog.plan.lower import lower_all
 from deltalog.plan.text import plan_text
 from deltalog.rewrites import names
 from deltalog.rewrites.aggregate_changes import aggregate_changes
+from deltalog.rewrites.constraint_rules import constraint_rules
 from deltalog.rewrites.delta_rules import delta_rules, unstratified_cycle
 from deltalog.rewrites.desugar import desugar, desugar_query
 from deltalog.rewrites.existence_tests import existence_tests
@@ -110,6 +111,10 @@ def _components(rules: tuple[Rule, ...]) -> Iterator[tuple[frozenset[str], tuple
 
 def _is_recursive(rules: Iterable[Rule], component: frozenset[str]) -> bool:
     return any(atom.predicate in component for rule in rules for atom, _ in atoms(rule.body))
+
+
+def _constrained(program: Program) -> str:
+    return _text(constraint_rules(program, check_program(program).relations).rules)
 
 
 def _desugared(program: Program) -> str:
@@ -252,6 +257,7 @@ def _recomputed(program: Program) -> str:
 
 REWRITES = {
     "aggregate_changes": _aggregates,
+    "constraint_rules": _constrained,
     "delta_rules": _delta,
     "desugar": _desugared,
     "existence_tests": _tested_for_existence,

@@ -6,7 +6,7 @@ A command may be shortened as long as it stays the only one: `:q` quits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal as OneOf
 from typing import TypeAlias
@@ -23,7 +23,7 @@ from deltalog.cli.terminal import counted
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.language.ast import Declaration, Program
+from deltalog.language.ast import Declaration
 from deltalog.language.parser import parse_query
 from deltalog.language.printer import print_declaration, print_program, print_rule
 from deltalog.language.values import sort_key
@@ -95,7 +95,7 @@ def _list(session: Session, arguments: str) -> Iterator[Line]:
     relations = session.database.relations
     program = session.program
     facts = tuple(fact for fact in program.facts if relations[fact.predicate].kind == "view")
-    text = print_program(Program(program.declarations, program.rules, facts))
+    text = print_program(replace(program, facts=facts, queries=()))
     if text:
         yield text.rstrip("\n")
     for name, relation in relations.items():
@@ -109,7 +109,7 @@ def _schema(session: Session, arguments: str) -> Iterator[Line]:
         count = len(session.database.facts(name))  # an unknown name is reported here
         yield f"{_declaration(relations[name])}  % {counted(count, 'fact')}"
         if arguments:
-            rules = (rule for rule in session.program.rules if rule.head.predicate == name)
+            rules = (rule for rule in session.program.definitions if rule.head.predicate == name)
             yield from map(print_rule, rules)
 
 

@@ -101,6 +101,11 @@ KEY_CONFLICT = Entry(
     "E0209", "two facts of `{name}` have the key {key}", "a key identifies at most one fact"
 )
 FUNCTION_AS_PREDICATE = Entry("E0210", "`{name}` is the name of a function, not of a predicate")
+SYSTEM_NAME = Entry(
+    "E0211",
+    "the name `{name}` is reserved",
+    "relations that begin with `sys_` describe the program and are read-only",
+)
 
 # Safety
 UNBOUND_HEAD = Entry(
@@ -288,6 +293,16 @@ BAD_ROWS = Entry(
 STATE_CLOSED = Entry("E1006", "the state `{name}` is closed")
 CHECK_REFUSED = Entry("E1007", "the change was refused: {reason}", "nothing has changed")
 SINK_FAILED = Entry("E1008", "sink `{name}` failed at version {version}: {reason}")
+
+# Constraints
+CONSTRAINT_VIOLATED = Entry(
+    "E1101", "{message}", "`{constraint}` is violated by {fact}{reason}; nothing has changed"
+)
+CONSTRAINT_TWICE = Entry("E1102", "there are two constraints `{name}`")
+BAD_CONSTRAINT = Entry("E1103", "{reason}", "{form}")
+UNKNOWN_PLACEHOLDER = Entry(
+    "E1104", "`{placeholder}` in the message is not a variable of {where}", "{note}"
+)
 
 # AMOSQL
 MISSING_SEMICOLON = Entry("E1201", "this statement never ends", "every statement ends with a `;`")

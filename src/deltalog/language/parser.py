@@ -24,23 +24,20 @@ from lark.exceptions import VisitError
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic, ProgramError, raise_if_any
 from deltalog.language.ast import (
+    ActiveRule,
     Atom,
     Constant,
+    Constraint,
     Declaration,
     Program,
     Query,
     Rule,
 )
+from deltalog.language.keywords import mark_keywords
+from deltalog.language.narrowing import PlacedToken, StatementError, syntax_problem
 from deltalog.language.tokens import LEXICAL, placed_token, terminals_of
 from deltalog.language.tokens import tokens as tokens_of
-from deltalog.language.tree_builder import (
-    Include,
-    PlacedToken,
-    Statement,
-    StatementError,
-    TreeBuilder,
-    syntax_problem,
-)
+from deltalog.language.tree_builder import Include, Statement, TreeBuilder
 from deltalog.source import Source, Span
 
 DEPTH_MAX = 150
@@ -72,6 +69,8 @@ def parse(source: Source, read: Reader = read_file, *, has_parameters: bool = Fa
         tuple(gathered.rules),
         tuple(gathered.facts),
         tuple(gathered.queries),
+        tuple(gathered.constraints),
+        tuple(gathered.active_rules),
     )
 
 
@@ -120,6 +119,8 @@ class _Gathered:
     rules: list[Rule] = field(default_factory=list)
     facts: list[Atom] = field(default_factory=list)
     queries: list[Query] = field(default_factory=list)
+    constraints: list[Constraint] = field(default_factory=list)
+    active_rules: list[ActiveRule] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
 
@@ -136,6 +137,10 @@ def _gather(source: Source, read: Reader, into: _Gathered, has_parameters: bool 
                 into.facts.append(statement.head)
             case Rule():
                 into.rules.append(statement)
+            case Constraint():
+                into.constraints.append(statement)
+            case ActiveRule():
+                into.active_rules.append(statement)
             case Include():
                 _follow(statement, source, read, into)
 
@@ -227,6 +232,7 @@ def _terminals() -> re.Pattern[str]:
 def _parse_statement(tokens: list[PlacedToken]) -> Statement:
     """One statement from its tokens, the final stop included."""
     _check_depth(tokens)
+    mark_keywords(tokens)
     parser: Any = _grammar().parse_interactive()
     token = tokens[0]
     try:

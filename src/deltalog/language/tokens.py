@@ -13,7 +13,7 @@ from lark import Lark
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic
-from deltalog.language.tree_builder import PlacedToken
+from deltalog.language.narrowing import PlacedToken
 from deltalog.source import Source, Span
 
 

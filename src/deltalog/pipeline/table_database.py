@@ -53,6 +53,7 @@ from deltalog.runtime.parameters import Parameters
 from deltalog.runtime.protocols import Participant
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction, base_relation
+from deltalog.runtime.violations import Violation
 from deltalog.runtime.wanted_views import known_views
 
 
@@ -180,6 +181,10 @@ class TableDatabase(TableHistory):
     def audit(self, *, engine: str | None = None) -> tuple[Difference, ...]:
         """Recompute every view and report what differs: nothing, normally."""
         return self._database.audit(engine=engine)
+
+    def violations(self, name: str | None = None) -> tuple[Violation, ...]:
+        """Return the violations of all constraints, or of the one of that name, as of now."""
+        return self._database.violations(name)
 
     def changes(self, relation: str, after: int = 0) -> DataFrame:
         """The changes of a relation in versions after this one.

@@ -165,6 +165,11 @@ def deleted_candidates(predicate: str) -> str:
     return f"{predicate}__deleted"
 
 
+def key_denial(predicate: str) -> str:
+    """Facts of a view that share their key with another fact of it."""
+    return f"{predicate}__key"
+
+
 def row(arity: int) -> tuple[Variable, ...]:
     """Distinct variables for the columns of a relation."""
     return tuple(Variable(f"X{i + 1}") for i in range(arity))

@@ -14,7 +14,7 @@ Sets, and only the part that is asked for.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -32,10 +32,12 @@ from deltalog.language.ast import Program, Query, Row
 from deltalog.language.parser import parse
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.checked_rows import has_free_keys
+from deltalog.runtime.constraints import check_state, issue_warnings
 from deltalog.runtime.engine_choice import known_engine
 from deltalog.runtime.evaluation import Difference, create, differences, evaluate
 from deltalog.runtime.fact_arguments import fill, load_facts
 from deltalog.runtime.fixpoint import Statistics, Watch
+from deltalog.runtime.immediate import check_immediate
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model
 from deltalog.runtime.net_change import expecting, net_change
@@ -46,14 +48,17 @@ from deltalog.runtime.propagation import Propagation
 from deltalog.runtime.protocols import Facts, Participant, Persistence, Synchronization
 from deltalog.runtime.queries import answer, whole_relation
 from deltalog.runtime.read_program import read_program
+from deltalog.runtime.refusals import with_causes
 from deltalog.runtime.rows import Rows
+from deltalog.runtime.rule_verbs import RuleVerbs
 from deltalog.runtime.shown import database_html
 from deltalog.runtime.transaction import Commit, Ground, Transaction
 from deltalog.runtime.unavailable import WithoutUpkeep
+from deltalog.runtime.violations import ConstraintError, Violation
 from deltalog.runtime.wanted_views import known_views
 
 
-class MemoryDatabase(WithoutUpkeep):
+class MemoryDatabase(RuleVerbs, WithoutUpkeep):
     """Made by `connect`. Threads may share it: they take turns.
 
     With a `persistence` what it holds is kept elsewhere, too, and `synchronization` repairs what a
@@ -219,12 +224,15 @@ class MemoryDatabase(WithoutUpkeep):
         known = None
         if views is not None:
             known = known_views(self.propagation, self.relations, views)
-        return self._transaction(lambda wanted: self.propagate_wanted(wanted, True, known))
+        return self.transaction_for(lambda wanted: self.propagate_wanted(wanted, True, known))
 
     def transaction_for(self, commit: Commit) -> Transaction:
         """A transaction whose changes go to `commit` when it ends instead of `commit_wanted`."""
         self._check_open()
-        return self._transaction(commit)
+        made = self._transaction(commit)
+        if self.propagation.has_immediate:
+            made.after_operation = partial(check_immediate, self)
+        return made
 
     def commit_wanted(self, wanted: ChangeSet, views: frozenset[str] | None = None) -> ChangeSet:
         """Commit a change of which some may be a no-op; returns the exact change of these views."""
@@ -281,7 +289,7 @@ class MemoryDatabase(WithoutUpkeep):
         """Commit, or only try, a change of which nothing is a no-op."""
         with self.turn():
             if self._synchronization is None:
-                return self._propagated(change, is_committed, views)
+                return self._checked(change, is_committed, views)
             return self._propagate(change, is_committed, views, self._synchronization)
 
     def propagate_wanted(
@@ -292,7 +300,7 @@ class MemoryDatabase(WithoutUpkeep):
             self._check_open()
         base = wanted if self.propagation.is_narrowing else self.net(wanted)
         if self._synchronization is None:
-            return self._propagated(base, is_committed, views)
+            return self._checked(base, is_committed, views)
         return self._propagate(base, is_committed, views, self._synchronization)
 
     def net(self, wanted: ChangeSet) -> ChangeSet:
@@ -306,8 +314,19 @@ class MemoryDatabase(WithoutUpkeep):
         views: frozenset[str] | None,
         synchronization: Synchronization,
     ) -> ChangeSet:
-        with synchronization.changing(self, is_committed and bool(base)):
+        try:
+            with synchronization.changing(self, is_committed and bool(base)):
+                return self._propagated(base, is_committed, views)
+        except ConstraintError as refused:
+            raise with_causes(self, base, refused) from None
+
+    def _checked(
+        self, base: ChangeSet, is_committed: bool, views: frozenset[str] | None
+    ) -> ChangeSet:
+        try:
             return self._propagated(base, is_committed, views)
+        except ConstraintError as refused:
+            raise with_causes(self, base, refused) from None
 
     def _propagated(
         self, base: ChangeSet, is_committed: bool, views: frozenset[str] | None
@@ -319,15 +338,22 @@ class MemoryDatabase(WithoutUpkeep):
         network, route, is_recorded = self.propagation, None, bool(self._participants)
         if views is not None and not (is_committed and is_recorded):
             route = network.route_to(views)
+        warned: Sequence[Violation] = ()
         run = Propagated(network, base, self.limits, self.watch, is_recorded, route)
         with run as outcome:
             self.statistics = outcome.statistics
             change = outcome.changes()
             if is_committed and change:
+                constraints = network.constraints
+                if constraints is not None:
+                    constraints.before_change(self, outcome, change)
+                    warned = constraints.new_warnings(outcome)
                 for participant in self._participants:
                     participant.before_change(self, outcome, change)
                 outcome.apply()
                 self.version += 1
+        if warned:
+            issue_warnings(warned)
         if views is not None and route is None:
             return change.without(*network.views - views)
         return change
@@ -391,4 +417,6 @@ class MemoryDatabase(WithoutUpkeep):
     def compute_state(self, facts: Facts) -> Statistics:
         """Load the facts of the program and others into empty relations, and compute all views."""
         load_facts(self.engine, self.model, facts, self._transaction(lambda base: base))
-        return evaluate(self.engine, self.model, self.limits, self.watch)
+        statistics = evaluate(self.engine, self.model, self.limits, self.watch)
+        check_state(self)
+        return statistics

@@ -19,7 +19,7 @@ from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Program, Rule
 from deltalog.rewrites.forms import ProgramForm
-from deltalog.rewrites.pipeline import DESUGAR, EVALUATE, PREPARE, apply_passes
+from deltalog.rewrites.pipeline import EVALUATE, PREPARE, apply_passes
 from deltalog.rewrites.strategies import Choice, choose, known_strategy, with_nervous_views
 
 
@@ -136,6 +136,8 @@ def make_model(checked: CheckedProgram, options: Options) -> Model:
         if view not in checked.relations or checked.relations[view].kind != "view":
             hint = did_you_mean(view, checked.relations)
             raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="view", name=view, hint=hint)])
+    if checked.program.constraints or checked.program.active_rules:
+        check_exact(options, "a constraint")
     form = apply_passes(PREPARE, chosen_form(checked, options))
     choices = with_nervous_views(form.choices) if options.is_nervous else form.choices
     if options.is_nervous and any(relations_kind(checked, name) == "view" for name in form.stored):
@@ -170,7 +172,7 @@ def chosen_form(checked: CheckedProgram, options: Options) -> ProgramForm:
 
 def query_model(checked: CheckedProgram, stored: frozenset[str]) -> Model:
     """A model that is only queried: the rules as written, over what is stored, without helpers."""
-    core = DESUGAR.apply(written_form(checked, Options())).program
+    core = apply_passes(EVALUATE, written_form(checked, Options()), "desugar").program
     made = generated_relations(core.rules, checked.relations)
     return Model(checked, Options(), core, {**checked.relations, **made}, stored, ())
 

@@ -91,6 +91,31 @@ class Propagated:
         self.statistics.peak_of = partial(self._route.peak, change)
         return change
 
+    # --- reading the change of one relation, before the end
+
+    def reached(self) -> Iterator[str]:
+        """The base relations and views that the change reached."""
+        stations = self._propagation.stations
+        for number in self._route.wave.ran():
+            station = stations[number]
+            if isinstance(station, Node):
+                yield from station.choice.predicates
+            else:
+                yield station.name
+
+    def inserted_count(self, name: str) -> int:
+        return self._propagation.engine.size(names.plus(name))
+
+    def inserted_rows(self, name: str) -> Iterator[Row]:
+        return self._propagation.engine.rows(names.plus(name))
+
+    def deleted_rows(self, name: str) -> Iterator[Row]:
+        return self._propagation.engine.rows(names.minus(name))
+
+    def has_deleted(self, name: str, row: Row) -> bool:
+        (found,) = self._propagation.engine.present(names.minus(name), [row])
+        return found
+
     def apply(self) -> None:
         """Make the new state the stored one."""
         self._end(is_applied=True)

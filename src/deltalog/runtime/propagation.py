@@ -24,6 +24,7 @@ from deltalog.rewrites.forms import read_by
 from deltalog.rewrites.states import Rename
 from deltalog.rewrites.strategies import Choice
 from deltalog.runtime.compilation import Compiler
+from deltalog.runtime.constraints import ConstraintChecks
 from deltalog.runtime.fixpoint import Installed, install
 from deltalog.runtime.model import Model
 from deltalog.runtime.nodes import SIDES, Node, Source
@@ -49,6 +50,9 @@ class Propagation:
         self.is_in_place = model.is_in_place
         self.is_ranked = is_ranked(engine)
         self.compiler = Compiler(model)
+        self.constraints = ConstraintChecks.of(model.checked)
+        self.has_immediate = self.constraints is not None and self.constraints.has_immediate
+        self.watched = frozenset() if self.constraints is None else self.constraints.watched
         self._made: set[str] = set()
         self._readable = {name: self.relations[name] for name in self.stored}
         self._create_changes(self.relations, SIDES)

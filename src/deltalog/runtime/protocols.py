@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from deltalog.runtime.parameters import Parameters
     from deltalog.runtime.rows import Rows
     from deltalog.runtime.transaction import Transaction
+    from deltalog.runtime.violations import Violation
 
 Facts = Mapping[str, Any]
 """Facts for base relations: rows, a table, a DataFrame, an array (`runtime.incoming.RowsLike`)."""
@@ -78,6 +79,7 @@ class Database(Protocol):
         propagation: bool = False,
     ) -> str: ...
     def audit(self, *, engine: str | None = None) -> tuple[Difference, ...]: ...
+    def violations(self, name: str | None = None) -> tuple[Violation, ...]: ...
 
     def transaction(self, *, views: Iterable[str] | None = None) -> Transaction: ...
     def apply(

@@ -96,6 +96,8 @@ class Transaction:
         self._holders: dict[tuple[str, Row], Row | None] = {}
         self._set_keys: set[tuple[str, Row]] = set()
         self._is_over = False
+        self.after_operation: Callable[[ChangeSet], None] | None = None
+        """Called with the changes so far, where constraints or rules are immediate."""
         self.delta = NO_CHANGE
 
     def insert(self, relation: str, rows: RowsLike) -> None:
@@ -105,6 +107,8 @@ class Transaction:
         if known.key:
             self._check_keys(known, with_unique_keys(known, checked))
         self._put_all(known, checked, True)
+        if self.after_operation is not None:
+            self._end_operation()
 
     def _check_keys(self, relation: Relation, rows: list[Row]) -> None:
         """No other fact may have the key of one of the rows."""
@@ -121,6 +125,8 @@ class Transaction:
         """Remove facts from a base relation."""
         known = self._open(relation)
         self._put_all(known, self._taken(known, rows, False), False)
+        if self.after_operation is not None:
+            self._end_operation()
 
     def set(self, relation: str, rows: RowsLike) -> None:
         """Replace the fact that has this key, or add it if there is none; one row or many.
@@ -139,6 +145,18 @@ class Transaction:
                 self._put(known, other, False)
             self._put(known, checked, True)
             self._set_keys.add((known.name, key_of(known, checked)))
+        if self.after_operation is not None:
+            self._end_operation()
+
+    def _end_operation(self) -> None:
+        """See to what is immediate; if an operation is refused, the transaction has ended."""
+        assert self.after_operation is not None
+        try:
+            with self._ground.lock:
+                self.after_operation(self._wanted())
+        except BaseException:
+            self.rollback()
+            raise
 
     def _taken(self, relation: Relation, given: RowsLike, holds: bool) -> list[Row]:
         """Check rows; return those to be put one by one: none, if they stay a whole table."""

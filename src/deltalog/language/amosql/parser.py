@@ -20,10 +20,10 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic, ProgramError, raise_if_any
 from deltalog.language.amosql.tree import Statement
 from deltalog.language.amosql.tree_builder import TreeBuilder
+from deltalog.language.narrowing import PlacedToken, StatementError
 from deltalog.language.parser import DEPTH_MAX, ERRORS_MAX
 from deltalog.language.tokens import LEXICAL, expected_words, terminals_of
 from deltalog.language.tokens import tokens as tokens_of
-from deltalog.language.tree_builder import PlacedToken, StatementError
 from deltalog.source import Source, Span
 
 

@@ -37,7 +37,8 @@ from deltalog.language.amosql.tree import (
     Update,
 )
 from deltalog.language.ast import Constant
-from deltalog.language.tree_builder import LITERAL_HINTS, PlacedToken, syntax_problem, unescape
+from deltalog.language.narrowing import PlacedToken, syntax_problem, unescape
+from deltalog.language.tree_builder import LITERAL_HINTS
 from deltalog.language.values import VALUE_ERRORS, canonical, parse_value
 from deltalog.source import Span
 
