@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.language.ast import Action, ActiveRule, Atom, Constraint, Event, Rule, Variable
+from deltalog.language.ast import (
+    Action,
+    ActiveRule,
+    Atom,
+    Constraint,
+    Event,
+    Literal,
+    Rule,
+    Variable,
+)
 from deltalog.language.narrowing import (
     Parenthesis,
     narrow_atom,
@@ -54,8 +64,8 @@ class ActiveStatements:
         return ActiveRule(
             user_name(name),
             condition,
-            actions,
-            otherwise or (),
+            _numbered(actions, numbered.body),
+            _numbered(otherwise or (), numbered.body),
             parameters or (),
             instance,
             priority or 0,
@@ -86,16 +96,27 @@ class ActiveStatements:
         return Event(known, _plain_atom(node))
 
     def actions(self, children: list[Any]) -> tuple[Action, ...]:
-        return tuple(children)
+        return tuple(child for child in children if isinstance(child, Action))
 
     def change(self, children: list[Any]) -> Action:
-        word, node = children
+        word, node, _, body = children
         verb: Any = str(word)
-        return Action(verb, _plain_atom(node), None, word.span.to(span_of(node)))
+        where = () if body is None else narrow_body(body.branches, body.span)
+        return Action(verb, _plain_atom(node), None, where, word.span.to(span_of(node)))
 
     def reject(self, children: list[Any]) -> Action:
         word, text = children
-        return Action("reject", None, unescape(text), word.span.to(text.span))
+        return Action("reject", None, unescape(text), (), word.span.to(text.span))
+
+
+def _numbered(actions: tuple[Action, ...], before: tuple[Literal, ...]) -> tuple[Action, ...]:
+    """The actions with a name for each `_` that they read, other than those of the condition."""
+
+    def numbered(action: Action) -> Action:
+        whole = numbered_rule(Rule(Atom("rule"), (*before, *action.where)))
+        return replace(action, where=whole.body[len(before) :])
+
+    return tuple(numbered(action) if action.where else action for action in actions)
 
 
 def _plain_atom(node: Any) -> Atom:

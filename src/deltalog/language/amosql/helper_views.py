@@ -107,10 +107,10 @@ def _without_local(body: Body, atom: Atom) -> Atom:
     """The atom with a wildcard for each variable that only it has."""
     outside = _outside(body)
     arguments = [
-        Variable(f"_{place}", term.span)
+        Variable("_", term.span)
         if isinstance(term, Variable) and term.name not in outside
         else term
-        for place, term in enumerate(atom.arguments, start=1)
+        for term in atom.arguments
     ]
     return Atom(atom.predicate, tuple(arguments), atom.span)
 

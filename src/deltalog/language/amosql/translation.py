@@ -42,6 +42,7 @@ from deltalog.language.ast import (
     Rule,
     Variable,
 )
+from deltalog.language.narrowing import numbered_rule
 from deltalog.language.walk import names
 from deltalog.source import Origin, Span
 
@@ -80,7 +81,7 @@ class SchemaTranslator:
             for members in late_bound_groups(self.schema, name):
                 rules += self._late_bound(members)
         self._check_names(declarations, rules)
-        return Program(tuple(declarations), tuple(rules))
+        return Program(tuple(declarations), tuple(map(numbered_rule, rules)))
 
     def translation(self, owner: str, find_object: ObjectFinder) -> Translation:
         """The start of a body that is not part of the schema: a query, an update."""

@@ -9,7 +9,7 @@ from AMOSQL stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,6 +19,12 @@ from deltalog.language.amosql.schema import EMPTY, HIDDEN_PREFIX, Schema
 from deltalog.language.amosql.translation import SchemaTranslator
 from deltalog.language.amosql.tree import CreateFunction, CreateRule, CreateType
 from deltalog.language.ast import Atom, Column, Constant, Declaration, Program
+from deltalog.language.printer import (
+    print_active_rule,
+    print_atom,
+    print_declaration,
+    print_rule,
+)
 from deltalog.source import Source
 
 if TYPE_CHECKING:
@@ -108,15 +114,23 @@ def _exchanged(program: Program, old: Program, new: Program) -> Program:
     Relations of the new schema may be there already, after an interruption.
     """
     replaced = (*old.declarations, *new.declarations)
+    kept = _without(program.declarations, replaced, print_declaration)
     return replace(
         program,
-        declarations=(*_without(program.declarations, replaced), *new.declarations),
-        rules=(*_without(program.rules, old.rules), *new.rules),
-        facts=(*_without(program.facts, old.facts), *new.facts),
+        declarations=(*kept, *new.declarations),
+        rules=(*_without(program.rules, old.rules, print_rule), *new.rules),
+        facts=(*_without(program.facts, old.facts, print_atom), *new.facts),
+        active_rules=(
+            *_without(program.active_rules, old.active_rules, print_active_rule),
+            *new.active_rules,
+        ),
         queries=(),
     )
 
 
-def _without(items: Iterable[_Node], removed: Iterable[_Node]) -> tuple[_Node, ...]:
-    dropped = set(removed)
-    return tuple(each for each in items if each not in dropped)
+def _without(
+    items: Iterable[_Node], removed: Iterable[_Node], text: Callable[[_Node], str]
+) -> tuple[_Node, ...]:
+    """The items that are not among those removed; what is written alike is the same."""
+    dropped = set(map(text, removed))
+    return tuple(each for each in items if text(each) not in dropped)

@@ -29,6 +29,7 @@ from deltalog.language.ast import (
     Variable,
 )
 from deltalog.language.ast import Expression as Term
+from deltalog.language.narrowing import numbered_rule
 from deltalog.language.values import print_value, sort_key
 from deltalog.runtime.rows import Rows
 from deltalog.source import Span
@@ -77,8 +78,8 @@ class Workspace:
             shown.append(term)
         if not literals and not equations:
             return [tuple(_constant_value(term) for term in shown)]
-        query = Query((*literals, *equations))
-        helpers = tuple(body.translation.helpers)
+        query = Query(numbered_rule(Rule(Atom(QUERY), (*literals, *equations))).body)
+        helpers = tuple(map(numbered_rule, body.translation.helpers))
         if helpers:
             rows = self.transaction.query_with_views(query, helpers)
         else:
