@@ -19,7 +19,8 @@ CHAPTERS = {
     "E09": ("Database files", "A file cannot be opened, read or written. Nothing has changed."),
     "E10": ("Pipelines", "Project files, states and sources; `spark` is a session of Spark."),
     "E11": ("Constraints", "Constraints that say nothing, or that a change violates."),
-    "E12": ("AMOSQL", "Statements of AMOSQL that do not fit the schema or the objects there are."),
+    "E12": ("Active rules", "Rules that cannot act, or that have refused a change."),
+    "E13": ("AMOSQL", "Statements of AMOSQL that do not fit the schema or the objects there are."),
 }
 
 INTRODUCTION = """\
@@ -27,9 +28,9 @@ INTRODUCTION = """\
 
 Every message has a code that never changes its meaning. All problems of a program are reported at
 once, sorted by place. In Python they arrive as `deltalog.ProgramError` (E01 to E06),
-`deltalog.DataError` (E07, E09, E10), `deltalog.LimitError` (E08) and `deltalog.ConstraintError`
-(E1101), all of them a `deltalog.DeltalogError` with `.codes` and `.diagnostics`. In the examples
-`db` is a database with the program above it.
+`deltalog.DataError` (E07, E09, E10, E12), `deltalog.LimitError` (E08) and
+`deltalog.ConstraintError` (E1101, E1204), all of them a `deltalog.DeltalogError` with `.codes` and
+`.diagnostics`. In the examples `db` is a database with the program above it.
 
 This page is made from the catalogue and the case files by `make update-cases`.
 """

@@ -105,7 +105,10 @@ def test_the_table_of_arguments_is_complete_and_right() -> None:
 
 PUBLIC = [deltalog.Database, deltalog.Transaction, deltalog.ChangeSet, deltalog.DeltalogError]
 OF_FILES = ("FileDatabase", "Retention", "RetentionWarning")
-OF_RULES = ("ConstraintError", "ConstraintWarning", "Violation", "violations")
+OF_RULES = (
+    *("ConstraintError", "ConstraintWarning", "Violation", "violations", "rules", "activate"),
+    *("deactivate", "action", "messages", "firings"),
+)
 PAGE_OF = {
     "Limits": "language.md",
     **dict.fromkeys(OF_FILES, "durability.md"),

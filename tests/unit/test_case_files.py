@@ -22,6 +22,7 @@ from deltalog.plan.lower import lower_all
 from deltalog.plan.text import plan_text
 from deltalog.rewrites import names
 from deltalog.rewrites.aggregate_changes import aggregate_changes
+from deltalog.rewrites.condition_rules import condition_rules
 from deltalog.rewrites.constraint_rules import constraint_rules
 from deltalog.rewrites.delta_rules import delta_rules, unstratified_cycle
 from deltalog.rewrites.desugar import desugar, desugar_query
@@ -111,6 +112,11 @@ def _components(rules: tuple[Rule, ...]) -> Iterator[tuple[frozenset[str], tuple
 
 def _is_recursive(rules: Iterable[Rule], component: frozenset[str]) -> bool:
     return any(atom.predicate in component for rule in rules for atom, _ in atoms(rule.body))
+
+
+def _conditions(program: Program) -> str:
+    check_program(program)
+    return _text(condition_rules(program).rules)
 
 
 def _constrained(program: Program) -> str:
@@ -257,6 +263,7 @@ def _recomputed(program: Program) -> str:
 
 REWRITES = {
     "aggregate_changes": _aggregates,
+    "condition_rules": _conditions,
     "constraint_rules": _constrained,
     "delta_rules": _delta,
     "desugar": _desugared,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from deltalog.analysis.active_rules import hidden_relations
 from deltalog.analysis.columns import Relations, relations
 from deltalog.analysis.stratification import Stratification, stratification
+from deltalog.checks.active_rules import check_active_rules
 from deltalog.checks.aggregates import check_aggregates
 from deltalog.checks.constraints import check_constraints
 from deltalog.checks.declarations import check_atoms, check_declarations
@@ -40,10 +42,12 @@ def check_program(program: Program) -> CheckedProgram:
             *check_keys(whole, found),
             *check_stratified(strata),
             *check_constraints(program, found),
+            *check_active_rules(program, found),
         ]
     )
     raise_if_any(check_types_known(found))
-    return CheckedProgram(program, found, strata)
+    hidden = hidden_relations(program, found)
+    return CheckedProgram(program, {**found, **hidden} if hidden else found, strata)
 
 
 def check_query(query: Query, known: Relations) -> None:

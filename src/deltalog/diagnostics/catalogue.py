@@ -240,6 +240,12 @@ SECONDS_LIMIT = Entry(
     "E0803", "stopped after {limit} seconds", "the limit is `seconds_max`; nothing has changed"
 )
 
+FIRINGS_LIMIT = Entry(
+    "E0804",
+    "stopped after {limit} executions of active rules, which trigger each other: {cycle}",
+    "the limit is `firings_max`; nothing has changed",
+)
+
 # Database files
 CANNOT_OPEN = Entry("E0901", "cannot open the database `{name}`: {reason}")
 NOT_A_DATABASE = Entry("E0902", "`{name}` is not a Deltalog database")
@@ -304,65 +310,101 @@ UNKNOWN_PLACEHOLDER = Entry(
     "E1104", "`{placeholder}` in the message is not a variable of {where}", "{note}"
 )
 
-# AMOSQL
-MISSING_SEMICOLON = Entry("E1201", "this statement never ends", "every statement ends with a `;`")
-NAME_TAKEN = Entry("E1202", "`{name}` is already {kind}")
-NO_RESOLVENT = Entry("E1203", "`{name}` is not defined for ({types})")
-UNKNOWN_VARIABLE = Entry("E1204", "unknown variable `{name}`")
-NOT_A_CONDITION = Entry("E1205", "this is not a condition")
-NOT_A_VALUE = Entry("E1206", "a `select` has no single value")
-ONE_VALUE = Entry("E1207", "this `select` must have one value")
-RESULT_MISFIT = Entry("E1208", "this is {given}, but {type} is declared")
-PROCEDURE_IN_QUERY = Entry(
+# Active rules
+RULE_TWICE = Entry("E1201", "there are two rules `{name}`")
+BAD_RULE = Entry("E1202", "{reason}")
+UNBOUND_IN_RULE = Entry(
+    "E1203",
+    "variable `{name}` in {where} has no value",
+    "actions use variables of event and condition; those of `else` are variables of the instance",
+)
+REJECTED = Entry("E1204", "{message}", "rejected by the rule `{rule}`; nothing has changed")
+UNKNOWN_ACTION = Entry(
+    "E1205",
+    "the rule `{rule}` calls `{name}`, which is not registered",
+    "functions are registered before the first transaction",
+)
+UNKNOWN_RULE = Entry("E1206", "there is no rule `{name}`")
+BAD_ACTIVATION = Entry("E1207", "`{name}` takes {wanted}, got {given}")
+CHANGE_IN_ACTION = Entry(
+    "E1208",
+    "the database cannot be changed by a function that a rule calls",
+    "such a function runs inside a transaction, and returns its changes",
+)
+BAD_RESULT = Entry(
     "E1209",
+    "`{name}` has returned {value}",
+    "a function that a rule calls returns nothing, or a mapping with `insert`, `delete` or `set`",
+)
+
+# AMOSQL
+MISSING_SEMICOLON = Entry("E1301", "this statement never ends", "every statement ends with a `;`")
+NAME_TAKEN = Entry("E1302", "`{name}` is already {kind}")
+NO_RESOLVENT = Entry("E1303", "`{name}` is not defined for ({types})")
+UNKNOWN_VARIABLE = Entry("E1304", "unknown variable `{name}`")
+NOT_A_CONDITION = Entry("E1305", "this is not a condition")
+NOT_A_VALUE = Entry("E1306", "a `select` has no single value")
+ONE_VALUE = Entry("E1307", "this `select` must have one value")
+RESULT_MISFIT = Entry("E1308", "this is {given}, but {type} is declared")
+PROCEDURE_IN_QUERY = Entry(
+    "E1309",
     "the procedure `{name}` cannot be called in a query",
     "queries, derived functions and conditions have no side effects",
 )
 RECURSIVE_COMPUTATION = Entry(
-    "E1210",
+    "E1310",
     "`{name}` is computed from its own values",
     "a function that is not defined for all its arguments by data cannot be recursive",
 )
 LATE_BINDING = Entry(
-    "E1211",
+    "E1311",
     "`{name}` cannot be one of several definitions",
     "which definition holds is decided for objects, and this one is computed for any argument",
 )
 OBJECT_IN_SCHEMA = Entry(
-    "E1212",
+    "E1312",
     "`:{name}` cannot be used in a function or rule",
     "variables of a session end with it; use a parameter",
 )
-UNKNOWN_OBJECT = Entry("E1213", "`:{name}` has no value, and there is no object of this name")
-OBJECT_MISFIT = Entry("E1214", "{value} is not of type `{type}`")
+UNKNOWN_OBJECT = Entry("E1313", "`:{name}` has no value, and there is no object of this name")
+OBJECT_MISFIT = Entry("E1314", "{value} is not of type `{type}`")
 NOT_STORED = Entry(
-    "E1215", "`{name}` is {kind} and has no values to change", "only stored functions have"
+    "E1315", "`{name}` is {kind} and has no values to change", "only stored functions have"
 )
 SCHEMA_IN_TRANSACTION = Entry(
-    "E1216",
+    "E1316",
     "the schema cannot change between `begin;` and `commit;`",
     "a change of the schema is a transaction by itself",
 )
-NO_TRANSACTION = Entry("E1217", "there is no transaction to {verb}")
-TRANSACTION_OPEN = Entry("E1218", "a transaction has begun already")
-NOT_ONE_ROW = Entry("E1219", "`into` needs one row, but there are {count}")
+NO_TRANSACTION = Entry("E1317", "there is no transaction to {verb}")
+TRANSACTION_OPEN = Entry("E1318", "a transaction has begun already")
+NOT_ONE_ROW = Entry("E1319", "`into` needs one row, but there are {count}")
 NOT_A_STEP = Entry(
-    "E1220",
+    "E1320",
     "a procedure cannot contain this",
     "its steps are `set`, `add` and `remove` of functions, and calls of procedures",
 )
-CALLS_LIMIT = Entry("E1221", "procedures call each other more than {limit} deep")
-NOT_EXECUTED = Entry("E1222", "`{name}` is not a procedure, so there is nothing to execute")
+CALLS_LIMIT = Entry("E1321", "procedures call each other more than {limit} deep")
+NOT_EXECUTED = Entry("E1322", "`{name}` is not a procedure, so there is nothing to execute")
 BOUND_LATE = Entry(
-    "E1223",
+    "E1323",
     "which definition of `{name}` a rule means depends on the object",
     "an action of a rule is fixed when the rule is created",
 )
 READS_CHANGED = Entry(
-    "E1224",
+    "E1324",
     "this step of a rule's action reads `{name}`, which an earlier step changes",
     "all steps of an execution read the state before the first of them",
 )
+
+WARNINGS = {
+    "may_not_end": Entry(
+        "W1201",
+        "these rules may trigger each other for ever: {cycle}",
+        "a transaction that does not end is stopped by `firings_max`",
+    )
+}
+"""Problems that prevent nothing."""
 
 ENTRIES: dict[str, Entry] = {
     entry.code: entry for entry in list(globals().values()) if isinstance(entry, Entry)

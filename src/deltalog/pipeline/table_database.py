@@ -43,6 +43,7 @@ from deltalog.pipeline.net_frames import net_frames
 from deltalog.pipeline.reading import feed_frame, read_frame
 from deltalog.pipeline.state import State
 from deltalog.pipeline.table_history import TableHistory
+from deltalog.pipeline.table_rules import TableRules
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.evaluation import Difference
@@ -53,11 +54,10 @@ from deltalog.runtime.parameters import Parameters
 from deltalog.runtime.protocols import Participant
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction, base_relation
-from deltalog.runtime.violations import Violation
 from deltalog.runtime.wanted_views import known_views
 
 
-class TableDatabase(TableHistory):
+class TableDatabase(TableRules, TableHistory):
     """Made by `deltalog.connect(spark=…, state=…)`."""
 
     def __init__(
@@ -181,10 +181,6 @@ class TableDatabase(TableHistory):
     def audit(self, *, engine: str | None = None) -> tuple[Difference, ...]:
         """Recompute every view and report what differs: nothing, normally."""
         return self._database.audit(engine=engine)
-
-    def violations(self, name: str | None = None) -> tuple[Violation, ...]:
-        """Return the violations of all constraints, or of the one of that name, as of now."""
-        return self._database.violations(name)
 
     def changes(self, relation: str, after: int = 0) -> DataFrame:
         """The changes of a relation in versions after this one.

@@ -170,6 +170,16 @@ def key_denial(predicate: str) -> str:
     return f"{predicate}__key"
 
 
+def condition(rule: str) -> str:
+    """Instances for which the condition of an active rule holds."""
+    return f"{rule}__condition"
+
+
+def triggered(rule: str) -> str:
+    """Instances, or events, for which an active rule is executed."""
+    return f"{rule}__triggered"
+
+
 def row(arity: int) -> tuple[Variable, ...]:
     """Distinct variables for the columns of a relation."""
     return tuple(Variable(f"X{i + 1}") for i in range(arity))

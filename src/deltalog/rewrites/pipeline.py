@@ -63,6 +63,13 @@ CONSTRAINT_RULES = Pass(
     "constraints, and views with a key",
     program_passes.define_constraints,
 )
+CONDITION_RULES = Pass(
+    "condition_rules",
+    "make views of the conditions of active rules",
+    "after constraint_rules, before all that reads rules: a condition is a view like any other",
+    "active rules",
+    program_passes.define_conditions,
+)
 DESUGAR = Pass(
     "desugar",
     "name expressions, distribute disjunctions, write out types",
@@ -86,7 +93,10 @@ MAGIC_SETS = Pass(
     is_optional=True,
 )
 
-EVALUATE: tuple[Pass[ProgramForm], ...] = (CONSTRAINT_RULES, DESUGAR, EXISTENCE_TESTS)
+EVALUATE: tuple[Pass[ProgramForm], ...] = (
+    *(CONSTRAINT_RULES, CONDITION_RULES),
+    *(DESUGAR, EXISTENCE_TESTS),
+)
 
 
 # --- programs, for the strategies of their views ------------------------------------------------

@@ -11,6 +11,7 @@ from deltalog.analysis.columns import Relations, generated_relations
 from deltalog.analysis.rule_types import nullable_variables, term_is_nullable
 from deltalog.language.ast import Aggregate, Rule
 from deltalog.rewrites import names
+from deltalog.rewrites.condition_rules import condition_rules
 from deltalog.rewrites.constraint_rules import constraint_rules
 from deltalog.rewrites.desugar import desugar, desugar_query
 from deltalog.rewrites.existence_tests import existence_tests
@@ -27,6 +28,11 @@ from deltalog.rewrites.unfold import unfold
 
 def define_constraints(form: ProgramForm) -> ProgramForm:
     program = constraint_rules(form.program, form.declared)
+    return form if program is form.program else replace(form, program=program)
+
+
+def define_conditions(form: ProgramForm) -> ProgramForm:
+    program = condition_rules(form.program)
     return form if program is form.program else replace(form, program=program)
 
 

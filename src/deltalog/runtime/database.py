@@ -18,8 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType, TracebackType
-from typing import Self
+from types import MappingProxyType
 
 from deltalog.analysis.columns import Relation
 from deltalog.checks.program import check_program
@@ -31,13 +30,14 @@ from deltalog.engines.extensions import is_twinned
 from deltalog.language.ast import Program, Query, Row
 from deltalog.language.parser import parse
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
+from deltalog.runtime.check_phase import CheckPhase
 from deltalog.runtime.checked_rows import has_free_keys
+from deltalog.runtime.closable import Closable
 from deltalog.runtime.constraints import check_state, issue_warnings
 from deltalog.runtime.engine_choice import known_engine
 from deltalog.runtime.evaluation import Difference, create, differences, evaluate
 from deltalog.runtime.fact_arguments import fill, load_facts
 from deltalog.runtime.fixpoint import Statistics, Watch
-from deltalog.runtime.immediate import check_immediate
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model
 from deltalog.runtime.net_change import expecting, net_change
@@ -58,15 +58,13 @@ from deltalog.runtime.violations import ConstraintError, Violation
 from deltalog.runtime.wanted_views import known_views
 
 
-class MemoryDatabase(RuleVerbs, WithoutUpkeep):
+class MemoryDatabase(RuleVerbs, Closable, WithoutUpkeep):
     """Made by `connect`. Threads may share it: they take turns.
 
     With a `persistence` what it holds is kept elsewhere, too, and `synchronization` repairs what a
     failure leaves between the two. `participants` see every change before it is applied, and may
     refuse it.
     """
-
-    _is_closed = False
 
     def __init__(
         self,
@@ -96,32 +94,6 @@ class MemoryDatabase(RuleVerbs, WithoutUpkeep):
             self.statistics = persistence.initial_state(self, facts)
         self.propagation = Propagation(engine, model)
 
-    # --- closing
-
-    def close(self) -> None:
-        """Let go of all facts; a closed database cannot be used any more."""
-        with self._lock:
-            if not self._is_closed:
-                self._is_closed = True
-                self.engine = self.engine.fresh()
-                create(self.engine, {n: self.model.relations[n] for n in self.model.stored})
-                self.propagation = Propagation(self.engine, self.model)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise DataError([catalogue.DATABASE_CLOSED.at(None, name="the database in memory")])
-
     @contextmanager
     def turn(self) -> Iterator[None]:
         """Alone among the threads, with a database that is open, and in its last state."""
@@ -136,7 +108,7 @@ class MemoryDatabase(RuleVerbs, WithoutUpkeep):
     @property
     def relations(self) -> Mapping[str, Relation]:
         """Every base relation and view with its columns."""
-        return self.model.checked.relations
+        return self.model.visible
 
     def facts(self, relation: str, version: int | None = None) -> set[Row]:
         """All facts of a base relation or view; only a file has earlier versions of them."""
@@ -229,10 +201,11 @@ class MemoryDatabase(RuleVerbs, WithoutUpkeep):
     def transaction_for(self, commit: Commit) -> Transaction:
         """A transaction whose changes go to `commit` when it ends instead of `commit_wanted`."""
         self._check_open()
-        made = self._transaction(commit)
-        if self.propagation.has_immediate:
-            made.after_operation = partial(check_immediate, self)
-        return made
+        if self.propagation.rules is not None:
+            self.check_actions()
+        if not self.propagation.has_immediate:
+            return self._transaction(commit)
+        return self.immediate_transaction(commit, False)
 
     def commit_wanted(self, wanted: ChangeSet, views: frozenset[str] | None = None) -> ChangeSet:
         """Commit a change of which some may be a no-op; returns the exact change of these views."""
@@ -263,7 +236,9 @@ class MemoryDatabase(RuleVerbs, WithoutUpkeep):
         """The exact change that a transaction would make, without making it."""
         self._check_open()
         known = known_views(self.propagation, self.relations, views)
-        tried = self._transaction(lambda wanted: self.propagate_wanted(wanted, False, known))
+        commit = partial(self.propagate_wanted, is_committed=False, views=known, is_firing=True)
+        is_plain = not self.propagation.has_immediate
+        tried = self._transaction(commit) if is_plain else self.immediate_transaction(commit, True)
         return fill(tried, insert, delete, set).commit()
 
     def _transaction(self, commit: Callable[[ChangeSet], ChangeSet]) -> Transaction:
@@ -273,7 +248,7 @@ class MemoryDatabase(RuleVerbs, WithoutUpkeep):
 
     def _new_ground(self) -> Ground:
         """Without a reference to this database, which then ends with its last user."""
-        engine, relations = self.engine, self.relations
+        engine, relations = self.engine, self.model.checked.relations
         return Ground(
             relations,
             engine.lookup,
@@ -288,50 +263,57 @@ class MemoryDatabase(RuleVerbs, WithoutUpkeep):
     ) -> ChangeSet:
         """Commit, or only try, a change of which nothing is a no-op."""
         with self.turn():
-            if self._synchronization is None:
-                return self._checked(change, is_committed, views)
-            return self._propagate(change, is_committed, views, self._synchronization)
+            return self._propagate(change, is_committed, views)
 
     def propagate_wanted(
-        self, wanted: ChangeSet, is_committed: bool, views: frozenset[str] | None = None
+        self,
+        wanted: ChangeSet,
+        is_committed: bool,
+        views: frozenset[str] | None = None,
+        is_firing: bool | None = None,
     ) -> ChangeSet:
-        """Commit, or only try, a change of which some may be a no-op."""
+        """Commit, or only try, a change of which some may be a no-op.
+
+        A commit fires active rules unless `is_firing` says otherwise.
+        """
         if self._is_closed:
             self._check_open()
         base = wanted if self.propagation.is_narrowing else self.net(wanted)
-        if self._synchronization is None:
-            return self._checked(base, is_committed, views)
-        return self._propagate(base, is_committed, views, self._synchronization)
+        return self._propagate(base, is_committed, views, is_firing)
 
     def net(self, wanted: ChangeSet) -> ChangeSet:
         """Return the change without its no-ops."""
-        return net_change(self.engine, self.relations, wanted)
+        return net_change(self.engine, self.model.checked.relations, wanted)
 
     def _propagate(
         self,
         base: ChangeSet,
         is_committed: bool,
-        views: frozenset[str] | None,
-        synchronization: Synchronization,
+        views: frozenset[str] | None = None,
+        is_firing: bool | None = None,
     ) -> ChangeSet:
+        run: Callable[..., ChangeSet] = self._propagated
+        if self.propagation.rules is not None and (is_committed or is_firing):
+            run = run if is_firing is False else self.settled
         try:
-            with synchronization.changing(self, is_committed and bool(base)):
-                return self._propagated(base, is_committed, views)
-        except ConstraintError as refused:
-            raise with_causes(self, base, refused) from None
-
-    def _checked(
-        self, base: ChangeSet, is_committed: bool, views: frozenset[str] | None
-    ) -> ChangeSet:
-        try:
-            return self._propagated(base, is_committed, views)
+            if self._synchronization is None:
+                return run(base, is_committed, views)
+            with self._synchronization.changing(self, is_committed and bool(base)):
+                return run(base, is_committed, views)
         except ConstraintError as refused:
             raise with_causes(self, base, refused) from None
 
     def _propagated(
-        self, base: ChangeSet, is_committed: bool, views: frozenset[str] | None
+        self,
+        base: ChangeSet,
+        is_committed: bool,
+        views: frozenset[str] | None,
+        phase: CheckPhase | None = None,
     ) -> ChangeSet:
-        """The change of base relations and wanted views; applied if complete and `is_committed`."""
+        """The change of base relations and wanted views; applied if complete and `is_committed`.
+
+        Nothing is applied if the check phase finds a rule that is triggered.
+        """
         if not base:
             self.statistics = Statistics()
             return base
@@ -342,6 +324,8 @@ class MemoryDatabase(RuleVerbs, WithoutUpkeep):
         run = Propagated(network, base, self.limits, self.watch, is_recorded, route)
         with run as outcome:
             self.statistics = outcome.statistics
+            if phase is not None and phase.is_triggered(outcome):
+                return NO_CHANGE
             change = outcome.changes()
             if is_committed and change:
                 constraints = network.constraints
@@ -393,7 +377,7 @@ class MemoryDatabase(RuleVerbs, WithoutUpkeep):
     def base_facts(self) -> dict[str, set[Row]]:
         return {
             name: set(self.engine.rows(name))
-            for name, relation in self.relations.items()
+            for name, relation in self.model.checked.relations.items()
             if relation.kind == "base"
         }
 

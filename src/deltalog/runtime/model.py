@@ -19,6 +19,7 @@ from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Program, Rule
 from deltalog.rewrites.forms import ProgramForm
+from deltalog.rewrites.names import is_generated
 from deltalog.rewrites.pipeline import EVALUATE, PREPARE, apply_passes
 from deltalog.rewrites.strategies import Choice, choose, known_strategy, with_nervous_views
 
@@ -110,6 +111,19 @@ class Model:
     def views(self) -> tuple[str, ...]:
         """The views a person has written, sorted."""
         return tuple(sorted(n for n, r in self.checked.relations.items() if r.kind == "view"))
+
+    @cached_property
+    def visible(self) -> Relations:
+        """The relations of the program, without those that active rules keep for themselves."""
+        known = self.checked.relations
+        if not self.checked.program.active_rules:
+            return known
+        return {name: each for name, each in known.items() if not is_generated(name)}
+
+    @cached_property
+    def hidden(self) -> frozenset[str]:
+        """The base relations that active rules keep for themselves."""
+        return frozenset(self.checked.relations.keys() - self.visible.keys())
 
     @property
     def is_in_place(self) -> bool:

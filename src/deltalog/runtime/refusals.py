@@ -27,7 +27,9 @@ def with_causes(
     database: MemoryDatabase, wanted: ChangeSet, refused: ConstraintError
 ) -> ConstraintError:
     """The same refusal of a change, with causes and derivations of its first violations."""
-    base = database.net(wanted)
+    if refused.violations[0].is_rejection:
+        return refused
+    base = database.net(wanted if refused.base is None else refused.base)
     current = CurrentState(database)
     after = ChangedState(current, database.propagate_net(base, False))
     search = DerivationSearch(database.model.as_written.rules)

@@ -96,8 +96,8 @@ class Transaction:
         self._holders: dict[tuple[str, Row], Row | None] = {}
         self._set_keys: set[tuple[str, Row]] = set()
         self._is_over = False
-        self.after_operation: Callable[[ChangeSet], None] | None = None
-        """Called with the changes so far, where constraints or rules are immediate."""
+        self.after_operation: Callable[[Transaction], None] | None = None
+        """Called where constraints or rules are immediate; it may change the transaction."""
         self.delta = NO_CHANGE
 
     def insert(self, relation: str, rows: RowsLike) -> None:
@@ -150,13 +150,15 @@ class Transaction:
 
     def _end_operation(self) -> None:
         """See to what is immediate; if an operation is refused, the transaction has ended."""
-        assert self.after_operation is not None
+        after, self.after_operation = self.after_operation, None
+        assert after is not None
         try:
             with self._ground.lock:
-                self.after_operation(self._wanted())
+                after(self)
         except BaseException:
             self.rollback()
             raise
+        self.after_operation = after
 
     def _taken(self, relation: Relation, given: RowsLike, holds: bool) -> list[Row]:
         """Check rows; return those to be put one by one: none, if they stay a whole table."""
@@ -221,6 +223,12 @@ class Transaction:
         with self._ground.lock:
             found = self._ground.find(relation.name, dict(zip(relation.key, key, strict=True)))
             return next(iter(found), None)
+
+    def _fact_with_key(self, relation: str, key: Row) -> Row | None:
+        """The fact of a base relation that has this key after the changes so far."""
+        known = self._open(relation)
+        values = dict(zip(known.key, key, strict=True))
+        return self._holder(known, tuple(values.get(i) for i in range(known.arity)))
 
     def query(self, text: str | Query, parameters: Mapping[str, Any] | None = None) -> Rows:
         """The answers of a query after the changes so far, which nobody else sees."""

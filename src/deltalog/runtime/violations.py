@@ -11,6 +11,7 @@ from deltalog.diagnostics.report import DeltalogError, Diagnostic
 from deltalog.language.ast import Row
 from deltalog.language.values import plain
 from deltalog.runtime.causes import Cause
+from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.derivation import Derivation, fact_text
 from deltalog.source import Span
 
@@ -34,6 +35,7 @@ class Violation:
     derivation: Derivation | None = field(default=None, compare=False, repr=False)
     relation: str = ""
     is_required: bool = False
+    is_rejection: bool = field(default=False, repr=False)
     key: tuple[int, ...] = field(default=(), compare=False, repr=False)
     span: Span | None = field(default=None, compare=False, repr=False)
 
@@ -42,13 +44,15 @@ class Violation:
         return {
             "constraint": self.constraint,
             "relation": self.relation,
-            "fact": [_json(value) for value in self.fact],
+            "fact": [json_value(value) for value in self.fact],
             "message": self.message,
-            "causes": [[op, name, [_json(v) for v in row]] for op, name, row in self.causes],
+            "causes": [[op, name, [json_value(v) for v in row]] for op, name, row in self.causes],
         }
 
     @property
     def diagnostic(self) -> Diagnostic:
+        if self.is_rejection:
+            return catalogue.REJECTED.at(self.span, message=self.message, rule=self.constraint)
         fact = fact_text(self.relation, self.fact)
         shown = [f"{op}{fact_text(name, row)}" for op, name, row in self.causes[:CAUSES_SHOWN]]
         more = len(self.causes) - len(shown)
@@ -63,22 +67,28 @@ class Violation:
         )
 
 
-def _json(value: object) -> object:
+def json_value(value: object) -> object:
+    """The value as JSON has it: null, truth values, numbers and text."""
     return value if value is None or isinstance(value, bool | int | float | str) else plain(value)  # type: ignore[arg-type]
 
 
 class ConstraintError(DeltalogError):
-    """A change would violate constraints; nothing has changed.
+    """A change would violate constraints, or was rejected by a rule; nothing has changed.
 
-    `violations` has the violating facts, or the first of many: `total` is their number.
+    `violations` has the violating facts, or the first of many: `total` is their number. `base` is
+    the refused change of base relations, if active rules have added to it.
     """
 
-    code = catalogue.CONSTRAINT_VIOLATED.code
+    base: ChangeSet | None = None
 
     def __init__(self, violations: Sequence[Violation], total: int) -> None:
         self.violations = tuple(violations)
         self.total = total
         super().__init__(_diagnostics(self.violations, total))
+
+    @property
+    def code(self) -> str:
+        return self.codes[0]
 
     @property
     def constraint(self) -> str:
