@@ -396,6 +396,16 @@ READS_CHANGED = Entry(
     "this step of a rule's action reads `{name}`, which an earlier step changes",
     "all steps of an execution read the state before the first of them",
 )
+NOT_A_VARIABLE = Entry(
+    "E1325",
+    "the arguments of an event are variables and constants",
+    "as in `on update quantity(i)`",
+)
+FOREIGN_UNKNOWN = Entry(
+    "E1326",
+    "no function is registered as `{name}`",
+    "a foreign procedure is a function of Python; nothing is imported because a schema names it",
+)
 
 WARNINGS = {
     "may_not_end": Entry(

@@ -52,20 +52,11 @@ class ActiveStatements:
     def active_rule(self, children: list[Any]) -> ActiveRule:
         word, name, _, parameters, _, _, instance, _, priority, *rest = children
         immediate, nervous, event, _, body, _, actions, _, otherwise = rest
-        condition = () if body is None else narrow_body(body.branches, body.span)
-        driven = () if event is None else (event.atom,)
-        numbered = numbered_rule(Rule(Atom("rule"), (*driven, *condition)))
-        if event is not None:
-            first, *kept = numbered.body
-            assert isinstance(first, Atom)
-            event, condition = Event(event.kind, first), tuple(kept)
-        else:
-            condition = numbered.body
-        return ActiveRule(
+        rule = ActiveRule(
             user_name(name),
-            condition,
-            _numbered(actions, numbered.body),
-            _numbered(otherwise or (), numbered.body),
+            () if body is None else narrow_body(body.branches, body.span),
+            actions,
+            otherwise or (),
             parameters or (),
             instance,
             priority or 0,
@@ -74,6 +65,7 @@ class ActiveStatements:
             event,
             Origin(word.span.to(name.span)),
         )
+        return numbered_active_rule(rule)
 
     def parameters(self, children: list[Any]) -> tuple[Variable, ...]:
         return tuple(Variable(user_name(token), token.span) for token in children)
@@ -107,6 +99,23 @@ class ActiveStatements:
     def reject(self, children: list[Any]) -> Action:
         word, text = children
         return Action("reject", None, unescape(text), (), word.span.to(text.span))
+
+
+def numbered_active_rule(rule: ActiveRule) -> ActiveRule:
+    """Give every `_` of event, condition and what actions read a name of its own."""
+    driven = () if rule.event is None else (rule.event.atom,)
+    before = numbered_rule(Rule(Atom("rule"), (*driven, *rule.condition))).body
+    event = rule.event
+    if event is not None:
+        assert isinstance(before[0], Atom)
+        event = Event(event.kind, before[0])
+    return replace(
+        rule,
+        event=event,
+        condition=before[len(driven) :],
+        actions=_numbered(rule.actions, before),
+        otherwise=_numbered(rule.otherwise, before),
+    )
 
 
 def _numbered(actions: tuple[Action, ...], before: tuple[Literal, ...]) -> tuple[Action, ...]:

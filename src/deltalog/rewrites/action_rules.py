@@ -4,9 +4,10 @@
     →  reorder__action1(I, V1) :-
            reorder__triggered(I), quantity(I, Q), max_stock(I, M), Q < 9, V1 = M - Q.
 
-Literals of the action itself (`where`) come last. It is asked when the action is executed, in the state of that moment, once for all instances: a
+It is asked when the action is executed, in the state of that moment, once for all instances: a
 query whose first literal has them as its rows. An `else` has the instances alone: its condition
-does not hold. A `_` in `delete old(X, _)` stands for whatever facts there are.
+does not hold. A `_` in `delete old(X, _)` stands for whatever facts there are. Literals
+of the action itself (`where`) are read there, too.
 """
 
 from __future__ import annotations

@@ -170,6 +170,10 @@ class RuleVerbs:
 
         return register
 
+    def has_action(self, name: str) -> bool:
+        """Whether a function is registered under this name."""
+        return name in (self._actions or {})
+
     def check_actions(self) -> None:
         """Raise if a transaction must not begin: a function is not registered, or is running."""
         if self._is_acting:

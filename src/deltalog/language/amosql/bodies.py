@@ -280,6 +280,15 @@ class Body:
         self._learn((*terms, value), target)
         return Typed(value, target.result)
 
+    def event(self, call: Call) -> Atom:
+        """The fact that an event of a call is about, whatever its value; it is no literal."""
+        given, target = self._resolved(call)
+        if self._is_inlined(target):
+            raise problem(catalogue.NOT_STORED, call.span, name=call.function, kind="computed")
+        value = Variable("_")
+        self._learn((*(each.term for each in given), value), target)
+        return Atom(target.predicate, (*(each.term for each in given), value), call.span)
+
     def _is_inlined(self, target: Target) -> bool:
         return target.function is not None and self.translation.is_inlined(target.function)
 

@@ -12,6 +12,10 @@ class VariableNames:
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
+    def take(self, name: str) -> None:
+        """Leave a name to others."""
+        self._taken.add(name)
+
     def fresh(self, name: str) -> str:
         """
         >>> names = VariableNames()

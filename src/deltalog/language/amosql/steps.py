@@ -24,7 +24,7 @@ from deltalog.language.amosql.schema import Function, column_type
 from deltalog.language.amosql.tree import Call, Foreign, Invocation, Procedure, Step, Update
 from deltalog.language.ast import Atom, Comparison, Literal, Operation, Rule, Variable
 from deltalog.language.ast import Expression as Term
-from deltalog.language.walk import atoms
+from deltalog.language.walk import atoms, names
 from deltalog.source import Span
 
 CALLS_MAX = 100
@@ -79,11 +79,17 @@ def check_one_state(found: Iterable[Effect], rules: Iterable[Rule]) -> None:
     changed: set[str] = set()
     defined = tuple(rules)
     for effect in found:
-        read = _read_by(effect.literals, defined) & changed
+        read = _read_by(effect.literals, defined) | _matched_by(effect)
+        read &= changed
         if read:
             raise problem(catalogue.READS_CHANGED, effect.span, name=min(read))
         if effect.verb != "call":
             changed.add(effect.atom.predicate)
+
+
+def _matched_by(effect: Effect) -> set[str]:
+    """The relation of a deletion that takes whatever facts there are."""
+    return {effect.atom.predicate} if "_" in names(effect.atom) else set()
 
 
 def _read_by(body: tuple[Literal, ...], rules: tuple[Rule, ...]) -> set[str]:

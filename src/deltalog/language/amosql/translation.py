@@ -28,8 +28,9 @@ from deltalog.language.amosql.resolution import (
     late_bound_predicate,
     predicate_of,
 )
+from deltalog.language.amosql.rules import translate_rule
 from deltalog.language.amosql.schema import LITERAL_TYPES, Function, Schema, column_type, name_taken
-from deltalog.language.amosql.steps import check_steps
+from deltalog.language.amosql.steps import check_one_state, check_steps
 from deltalog.language.amosql.tree import ObjectName, Procedure, Select
 from deltalog.language.ast import (
     Atom,
@@ -80,8 +81,22 @@ class SchemaTranslator:
         for name in self.schema.functions:
             for members in late_bound_groups(self.schema, name):
                 rules += self._late_bound(members)
+        translated = [translate_rule(self, each) for each in self.schema.rules.values()]
+        for each in translated:
+            declarations += each.declarations
+            rules += each.views
+        for each in translated:
+            check_one_state(each.effects, rules)
         self._check_names(declarations, rules)
-        return Program(tuple(declarations), tuple(map(numbered_rule, rules)))
+        return Program(
+            tuple(declarations),
+            tuple(map(numbered_rule, rules)),
+            active_rules=tuple(each.rule for each in translated),
+        )
+
+    def schema_translation(self, owner: str) -> Translation:
+        """The start of a body that is part of the schema, and cannot name objects."""
+        return self.translation(owner, _no_object)
 
     def translation(self, owner: str, find_object: ObjectFinder) -> Translation:
         """The start of a body that is not part of the schema: a query, an update."""
@@ -127,7 +142,7 @@ class SchemaTranslator:
     def _derived(self, function: Function) -> tuple[Rule, ...]:
         assert isinstance(function.body, Select)
         predicate = predicate_of(self.schema, function)
-        translation = self.translation(predicate, _no_object)
+        translation = self.schema_translation(predicate)
         body = Body(translation)
         arguments = body.declare(function.parameters)
         body.declare(function.body.variables)
@@ -137,7 +152,7 @@ class SchemaTranslator:
         return (Rule(head, body.complete(), Origin(function.span)), *translation.helpers)
 
     def _check_procedure(self, function: Function, procedure: Procedure) -> None:
-        body = Body(self.translation(function.name, _no_object))
+        body = Body(self.schema_translation(function.name))
         for parameter in function.parameters:
             name = parameter.name or parameter.type
             body.bind(name, Typed(body.translation.fresh(name, parameter.span), parameter.type))
@@ -177,7 +192,8 @@ class SchemaTranslator:
         """No two things may have a relation of the same name."""
         owners: dict[str, Span | None] = {}
         for each in declarations:
-            self._check_name(owners, each.predicate, each.span)
+            if each.kind == "base":
+                self._check_name(owners, each.predicate, each.span)
         views: dict[str, Span | None] = {}
         for rule in rules:
             views.setdefault(rule.head.predicate, rule.span)

@@ -18,7 +18,7 @@ from deltalog.language.amosql.bodies import widened_term
 from deltalog.language.amosql.context import Typed
 from deltalog.language.amosql.resolution import candidates
 from deltalog.language.amosql.schema import LITERAL_TYPES, Function, Schema, column_type
-from deltalog.language.amosql.steps import CALLS_MAX
+from deltalog.language.amosql.steps import CALLS_MAX, foreign_name
 from deltalog.language.amosql.tree import (
     Call,
     Foreign,
@@ -30,10 +30,11 @@ from deltalog.language.amosql.tree import (
 from deltalog.language.ast import Row
 from deltalog.runtime.amosql.updates import definition_for, update
 from deltalog.runtime.amosql.workspace import Workspace, as_constant
+from deltalog.runtime.transaction import Transaction
 from deltalog.source import Span
 
-ForeignCall = Callable[[Function, list[Row]], None]
-"""Calls the foreign procedure with the arguments of each row."""
+ForeignCall = Callable[[Transaction, str, Row, Span], None]
+"""Calls the function of this name with the arguments in a row, which stand at the span."""
 
 
 def is_procedure_call(schema: Schema, call: Call) -> bool:
@@ -91,7 +92,8 @@ class Execution:
                     self.step(step, scope)
                 self.depth -= 1
             case Foreign():
-                self.call_foreign(function, [row])
+                name = foreign_name(function)
+                self.call_foreign(self.workspace.transaction, name, row, span)
             case _:
                 raise ProgramError([catalogue.NOT_EXECUTED.at(span, name=function.name)])
 

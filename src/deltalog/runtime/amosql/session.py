@@ -18,9 +18,10 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, ProgramError
 from deltalog.language.amosql.context import Typed
 from deltalog.language.amosql.parser import Parsed, parse_piece, pieces
-from deltalog.language.amosql.schema import HIDDEN_PREFIX, LITERAL_TYPES, Function, column_type
+from deltalog.language.amosql.schema import LITERAL_TYPES, column_type
 from deltalog.language.amosql.translation import SchemaTranslator
 from deltalog.language.amosql.tree import (
+    Activation,
     Assignment,
     Boundary,
     Call,
@@ -38,14 +39,16 @@ from deltalog.language.amosql.tree import (
     Update,
 )
 from deltalog.language.ast import Column, Constant, Row
+from deltalog.runtime.amosql.activation import change_activation
 from deltalog.runtime.amosql.objects import change_types, create_instances, delete_objects
 from deltalog.runtime.amosql.procedures import Execution, is_procedure_call
 from deltalog.runtime.amosql.stored_schema import StoredSchema, change_schema, read_schema
 from deltalog.runtime.amosql.updates import update
 from deltalog.runtime.amosql.workspace import Workspace
 from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.execution import make_changes
 from deltalog.runtime.transaction import Transaction
-from deltalog.source import Source
+from deltalog.source import Source, Span
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
@@ -100,6 +103,11 @@ class AmosqlSession:
             case CreateType() | CreateFunction() | CreateRule():
                 self._create(parsed)
                 return None
+            case Activation() as activation:
+                self._check_outside(activation.span)
+                workspace = self._workspace(self.database.transaction())
+                change_activation(self.database, workspace, activation)
+                return None
             case Boundary():
                 return self._bound(parsed.statement)
             case Select() as select:
@@ -114,11 +122,16 @@ class AmosqlSession:
     def _create(self, parsed: Parsed) -> None:
         statement = parsed.statement
         assert isinstance(statement, CreateType | CreateFunction | CreateRule)
-        if self._transaction is not None:
-            raise ProgramError([catalogue.SCHEMA_IN_TRANSACTION.at(statement.span)])
+        self._check_outside(statement.span)
         new = self.stored.extended(parsed)
         change_schema(self.database, self.stored, new)
         self._take(new)
+        if isinstance(statement, CreateRule) and not statement.parameters:
+            self.database.deactivate(statement.name)  # until it is activated
+
+    def _check_outside(self, span: Span) -> None:
+        if self._transaction is not None:
+            raise ProgramError([catalogue.SCHEMA_IN_TRANSACTION.at(span)])
 
     # --- transactions
 
@@ -139,7 +152,7 @@ class AmosqlSession:
         if transaction is None:
             return ChangeSet()
         if is_committed:
-            return _shown(transaction.commit())
+            return transaction.commit()
         transaction.rollback()
         self.variables = self._variables_before
         return ChangeSet()
@@ -165,7 +178,7 @@ class AmosqlSession:
         except BaseException:
             self.variables = variables
             raise
-        return _shown(transaction.delta)
+        return transaction.delta
 
     def _carry_out(self, workspace: Workspace, statement: Statement) -> None:
         match statement:
@@ -184,8 +197,12 @@ class AmosqlSession:
             case _:
                 raise AssertionError(statement)
 
-    def _call_foreign(self, function: Function, rows: list[Row]) -> None:
-        raise NotImplementedError
+    def _call_foreign(self, transaction: Transaction, name: str, row: Row, span: Span) -> None:
+        """Call a function of Python, and make the changes that it returns."""
+        if not self.database.has_action(name):
+            hint = f'`@db.action("{name}")`, or `--actions FILE.py` on the command line'
+            raise DataError([catalogue.FOREIGN_UNKNOWN.at(span, name=name, hint=hint)])
+        make_changes(transaction, name, self.database.call_action(name, [row]))
 
     def _assign(self, workspace: Workspace, statement: Assignment) -> None:
         select = Select((statement.value,), (), None, statement.span, (statement.target,))
@@ -221,8 +238,3 @@ def _title(expression: Expression) -> str:
         case _:
             assert expression.span is not None
             return " ".join(expression.span.text.split())
-
-
-def _shown(change: ChangeSet) -> ChangeSet:
-    """The change without relations that only the session itself reads."""
-    return change.without(*(name for name in change.relations if name.startswith(HIDDEN_PREFIX)))

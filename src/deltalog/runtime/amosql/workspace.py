@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
@@ -32,19 +31,10 @@ from deltalog.language.ast import Expression as Term
 from deltalog.language.narrowing import numbered_rule
 from deltalog.language.values import print_value, sort_key
 from deltalog.runtime.rows import Rows
+from deltalog.runtime.transaction import Transaction
 from deltalog.source import Span
 
 QUERY = "query"
-
-
-class Changing(Protocol):
-    """A transaction, as far as statements need it."""
-
-    def query(self, text: str | Query) -> Rows: ...
-    def query_with_views(self, query: Query, rules: tuple[Rule, ...]) -> Rows: ...
-    def insert(self, relation: str, rows: list[Row]) -> None: ...
-    def delete(self, relation: str, rows: list[Row]) -> None: ...
-    def set(self, relation: str, rows: list[Row]) -> None: ...
 
 
 @dataclass
@@ -52,7 +42,7 @@ class Workspace:
     """One transaction with the schema, and the variables of the session."""
 
     translator: SchemaTranslator
-    transaction: Changing
+    transaction: Transaction
     variables: dict[str, Typed] = field(default_factory=dict)
 
     @property
