@@ -401,6 +401,9 @@ NOT_A_VARIABLE = Entry(
     "the arguments of an event are variables and constants",
     "as in `on update quantity(i)`",
 )
+BAD_FOREIGN = Entry(
+    "E1327", "{text} does not name a function", 'as in `foreign "orders:order"`, or `foreign` alone'
+)
 FOREIGN_UNKNOWN = Entry(
     "E1326",
     "no function is registered as `{name}`",

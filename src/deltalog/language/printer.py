@@ -135,6 +135,11 @@ def _listed(variables: Iterable[Variable]) -> str:
     return ", ".join(variable.name for variable in variables)
 
 
+def print_action(action: Action, before: tuple[Literal, ...] = ()) -> str:
+    """An action as it stands in a rule whose event and condition are `before`."""
+    return " ".join(_action_pieces(action, before))
+
+
 def _action_pieces(action: Action, before: tuple[Literal, ...]) -> list[str]:
     """An action in pieces; `before` are the literals whose variables it shares."""
     if action.atom is None:

@@ -73,7 +73,8 @@ def translate_rule(translator: SchemaTranslator, statement: CreateRule) -> Trans
     event = None if statement.event is None else _event(body, statement.event)
     body.require(statement.condition)
     condition, own = body.complete(), (*parameters, *instance)
-    done, read = _effects(translator, statement, own, condition)
+    is_view = event is None and {variable.name for variable in own} <= bound_names(condition)
+    done, read = _effects(translator, statement, own, () if is_view else condition)
     views = (*body.translation.helpers, *read)
     actions = tuple(Action(e.verb, e.atom, None, e.literals, e.span) for e in done)
     rule = ActiveRule(
@@ -86,7 +87,7 @@ def translate_rule(translator: SchemaTranslator, statement: CreateRule) -> Trans
         origin=Origin(statement.span),
     )
     declarations: tuple[Declaration, ...] = ()
-    if event is None and {variable.name for variable in own} <= bound_names(condition):
+    if is_view:
         head = Atom(name, own, statement.span)
         views = (Rule(head, condition, Origin(statement.span)), *views)
         declarations = (Declaration("view", name, None, "virtual", statement.span),)

@@ -154,7 +154,7 @@ def _named(body: Body, term: Term) -> Term:
 def foreign_name(function: Function) -> str:
     """The name under which a function of Python is registered."""
     assert isinstance(function.body, Foreign)
-    return function.body.name or function.name
+    return function.body.function or function.name
 
 
 def _resolved(body: Body, call: Call) -> tuple[Function, tuple[Term, ...]]:

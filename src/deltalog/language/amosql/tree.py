@@ -130,12 +130,13 @@ class Procedure:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """`foreign "orders:order" deterministic`: the name that a function of Python is registered by.
+    """`foreign "orders:order" deterministic`: a function of Python that is registered as `order`.
 
-    Without a name it is that of the function itself.
+    What stands before the colon says in which file it is. Without a text the name is that of the
+    function itself.
     """
 
-    name: str | None
+    function: str | None
     is_deterministic: bool
     span: Span = field(compare=False, repr=False)
 

@@ -111,7 +111,9 @@ class TreeBuilder(Transformer[Any, Any]):
 
     def foreign(self, children: list[Any]) -> Foreign:
         word, text, deterministic = children
-        name = None if text is None else unescape(text)
+        name = None if text is None else unescape(text).rpartition(":")[2]
+        if name is not None and not (name.isidentifier() and name[0].islower()):
+            raise syntax_problem(catalogue.BAD_FOREIGN, text.span, text=str(text))
         return Foreign(name, deterministic is not None, word.span)
 
     def single(self, children: list[Any]) -> Procedure:

@@ -81,6 +81,11 @@ class AmosqlSession:
     def is_in_transaction(self) -> bool:
         return self._transaction is not None
 
+    @property
+    def pending(self) -> ChangeSet:
+        """The net change of the open transaction so far, of stored functions and types."""
+        return ChangeSet() if self._transaction is None else self._transaction.net()
+
     def execute(self, source: str | Source) -> list[Selected | ChangeSet]:
         """Carry out the statements of a text; return what was selected and what has changed."""
         return list(self.outcomes(source))
