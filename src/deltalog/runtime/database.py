@@ -31,7 +31,6 @@ from deltalog.language.ast import Program, Query, Row
 from deltalog.language.parser import parse
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.check_phase import CheckPhase
-from deltalog.runtime.checked_rows import has_free_keys
 from deltalog.runtime.closable import Closable
 from deltalog.runtime.constraints import check_state, issue_warnings
 from deltalog.runtime.engine_choice import known_engine
@@ -40,7 +39,7 @@ from deltalog.runtime.fact_arguments import fill, load_facts
 from deltalog.runtime.fixpoint import Statistics, Watch
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model
-from deltalog.runtime.net_change import expecting, net_change
+from deltalog.runtime.net_change import ground_of, net_change
 from deltalog.runtime.outcome import Propagated
 from deltalog.runtime.parameters import Parameters, bound_query
 from deltalog.runtime.program_change import apply_program
@@ -191,8 +190,6 @@ class MemoryDatabase(RuleVerbs, Closable, WithoutUpkeep):
         Its change is that of base relations and of these `views`, or of all views that are
         declared; virtual views that nobody needs are not even looked at.
         """
-        if self._is_closed:
-            self._check_open()
         known = None
         if views is not None:
             known = known_views(self.propagation, self.relations, views)
@@ -200,7 +197,8 @@ class MemoryDatabase(RuleVerbs, Closable, WithoutUpkeep):
 
     def transaction_for(self, commit: Commit) -> Transaction:
         """A transaction whose changes go to `commit` when it ends instead of `commit_wanted`."""
-        self._check_open()
+        if self._is_closed:
+            self._check_open()
         if self.propagation.rules is not None:
             self.check_actions()
         if not self.propagation.has_immediate:
@@ -243,20 +241,8 @@ class MemoryDatabase(RuleVerbs, Closable, WithoutUpkeep):
 
     def _transaction(self, commit: Callable[[ChangeSet], ChangeSet]) -> Transaction:
         if self._ground is None or self._ground.relations is not self.model.checked.relations:
-            self._ground = self._new_ground()
+            self._ground = ground_of(self.engine, self.model.checked.relations, self._lock)
         return Transaction(self._ground, commit, self)
-
-    def _new_ground(self) -> Ground:
-        """Without a reference to this database, which then ends with its last user."""
-        engine, relations = self.engine, self.model.checked.relations
-        return Ground(
-            relations,
-            engine.lookup,
-            partial(net_change, engine, relations),
-            self._lock,
-            expecting(engine, relations),
-            partial(has_free_keys, engine),
-        )
 
     def propagate_net(
         self, change: ChangeSet, is_committed: bool, views: frozenset[str] | None = None

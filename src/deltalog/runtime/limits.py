@@ -42,7 +42,7 @@ class Limits:
 
     @cached_property
     def bounds(self) -> dict[int, tuple[int, int, int]]:
-        """What `bounds` returned for facts of each size: every transaction asks."""
+        """Results of `bounds` for facts of each size, which every transaction needs."""
         return {}
 
     def __post_init__(self) -> None:

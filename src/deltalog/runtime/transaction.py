@@ -71,7 +71,7 @@ def base_relation(relations: Relations, name: str) -> Relation:
 
 
 class Ground(NamedTuple):
-    """What transactions know of the state that they change; one for many of them."""
+    """Access to the state that transactions change; one for many of them."""
 
     relations: Relations
     find: FindKey
