@@ -411,6 +411,29 @@ def test_the_budget_of_salaries_costs_what_a_change_costs() -> None:
     assert counts[0] == counts[1]
 
 
+def test_a_program_describes_itself() -> None:
+    db = opened("""
+        base n(x: int key, y: str?). virtual view v. v(X) :- n(X, _).
+        deny warn immediate bad(X) :- n(X, null).
+        rule r(L) priority 3 when n(X, _), X > L do delete n(X, _).
+        rule s when v(X) do delete n(X, _).
+    """)
+    assert db.query("sys_rule(N, P, A)") == {("r", 3, False), ("s", 0, True)}
+    assert db.facts("sys_constraint") == {("bad", "bad", "warn", True)}
+    relations = {("n", "base", True), ("v", "view", False), ("bad", "view", True)}
+    assert db.rows("sys_relation") == relations
+    assert db.query('sys_column("n", P, C, T, N, K)') == {
+        (1, "x", "int", False, True),
+        (2, "y", "str", True, False),
+    }
+    db.activate("r", L=1)
+    with db.transaction() as tx:
+        assert tx.query('sys_rule("r", _, A)') == {(True,)}
+        assert ("decimal",) in tx.query("sys_type(T)")
+    with pytest.raises(deltalog.ProgramError, match="E0203"):
+        db.query("sys_nothing(X)")
+
+
 @pytest.mark.parametrize(
     ("rules", "cycles"),
     [

@@ -219,7 +219,7 @@ def _explanation(database: MemoryDatabase, asked: QueryOptions, form: Form, name
     query = None
     if asked.query is not None:
         texts = parameter_texts(asked.parameters)
-        (query,) = checked_queries([asked.query], texts, database.relations)
+        (query,) = checked_queries([asked.query], texts, database.model.readable)
     explanation = explanation_of(database, query, asked.after, asked.without or ())
     sections = tuple(asked.show or Section)
     match form:

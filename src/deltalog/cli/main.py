@@ -28,6 +28,7 @@ from deltalog.cli import (
     recover,
     repl,
     restore,
+    rules,
     run,
     verify,
 )
@@ -82,6 +83,7 @@ for _module, _command in (
     (query, query.query),
     (apply, apply.apply),
     (audit, audit.audit),
+    (rules, rules.rules),
     (explain, explain.explain),
     (repl, repl.repl),
     (create, create.create),

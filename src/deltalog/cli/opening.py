@@ -19,6 +19,7 @@ import typer
 
 from deltalog.analysis.columns import Relations
 from deltalog.checks.program import check_program
+from deltalog.cli.actions import register_actions
 from deltalog.cli.amosql import is_amosql, schema_program
 from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import note
@@ -101,6 +102,7 @@ class Settings:
     network: str = "bushy"
     durability: str = "full"
     wait_seconds: float = 0.0
+    actions: Path | None = None
 
 
 def open_program(
@@ -108,7 +110,7 @@ def open_program(
 ) -> MemoryDatabase:
     """A database of the program; the facts are there before views are computed."""
     with progress.phase("evaluating"):
-        return connect(
+        made = connect(
             program=program,
             engine=settings.engine,
             strategy=settings.strategy,
@@ -118,6 +120,8 @@ def open_program(
             limits=settings.limits,
             watch=progress.watch,
         )
+    register_actions(made, settings.actions)
+    return made
 
 
 def is_database(file: Path) -> bool:
@@ -137,7 +141,7 @@ def open_database(
 ) -> FileDatabase:
     """A database file, as it is."""
     with progress.phase(f"loading {file}"):
-        return connect(
+        made = connect(
             file,
             engine=settings.engine,
             strategy=settings.strategy,
@@ -149,6 +153,8 @@ def open_database(
             wait=settings.wait_seconds,
             read_only=read_only,
         )
+    register_actions(made, settings.actions)
+    return made
 
 
 def program_in(file: Path) -> Program:

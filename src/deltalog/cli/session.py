@@ -130,7 +130,7 @@ class Session:
         """The query with the values that its parameters have in this session."""
         used = query_parameters(query)
         given = {name: text for name, text in self.parameters.items() if name in used}
-        return bound_query(query, given, self.database.relations)
+        return bound_query(query, given, self.database.model.readable)
 
     # --- changing
 

@@ -78,6 +78,8 @@ class CheckPhase:
                     inactive = self._rules.inactive(self._database.engine)
                 if prepared.name not in inactive:
                     self._chosen = prepared, rose, fell
+                    if self._database.trace.is_recording:
+                        self._database.trace.triggered(self._database.propagation, prepared.watched)
                     return True
         return False
 
@@ -120,6 +122,8 @@ class CheckPhase:
         self.is_over = execution.is_stopped
         self.firings += [Firing(prepared.name, instance) for instance in fired]
         self._executed.append((prepared.name, fired))
+        if fired and self._database.trace.is_recording:
+            self._database.trace.executed(prepared.name, fired, prepared.watched)
         if not self._is_tried:
             self._pending += execution.emitted
         if fired and not self._is_tried:

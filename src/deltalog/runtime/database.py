@@ -51,6 +51,7 @@ from deltalog.runtime.refusals import with_causes
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.rule_verbs import RuleVerbs
 from deltalog.runtime.shown import database_html
+from deltalog.runtime.system_relations import system_inputs
 from deltalog.runtime.transaction import Commit, Ground, Transaction
 from deltalog.runtime.unavailable import WithoutUpkeep
 from deltalog.runtime.violations import ConstraintError, Violation
@@ -124,10 +125,10 @@ class MemoryDatabase(RuleVerbs, Closable, WithoutUpkeep):
                 held = self.engine.copied(relation)
             else:
                 held = self._answers(relation).held
-        return Rows(self.relations[relation].columns, held)
+        return Rows(self.model.readable[relation].columns, held)
 
     def check_relation(self, relation: str) -> None:
-        if relation not in self.relations:
+        if relation not in self.model.readable:
             hint = did_you_mean(str(relation), self.relations)
             raise DataError([catalogue.NO_SUCH_RELATION.at(None, name=relation, hint=hint)])
 
@@ -137,8 +138,11 @@ class MemoryDatabase(RuleVerbs, Closable, WithoutUpkeep):
         return set(self._answers(relation).held)
 
     def _answers(self, relation: str) -> Rows:
-        asked = whole_relation(self.relations[relation])
-        return answer(self.engine, self.model, asked, self.limits, self.watch, False)
+        return self._answer(whole_relation(self.model.readable[relation]), False)
+
+    def _answer(self, query: Query, magic: bool = True) -> Rows:
+        arguments = self.limits, self.watch, magic, NO_CHANGE, system_inputs(self, query)
+        return answer(self.engine, self.model, query, *arguments)
 
     def query(
         self,
@@ -154,8 +158,7 @@ class MemoryDatabase(RuleVerbs, Closable, WithoutUpkeep):
         """
         self._check_version_known(version)
         with self.turn():
-            query = bound_query(text, parameters, self.relations)
-            return answer(self.engine, self.model, query, self.limits, self.watch)
+            return self._answer(bound_query(text, parameters, self.model.readable))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.relations)} relations, version {self.version})"
@@ -240,8 +243,9 @@ class MemoryDatabase(RuleVerbs, Closable, WithoutUpkeep):
         return fill(tried, insert, delete, set).commit()
 
     def _transaction(self, commit: Callable[[ChangeSet], ChangeSet]) -> Transaction:
-        if self._ground is None or self._ground.relations is not self.model.checked.relations:
-            self._ground = ground_of(self.engine, self.model.checked.relations, self._lock)
+        known = self.model.checked.relations
+        if self._ground is None or self._ground.relations is not known:
+            self._ground = ground_of(self.engine, known, self._lock)
         return Transaction(self._ground, commit, self)
 
     def propagate_net(
@@ -275,7 +279,7 @@ class MemoryDatabase(RuleVerbs, Closable, WithoutUpkeep):
         self,
         base: ChangeSet,
         is_committed: bool,
-        views: frozenset[str] | None = None,
+        views: frozenset[str] | None,
         is_firing: bool | None = None,
     ) -> ChangeSet:
         run: Callable[..., ChangeSet] = self._propagated

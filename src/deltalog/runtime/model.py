@@ -22,6 +22,7 @@ from deltalog.rewrites.forms import ProgramForm
 from deltalog.rewrites.names import is_generated
 from deltalog.rewrites.pipeline import EVALUATE, PREPARE, apply_passes
 from deltalog.rewrites.strategies import Choice, choose, known_strategy, with_nervous_views
+from deltalog.runtime.system_relations import SYSTEM_RELATIONS
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,11 @@ class Model:
         if not self.checked.program.active_rules:
             return known
         return {name: each for name, each in known.items() if not is_generated(name)}
+
+    @cached_property
+    def readable(self) -> Relations:
+        """The relations that queries may read: also those that describe the program."""
+        return {**self.visible, **SYSTEM_RELATIONS}
 
     @cached_property
     def hidden(self) -> frozenset[str]:

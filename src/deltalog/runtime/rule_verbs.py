@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from deltalog.analysis.active_rules import INACTIVE, STATISTICS, activations
@@ -27,6 +27,7 @@ from deltalog.runtime.constraints import ConstraintChecks, current_violations
 from deltalog.runtime.fact_arguments import fill
 from deltalog.runtime.immediate import ImmediateChecks
 from deltalog.runtime.messages import Message, stored_messages
+from deltalog.runtime.rule_trace import RuleTrace
 from deltalog.runtime.violations import Violation
 
 if TYPE_CHECKING:
@@ -64,6 +65,11 @@ class RuleVerbs:
     _actions: dict[str, ActionFunction] | None = None
     _is_acting = False
 
+    @cached_property
+    def trace(self) -> RuleTrace:
+        """The firings of this database, recorded while somebody wants them."""
+        return RuleTrace()
+
     def turn(self) -> AbstractContextManager[None]:
         raise NotImplementedError
 
@@ -91,8 +97,11 @@ class RuleVerbs:
     def rules(self) -> list[RuleState]:
         """Return the active rules of the program, in its order, with their state."""
         with self.turn():
-            rules = self.model.checked.program.active_rules
-            return [self._state(rule) for rule in rules]
+            return self.rule_states()
+
+    def rule_states(self) -> list[RuleState]:
+        """Return the same in the turn of the caller."""
+        return [self._state(rule) for rule in self.model.checked.program.active_rules]
 
     def _state(self, rule: ActiveRule) -> RuleState:
         engine = self.engine

@@ -86,6 +86,9 @@ class ConstraintError(DeltalogError):
         self.total = total
         super().__init__(_diagnostics(self.violations, total))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.violations, self.total)
+
     @property
     def code(self) -> str:
         return self.codes[0]
