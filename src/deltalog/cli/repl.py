@@ -26,7 +26,7 @@ from rich.text import Text
 
 from deltalog.checks.program import check_program
 from deltalog.cli import amosql
-from deltalog.cli.change_lines import change_lines
+from deltalog.cli.change_lines import change_lines, firing_lines
 from deltalog.cli.commands import NAMES, WORDS, CommandUsageError, SessionEnd, run_command
 from deltalog.cli.exit_codes import ExitCode, exit_code_of
 from deltalog.cli.line_reader import LineReader, line_reader
@@ -201,6 +201,7 @@ class Conversation:
 
     def _show_change(self, change: ChangeSet) -> None:
         self._show_lines(change_lines(change))
+        self._show_lines(firing_lines(change))
         if not change and self.reader.is_interactive:
             note("nothing changes")
 
