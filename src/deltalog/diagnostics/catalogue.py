@@ -404,6 +404,11 @@ NOT_A_VARIABLE = Entry(
 BAD_FOREIGN = Entry(
     "E1327", "{text} does not name a function", 'as in `foreign "orders:order"`, or `foreign` alone'
 )
+FOREIGN_OBJECT = Entry(
+    "E1328",
+    "the foreign function `{name}` cannot return objects",
+    "a deterministic function of Python returns values that need no type of AMOSQL",
+)
 FOREIGN_UNKNOWN = Entry(
     "E1326",
     "no function is registered as `{name}`",

@@ -179,9 +179,9 @@ class RuleVerbs:
 
         return register
 
-    def has_action(self, name: str) -> bool:
-        """Whether a function is registered under this name."""
-        return name in (self._actions or {})
+    def registered(self, name: str) -> ActionFunction | None:
+        """The function that is registered under this name, if there is one."""
+        return (self._actions or {}).get(name)
 
     def check_actions(self) -> None:
         """Raise if a transaction must not begin: a function is not registered, or is running."""

@@ -21,8 +21,9 @@ from collections.abc import Iterable
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.language.amosql.conditions import always, conjuncts, never, operands_of
+from deltalog.language.amosql.conditions import always, called_names, conjuncts, never, operands_of
 from deltalog.language.amosql.context import Translation, Typed, only_value, problem
+from deltalog.language.amosql.foreign import is_tabulated
 from deltalog.language.amosql.helper_views import aggregate, negated
 from deltalog.language.amosql.resolution import Target, resolve
 from deltalog.language.amosql.schema import LITERAL_TYPES, column_type
@@ -45,11 +46,12 @@ from deltalog.language.ast import (
     Disjunction,
     Literal,
     Operation,
+    Rule,
     Variable,
 )
 from deltalog.language.ast import Expression as Term
 from deltalog.language.functions import FUNCTIONS, INFIX, signature, widened
-from deltalog.source import Span
+from deltalog.source import Origin, Span
 
 TYPE_NAMES = {column: name for name, column in LITERAL_TYPES.items()}
 INLINED_MAX = 50
@@ -66,6 +68,8 @@ class Body:
         self.literals: list[Literal] = []
         self.scope: dict[str, Typed] = {} if outer is None else dict(outer.scope)
         self.known: dict[Atom, Variable] = {} if outer is None else dict(outer.known)
+        self.given: tuple[Literal, ...] = ()
+        """Literals that hold wherever this body is read, and are no part of it."""
         self._declared: list[tuple[Variable, str]] = []
         self._guaranteed: dict[str, set[str]] = {}
 
@@ -109,8 +113,17 @@ class Body:
 
     def require(self, condition: Expression | None) -> None:
         """Add a condition; negations and aggregates last, when other literals bind variables."""
-        for part in conjuncts(condition):
+        for part in sorted(conjuncts(condition), key=self._calls_foreign):
             self._require(part)
+
+    def _calls_foreign(self, condition: Expression) -> bool:
+        """Whether a call wants values, which come from the other parts of a condition."""
+        functions = self.schema.functions
+        return any(
+            is_tabulated(each)
+            for name in called_names(condition)
+            for each in functions.get(name, ())
+        )
 
     def _require(self, condition: Expression) -> None:
         match condition:
@@ -173,7 +186,7 @@ class Body:
         """A body that begins with all of this one, and goes on by itself."""
         made = Body(self.translation, self.outer)
         made.literals, made.scope, made.known = [*self.literals], {**self.scope}, {**self.known}
-        made._declared = [*self._declared]
+        made.given, made._declared = self.given, [*self._declared]
         made._guaranteed = {name: {*types} for name, types in self._guaranteed.items()}
         return made
 
@@ -183,7 +196,8 @@ class Body:
 
     def enclosing(self) -> tuple[Literal, ...]:
         """The same, with all literals for types."""
-        return (*(self.outer.enclosing() if self.outer else ()), *self.complete())
+        outside = self.outer.enclosing() if self.outer else self.given
+        return (*outside, *self.complete())
 
     def declared_types(self) -> dict[str, str]:
         """The types of the variables that are declared in this body or around it."""
@@ -273,12 +287,20 @@ class Body:
         key = Atom(target.predicate, terms)
         if result is None and target.is_single and key in self.known:
             return Typed(self.known[key], target.result)
+        if target.function is not None and is_tabulated(target.function):
+            self._want(target.predicate, terms, call.span)
         value = result
         if value is None:
             value = self.known[key] = self.translation.fresh(call.function, call.span)
         self.literals.append(Atom(target.predicate, (*terms, value), call.span))
         self._learn((*terms, value), target)
         return Typed(value, target.result)
+
+    def _want(self, predicate: str, terms: tuple[Term, ...], span: Span) -> None:
+        """Let the values of a foreign function be computed for what is bound so far."""
+        head = Atom(self.translation.wanted_name(predicate), terms, span)
+        body = self.enclosing() or (always(span),)
+        self.translation.helpers.append(Rule(head, body, Origin(span)))
 
     def event(self, call: Call) -> Atom:
         """The fact that an event of a call is about, whatever its value; it is no literal."""

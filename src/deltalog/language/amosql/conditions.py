@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from deltalog.language.amosql.tree import Arithmetic, Call, Compared, Connected, Expression
+from deltalog.language.amosql.tree import Arithmetic, Call, Compared, Connected, Expression, Select
 from deltalog.language.ast import (
     AGGREGATES,
     Atom,
@@ -35,6 +35,26 @@ def operands_of(connective: str, operands: Iterable[Expression]) -> Iterable[Exp
                 yield from operands_of(connective, inner)
             case _:
                 yield operand
+
+
+def called_names(expression: Expression) -> Iterator[str]:
+    """The functions that an expression calls, in it and in what it aggregates."""
+    match expression:
+        case Call(function=function, arguments=arguments):
+            yield function
+            for argument in arguments:
+                yield from called_names(argument)
+        case Connected(operands=operands) | Arithmetic(operands=operands):
+            for operand in operands:
+                yield from called_names(operand)
+        case Compared(left=left, right=right):
+            yield from called_names(left)
+            yield from called_names(right)
+        case Select(values=values, condition=condition):
+            for value in (*values, *([] if condition is None else [condition])):
+                yield from called_names(value)
+        case _:
+            return
 
 
 def needs_others(condition: Expression) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import ProgramError
+from deltalog.language.amosql.foreign import wanted_name
 from deltalog.language.amosql.naming import VariableNames
 from deltalog.language.amosql.schema import Function, Schema
 from deltalog.language.amosql.tree import Expression, ObjectName, Select
@@ -41,6 +42,13 @@ class Translation:
     helpers: list[Rule] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     depth: int = 0
+    is_schema: bool = False
+    """Whether it is part of the schema, and not a query or an update."""
+
+    def wanted_name(self, predicate: str) -> str:
+        """The view of the arguments for which a foreign function is wanted here."""
+        found = wanted_name(predicate)
+        return found if self.is_schema else f"{self.owner}_{found}"
 
     def helper_name(self, kind: str) -> str:
         self.counts[kind] = self.counts.get(kind, 0) + 1

@@ -74,7 +74,8 @@ def translate_rule(translator: SchemaTranslator, statement: CreateRule) -> Trans
     body.require(statement.condition)
     condition, own = body.complete(), (*parameters, *instance)
     is_view = event is None and {variable.name for variable in own} <= bound_names(condition)
-    done, read = _effects(translator, statement, own, () if is_view else condition)
+    given = (Atom(name, own),) if is_view else condition
+    done, read = _effects(translator, statement, own, given)
     views = (*body.translation.helpers, *read)
     actions = tuple(Action(e.verb, e.atom, None, e.literals, e.span) for e in done)
     rule = ActiveRule(
@@ -107,16 +108,17 @@ def _effects(
     translator: SchemaTranslator,
     statement: CreateRule,
     own: tuple[Variable, ...],
-    condition: tuple[Literal, ...],
+    given: tuple[Literal, ...],
 ) -> tuple[tuple[Effect, ...], tuple[Rule, ...]]:
     """What the action does for an instance, and views that it reads.
 
     It shares nothing with the condition but parameters and instance.
     """
     translation = translator.schema_translation(action_name(statement.name))
-    for name in names(*own, *condition):
+    for name in names(*own, *given):
         translation.names.take(name)
     body = Body(translation)
+    body.given = given
     for variable, each in zip(own, (*statement.parameters, *statement.variables), strict=True):
         if each.name is not None:
             body.bind(each.name, Typed(variable, each.type))

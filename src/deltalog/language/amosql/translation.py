@@ -15,13 +15,19 @@ has no relation: its definition takes the place of each call.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import ProgramError
 from deltalog.language.amosql.bodies import Body
 from deltalog.language.amosql.conditions import bound_names
 from deltalog.language.amosql.context import ObjectFinder, Translation, Typed, only_value
+from deltalog.language.amosql.foreign import (
+    is_tabulated,
+    is_wanted,
+    tabulation,
+    undefined_name,
+)
 from deltalog.language.amosql.naming import VariableNames
 from deltalog.language.amosql.resolution import (
     late_bound_groups,
@@ -33,6 +39,7 @@ from deltalog.language.amosql.schema import LITERAL_TYPES, Function, Schema, col
 from deltalog.language.amosql.steps import check_one_state, check_steps
 from deltalog.language.amosql.tree import ObjectName, Procedure, Select
 from deltalog.language.ast import (
+    ActiveRule,
     Atom,
     Column,
     Declaration,
@@ -74,6 +81,8 @@ class SchemaTranslator:
             for function in group:
                 if function.body is None:
                     declarations.append(self._stored(function))
+                elif is_tabulated(function):
+                    declarations += self._tabulated(function)
                 elif isinstance(function.body, Select) and not self.is_inlined(function):
                     rules += self._derived(function)
                 elif isinstance(function.body, Procedure):
@@ -87,16 +96,24 @@ class SchemaTranslator:
             rules += each.views
         for each in translated:
             check_one_state(each.effects, rules)
+        views, computing = self._tabulations(rules)
+        rules += views
         self._check_names(declarations, rules)
         return Program(
             tuple(declarations),
             tuple(map(numbered_rule, rules)),
-            active_rules=tuple(each.rule for each in translated),
+            active_rules=(*computing, *(each.rule for each in translated)),
         )
+
+    def tabulated(self) -> Iterator[tuple[str, Function]]:
+        """The functions of Python whose values are kept, each with its relation."""
+        for group in self.schema.functions.values():
+            for function in filter(is_tabulated, group):
+                yield predicate_of(self.schema, function), function
 
     def schema_translation(self, owner: str) -> Translation:
         """The start of a body that is part of the schema, and cannot name objects."""
-        return self.translation(owner, _no_object)
+        return replace(self.translation(owner, _no_object), is_schema=True)
 
     def translation(self, owner: str, find_object: ObjectFinder) -> Translation:
         """The start of a body that is not part of the schema: a query, an update."""
@@ -128,6 +145,24 @@ class SchemaTranslator:
         columns.append(Column(name, column_type(function.result), span=function.span))
         predicate = predicate_of(self.schema, function)
         return Declaration("base", predicate, tuple(columns), None, function.span)
+
+    def _tabulated(self, function: Function) -> Iterator[Declaration]:
+        if function.result not in LITERAL_TYPES:
+            raise ProgramError([catalogue.FOREIGN_OBJECT.at(function.span, name=function.name)])
+        kept = self._stored(function)
+        assert kept.columns is not None
+        arguments = tuple(replace(column, key=False) for column in kept.columns[:-1])
+        yield kept
+        yield replace(kept, predicate=undefined_name(kept.predicate), columns=arguments)
+
+    def _tabulations(self, rules: list[Rule]) -> tuple[list[Rule], list[ActiveRule]]:
+        """Views and rules for the values of functions of Python that something wants."""
+        found = [
+            tabulation(predicate, function)
+            for predicate, function in self.tabulated()
+            if is_wanted(predicate, rules)
+        ]
+        return [view for view, _ in found], [rule for _, rule in found]
 
     def is_inlined(self, function: Function) -> bool:
         """Whether a derived function has no relation, since arguments must come from its calls."""
@@ -162,7 +197,7 @@ class SchemaTranslator:
         """One rule for each definition, for objects that no more specific one is defined for."""
         predicate = late_bound_predicate(self.schema, members)
         for function in members:
-            if self.is_inlined(function):
+            if self.is_inlined(function) or is_tabulated(function):
                 raise ProgramError(
                     [catalogue.LATE_BINDING.at(function.span, name=function.signature)]
                 )

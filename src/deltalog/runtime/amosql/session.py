@@ -43,6 +43,7 @@ from deltalog.runtime.amosql.activation import change_activation
 from deltalog.runtime.amosql.objects import change_types, create_instances, delete_objects
 from deltalog.runtime.amosql.procedures import Execution, is_procedure_call
 from deltalog.runtime.amosql.stored_schema import StoredSchema, change_schema, read_schema
+from deltalog.runtime.amosql.tabulation import fill_tables, register_tabulations
 from deltalog.runtime.amosql.updates import update
 from deltalog.runtime.amosql.workspace import Workspace
 from deltalog.runtime.changes import ChangeSet
@@ -72,10 +73,12 @@ class AmosqlSession:
         self._transaction: Transaction | None = None
         self._variables_before: dict[str, Typed] = {}
         self._take(read_schema(database))
+        fill_tables(database, self.translator)
 
     def _take(self, stored: StoredSchema) -> None:
         self.stored = stored
         self.translator = SchemaTranslator(stored.schema)
+        register_tabulations(self.database, self.translator)
 
     @property
     def is_in_transaction(self) -> bool:
@@ -131,6 +134,7 @@ class AmosqlSession:
         new = self.stored.extended(parsed)
         change_schema(self.database, self.stored, new)
         self._take(new)
+        fill_tables(self.database, self.translator)
         if isinstance(statement, CreateRule) and not statement.parameters:
             self.database.deactivate(statement.name)  # until it is activated
 
@@ -165,7 +169,7 @@ class AmosqlSession:
     # --- statements
 
     def _workspace(self, transaction: Transaction) -> Workspace:
-        return Workspace(self.translator, transaction, self.variables)
+        return Workspace(self.database, self.translator, transaction, self.variables)
 
     def _selected(self, select: Select) -> Selected:
         """Rows in the state of the open transaction, or in that of the database."""
@@ -204,7 +208,7 @@ class AmosqlSession:
 
     def _call_foreign(self, transaction: Transaction, name: str, row: Row, span: Span) -> None:
         """Call a function of Python, and make the changes that it returns."""
-        if not self.database.has_action(name):
+        if self.database.registered(name) is None:
             hint = f'`@db.action("{name}")`, or `--actions FILE.py` on the command line'
             raise DataError([catalogue.FOREIGN_UNKNOWN.at(span, name=name, hint=hint)])
         make_changes(transaction, name, self.database.call_action(name, [row]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
@@ -30,17 +31,22 @@ from deltalog.language.ast import (
 from deltalog.language.ast import Expression as Term
 from deltalog.language.narrowing import numbered_rule
 from deltalog.language.values import print_value, sort_key
+from deltalog.runtime.amosql.tabulation import tabulate_wanted
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction
 from deltalog.source import Span
+
+if TYPE_CHECKING:
+    from deltalog.runtime.database import MemoryDatabase
 
 QUERY = "query"
 
 
 @dataclass
 class Workspace:
-    """One transaction with the schema, and the variables of the session."""
+    """One transaction of a database, with the schema, and the variables of the session."""
 
+    database: MemoryDatabase
     translator: SchemaTranslator
     transaction: Transaction
     variables: dict[str, Typed] = field(default_factory=dict)
@@ -70,6 +76,7 @@ class Workspace:
             return [tuple(_constant_value(term) for term in shown)]
         query = Query(numbered_rule(Rule(Atom(QUERY), (*literals, *equations))).body)
         helpers = tuple(map(numbered_rule, body.translation.helpers))
+        tabulate_wanted(self.database, self.transaction, self.translator, body.translation, helpers)
         if helpers:
             rows = self.transaction.query_with_views(query, helpers)
         else:
