@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from deltalog.runtime.propagation import Propagation
     from deltalog.runtime.transaction import Commit, Transaction
 
-ActionFunction = Callable[[list[Row]], Any]
+ActionFunction = Callable[..., Any]
 Counts = tuple[int, float, datetime | None]
 Registered = TypeVar("Registered", bound=ActionFunction)
 

@@ -118,12 +118,8 @@ class Body:
 
     def _calls_foreign(self, condition: Expression) -> bool:
         """Whether a call wants values, which come from the other parts of a condition."""
-        functions = self.schema.functions
-        return any(
-            is_tabulated(each)
-            for name in called_names(condition)
-            for each in functions.get(name, ())
-        )
+        called = (self.schema.resolvents(name) for name in called_names(condition))
+        return any(is_tabulated(function) for group in called for function in group)
 
     def _require(self, condition: Expression) -> None:
         match condition:
