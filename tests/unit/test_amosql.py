@@ -203,6 +203,16 @@ def test_an_aggregate_may_depend_on_a_value_outside(items: deltalog.AmosqlSessio
     assert selected(items, text) == [(3, 0), (8, 1)]
 
 
+def test_a_variable_of_one_branch_stays_in_it(items: deltalog.AmosqlSession) -> None:
+    text = "select i, min_stock(i) for each item i where quantity(i) = 8 or min_stock(i) > 4;"
+    assert selected(items, text) == [("item1", 5)]
+    text = "select i for each item i where quantity(i) > 7 or min_stock(i) > 4;"
+    assert selected(items, text) == [("item1",), ("item2",)]
+    text = "set quantity(i) = 1 for each item i where quantity(i) > 7 or min_stock(i) > 4;"
+    items.execute(text)
+    assert items.database.facts("quantity") == {("item1", 1), ("item2", 1)}
+
+
 def test_a_select_returns_a_bag(items: deltalog.AmosqlSession) -> None:
     items.execute("set quantity(:item2) = 3;")
     assert selected(items, "select quantity(i) for each item i;") == [(3,), (3,)]
@@ -330,6 +340,21 @@ def test_a_second_definition_keeps_the_values_of_the_first(items: deltalog.Amosq
     items.execute("create special instances :s; set quantity(:s) = 1; add type special to :item2;")
     assert selected(items, "select i, quantity(i) for each item i;") == [("item1", 3), ("s", 1)]
     assert items.database.facts("quantity_special") == {("s", 1)}
+
+
+def test_the_definition_that_an_object_has_is_set(items: deltalog.AmosqlSession) -> None:
+    items.execute(
+        "create type special under item; create special instances :s;"
+        "create function quantity(special s) -> integer as select 7;"
+        "set quantity(:item1) = 4;"
+    )
+    assert selected(items, "select i, quantity(i) for each item i;") == [
+        ("item1", 4),
+        ("item2", 8),
+        ("s", 7),
+    ]
+    with pytest.raises(deltalog.ProgramError, match="E1315"):
+        items.execute("set quantity(:s) = 4;")
 
 
 def test_an_interrupted_renaming_is_repeated(items: deltalog.AmosqlSession) -> None:

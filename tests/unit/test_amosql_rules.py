@@ -213,6 +213,16 @@ def test_actions_are_procedures(inventory: Inventory) -> None:
     assert inventory.database.facts("history") == {("item1", 4999)}
 
 
+def test_a_step_may_have_a_disjunction(inventory: Inventory) -> None:
+    inventory(
+        "create rule r() as for each item i when quantity(i) < 10"
+        " do set max_stock(j) = quantity(i) for each item j"
+        " where min_stock(j) > 150 or consume_freq(j) = 21;"
+        "deactivate monitor_items(); activate r(); set quantity(:item1) = 1;"
+    )
+    assert inventory.database.facts("max_stock") == {("item1", 5000), ("item2", 1)}
+
+
 def test_rules_trigger_rules(inventory: Inventory) -> None:
     inventory(
         "create function late(item) -> boolean;"

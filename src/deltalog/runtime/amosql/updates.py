@@ -32,8 +32,6 @@ def update(workspace: Workspace, statement: Update, scope: dict[str, Typed] | No
     call = statement.target
     given = [body.value(each) for each in call.arguments]
     functions = candidates(workspace.schema, call, [each.type for each in given])
-    for function in functions:
-        _check_stored(function, call)
     value = None if statement.value is None else _value(body, statement.value, functions[0])
     terms = [
         widened_term(each, column_type(type_))
@@ -42,6 +40,7 @@ def update(workspace: Workspace, statement: Update, scope: dict[str, Typed] | No
     rows = workspace.ask(body, terms if value is None else [*terms, value.term])
     typed = given if value is None else [*given, value]
     for function, chosen in _by_function(workspace, functions, rows, call).items():
+        _check_stored(function, call)
         _check_objects(workspace, function, typed, chosen, call.span)
         _change(workspace, function, statement.verb, chosen)
 

@@ -7,12 +7,13 @@ transaction have done, and nobody else does before it commits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.language.amosql.bodies import Body
+from deltalog.language.amosql.conditions import bound_names
 from deltalog.language.amosql.context import Typed
 from deltalog.language.amosql.schema import Schema
 from deltalog.language.amosql.translation import SchemaTranslator
@@ -21,6 +22,7 @@ from deltalog.language.ast import (
     Atom,
     Comparison,
     Constant,
+    Disjunction,
     Literal,
     Query,
     Row,
@@ -31,6 +33,7 @@ from deltalog.language.ast import (
 from deltalog.language.ast import Expression as Term
 from deltalog.language.narrowing import numbered_rule
 from deltalog.language.values import print_value, sort_key
+from deltalog.language.walk import names
 from deltalog.runtime.amosql.tabulation import tabulate_wanted
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction
@@ -74,8 +77,12 @@ class Workspace:
             shown.append(term)
         if not literals and not equations:
             return [tuple(_constant_value(term) for term in shown)]
-        query = Query(numbered_rule(Rule(Atom(QUERY), (*literals, *equations))).body)
+        answered = numbered_rule(Rule(Atom(QUERY), (*literals, *equations)))
         helpers = tuple(map(numbered_rule, body.translation.helpers))
+        query = Query(answered.body)
+        if any(isinstance(literal, Disjunction) for literal in answered.body):
+            head = Atom(QUERY, _shared_variables(body, answered.body, shown))
+            query, helpers = Query((head,)), (*helpers, replace(answered, head=head))
         tabulate_wanted(self.database, self.transaction, self.translator, body.translation, helpers)
         if helpers:
             rows = self.transaction.query_with_views(query, helpers)
@@ -114,6 +121,16 @@ class Workspace:
         if not self.is_of(value, type_):
             shown = print_value(value, "str")
             raise DataError([catalogue.OBJECT_MISFIT.at(span, value=shown, type=type_)])
+
+
+def _shared_variables(
+    body: Body, literals: tuple[Literal, ...], terms: list[Term]
+) -> tuple[Variable, ...]:
+    """The variables of a query but for those that only a branch of a disjunction has."""
+    plain = (literal for literal in literals if not isinstance(literal, Disjunction))
+    found = dict.fromkeys((*names(*plain, *terms), *body.declared_types()))
+    bound = bound_names(literals)
+    return tuple(Variable(name) for name in found if name in bound and name[0] != "_")
 
 
 def as_constant(value: Value) -> Constant:
