@@ -18,14 +18,23 @@ from typing import Literal as OneOf
 
 from deltalog.diagnostics import catalogue
 from deltalog.language.amosql.bodies import Body, widened_term
+from deltalog.language.amosql.conditions import bound_names
 from deltalog.language.amosql.context import Typed, problem
 from deltalog.language.amosql.resolution import candidates, predicate_of
 from deltalog.language.amosql.schema import Function, column_type
 from deltalog.language.amosql.tree import Call, Foreign, Invocation, Procedure, Step, Update
-from deltalog.language.ast import Atom, Comparison, Literal, Operation, Rule, Variable
+from deltalog.language.ast import (
+    Atom,
+    Comparison,
+    Disjunction,
+    Literal,
+    Operation,
+    Rule,
+    Variable,
+)
 from deltalog.language.ast import Expression as Term
 from deltalog.language.walk import atoms, names
-from deltalog.source import Span
+from deltalog.source import Origin, Span
 
 CALLS_MAX = 100
 """How deep calls of procedures may nest."""
@@ -112,16 +121,33 @@ def _changes(body: Body, step: Update) -> Iterator[Effect]:
     function, arguments = _resolved(body, step.target)
     relation = predicate_of(body.schema, _stored(function, step.target))
     values = () if step.value is None else (body.result(step.value, function.result),)
-    literals = body.complete()
-    any_value = Atom(relation, (*arguments, Variable("_")), step.span)
+    one = Atom(relation, (*arguments, *values), step.span)
+    every = Atom(relation, (*arguments, Variable("_")), step.span)
     if step.verb == "set" and function.parameters and not function.is_bag:
-        yield Effect("set", Atom(relation, (*arguments, *values), step.span), literals, step.span)
+        yield Effect("set", one, _read(body, one), step.span)
         return
     if step.verb == "set" or not values:
-        yield Effect("delete", any_value, literals, step.span)
+        yield Effect("delete", every, _read(body, every), step.span)
     if values:
         verb: OneOf["insert", "delete"] = "delete" if step.verb == "remove" else "insert"
-        yield Effect(verb, Atom(relation, (*arguments, *values), step.span), literals, step.span)
+        yield Effect(verb, one, _read(body, one), step.span)
+
+
+def _read(body: Body, atom: Atom) -> tuple[Literal, ...]:
+    """The literals of an effect; those of a disjunction in a view, since they have variables of it.
+
+    The view has the variables of the atom, and of the rule: it is read for its instances only.
+    """
+    literals = body.complete()
+    if not any(isinstance(literal, Disjunction) for literal in literals):
+        return literals
+    whole = body.enclosing()
+    own = [typed.term for typed in body.scope.values() if isinstance(typed.term, Variable)]
+    bound = bound_names(whole)
+    shared = tuple(Variable(name) for name in names(atom, *own) if name in bound)
+    head = Atom(body.translation.helper_name("where"), shared, atom.span)
+    body.translation.helpers.append(Rule(head, whole, Origin(atom.span)))
+    return (head,)
 
 
 def _calls(body: Body, call: Call, depth: int) -> Iterator[Effect]:
@@ -130,8 +156,8 @@ def _calls(body: Body, call: Call, depth: int) -> Iterator[Effect]:
     if depth >= CALLS_MAX:
         raise problem(catalogue.CALLS_LIMIT, call.span, limit=CALLS_MAX)
     if isinstance(function.body, Foreign):
-        name = foreign_name(function)
-        yield Effect("call", Atom(name, arguments, call.span), body.complete(), call.span)
+        atom = Atom(foreign_name(function), arguments, call.span)
+        yield Effect("call", atom, _read(body, atom), call.span)
         return
     assert isinstance(function.body, Procedure)
     inner = body.continued()
