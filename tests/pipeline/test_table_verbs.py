@@ -12,7 +12,9 @@ import deltalog
 from database_verbs import (
     OTHER_PROGRAM,
     PROGRAM,
+    PROGRAM_OF_RULES,
     PROGRAM_OF_VIEWS,
+    check_rules,
     check_verbs,
     check_wanted_views,
 )
@@ -37,6 +39,30 @@ def test_only_wanted_views_are_propagated(
         left = db.what_if(delete={"edge": frame}, views=["both"])
         assert left.deleted["both"] == {(5, 6), (6, 5)}
         assert left.relations == ("both", "edge")
+
+
+@pytest.mark.parametrize("rows_max", [100, 1])
+def test_constraints_and_rules_hold(spark: SparkSession, tmp_path: Path, rows_max: int) -> None:
+    state = tmp_path / "state"
+    with deltalog.connect(spark=spark, program=PROGRAM_OF_RULES, state=state) as db:
+        db.engine.settings = replace(db.engine.settings, driver_rows_max=rows_max)
+        check_rules(db)
+        states, messages = db.rules(), db.messages()
+        frame = spark.createDataFrame(
+            [("rim", "wheel"), ("wheel", "rim")], "whole string, part string"
+        )
+        with pytest.raises(deltalog.ConstraintError) as caught:
+            db.apply(insert={"part": frame})
+        assert {each.fact for each in caught.value.violations} == {("rim",), ("wheel",)}
+        with pytest.raises(deltalog.ConstraintError):
+            db.load("part", frame)
+        assert db.facts("part") == {("nut", "thread")}
+        db.load("part", [("wheel", "rim")])
+    with deltalog.connect(spark=spark, program=PROGRAM_OF_RULES, state=state) as db:
+        assert db.rules() == states
+        assert db.messages() == messages
+        assert db.facts("part") == {("nut", "thread"), ("wheel", "rim")}
+        assert not db.audit()
 
 
 def test_tables_have_history_and_upkeep(spark: SparkSession, tmp_path: Path) -> None:

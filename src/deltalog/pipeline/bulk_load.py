@@ -24,6 +24,7 @@ from deltalog.pipeline.deltas import Counts
 from deltalog.pipeline.drafts import NOTHING, Draft, Held, few, unranked
 from deltalog.pipeline.reading import read_frame
 from deltalog.pipeline.stored_table import StoredTable
+from deltalog.runtime.constraints import check_state
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.evaluation import evaluate
 
@@ -51,6 +52,7 @@ def bulk_load(
     for name, data in frames.items():
         engine.load_frame(name, data)
     evaluate(engine, database.model, database.limits, database.watch)
+    check_state(database)
     draft = Draft(engine.spark)
     for name, table in writer.stored.items():
         held = _stored(engine, name)

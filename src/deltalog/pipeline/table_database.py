@@ -27,11 +27,8 @@ from deltalog.diagnostics.report import DataError, DeltalogError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.spark.engine import SparkEngine
 from deltalog.language.ast import Program, Query, Row
-from deltalog.pipeline.bulk_load import bulk_load, check_bulk_keys
 from deltalog.pipeline.checked_frames import (
     CheckedFrame,
-    check_unique_keys,
-    driver_rows,
 )
 from deltalog.pipeline.commit_writer import CommitWriter
 from deltalog.pipeline.deltas import Delta, counts_of, delta_of
@@ -43,10 +40,12 @@ from deltalog.pipeline.net_frames import net_frames
 from deltalog.pipeline.reading import feed_frame, read_frame
 from deltalog.pipeline.state import State
 from deltalog.pipeline.table_history import TableHistory
+from deltalog.pipeline.table_loads import TableLoads
 from deltalog.pipeline.table_rules import TableRules
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.evaluation import Difference
+from deltalog.runtime.fact_arguments import fill
 from deltalog.runtime.fixpoint import Statistics, Watch
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model
@@ -57,7 +56,7 @@ from deltalog.runtime.transaction import Transaction, base_relation
 from deltalog.runtime.wanted_views import known_views
 
 
-class TableDatabase(TableRules, TableHistory):
+class TableDatabase(TableLoads, TableRules, TableHistory):
     """Made by `deltalog.connect(spark=…, state=…)`."""
 
     def __init__(
@@ -81,6 +80,7 @@ class TableDatabase(TableRules, TableHistory):
             self._database = MemoryDatabase(
                 model, engine, limits, watch, {}, self._writer, participants
             )
+            self._participants = participants
             self._database.version = self.version
         except BaseException:
             self.close()
@@ -199,48 +199,6 @@ class TableDatabase(TableRules, TableHistory):
 
     # --- changing
 
-    def load(
-        self,
-        relation: str | Mapping[str, FactsInput],
-        data: FactsInput | None = None,
-        *,
-        batches: tuple[Batch, ...] = (),
-    ) -> Delta:
-        """Add many facts at once; views are computed anew if these are more than a change.
-
-        Several relations are given as a mapping: views are computed once then.
-        """
-        given = {relation: data} if isinstance(relation, str) else relation
-        facts = {name: each for name, each in given.items() if each is not None}
-        frames = {
-            name: input_frame(self.spark, base_relation(self.relations, name), each)
-            for name, each in facts.items()
-        }
-        return self.load_frames(frames, batches=batches)
-
-    def load_frames(
-        self,
-        frames: Mapping[str, DataFrame],
-        *,
-        batches: tuple[Batch, ...] = (),
-        refused: Refused = (),
-    ) -> Delta:
-        """The same for frames whose values are checked, with columns as the engine names them."""
-        for name, each in frames.items():
-            check_unique_keys(self.relations[name], each)
-        if not self.is_new:
-            most = self.engine.settings.driver_rows_max
-            if sum(each.limit(most + 1).count() for each in frames.values()) <= most:
-                rows = {n: driver_rows(self.relations[n], each) for n, each in frames.items()}
-                return self.apply(insert=rows, batches=batches, refused=refused)
-        check_bulk_keys(self._database, frames)
-        with self._changing(), self._writer.recording(batches, refused):
-            try:
-                return self._bulk(frames)
-            except BaseException:  # what is in memory is not what is in the tables
-                self.close()
-                raise
-
     def apply(
         self,
         insert: Mapping[str, FactsInput] | None = None,
@@ -262,11 +220,23 @@ class TableDatabase(TableRules, TableHistory):
         named = (*((batch,) if batch else ()), *batches)
         if named and self._state.batches.issuperset(named):
             return self._delta(NO_CHANGE, self.version)
+        return self._applied(delete or {}, insert or {}, set or {}, known, named, refused, True)
+
+    def _applied(
+        self,
+        delete: Mapping[str, FactsInput],
+        insert: Mapping[str, FactsInput],
+        set: Mapping[str, FactsInput],
+        known: frozenset[str] | None,
+        named: tuple[Batch, ...],
+        refused: Refused,
+        is_firing: bool,
+    ) -> Delta:
         with self._changing():
             self._begin()
             before = self.version
             with self._writer.recording(named, refused):
-                change = self._change(delete or {}, insert or {}, set or {}, True, known)
+                change = self._change(delete, insert, set, True, known, is_firing)
                 if self.version == before and (named or refused):
                     self._writer.commit(Draft(self.spark), self.engine, before)
             return self._delta(change, self.version, len(refused))
@@ -305,7 +275,7 @@ class TableDatabase(TableRules, TableHistory):
         """
         self._check_open()
         known = self._known_views(views)
-        return self._change(delete or {}, insert or {}, set or {}, False, known)
+        return self._change(delete or {}, insert or {}, set or {}, False, known, True)
 
     def change_program(
         self, program: str | Path | Program, *, is_committed: bool = True
@@ -323,6 +293,7 @@ class TableDatabase(TableRules, TableHistory):
         set: Mapping[str, FactsInput],
         is_committed: bool,
         views: frozenset[str] | None,
+        is_firing: bool,
     ) -> ChangeSet:
         """A transaction, if the driver should hold its rows; else the same on the cluster."""
         most = self.engine.settings.driver_rows_max
@@ -339,7 +310,9 @@ class TableDatabase(TableRules, TableHistory):
                 for side in sides
             ]
             change = net_frames(self.engine, self.relations, *frames)
-            return self._database.propagate_net(change, is_committed, views)
+            return self._database.propagate_net(change, is_committed, views, is_firing)
+        if not is_firing:
+            return fill(self._database.silent_transaction(), sides[1], sides[0], sides[2]).commit()
         change_facts = self._database.apply if is_committed else self._database.what_if
         return change_facts(insert=sides[1], delete=sides[0], set=sides[2], views=views)
 
@@ -368,11 +341,6 @@ class TableDatabase(TableRules, TableHistory):
         except Exception as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             warnings.warn(f"a table of `{self.state}` is behind: {reason}", stacklevel=4)
-
-    def _bulk(self, frames: Mapping[str, DataFrame]) -> Delta:
-        counts = bulk_load(self._database, self._writer, frames)
-        self._database.version = self.version
-        return delta_of(self.changes, self.version, counts)
 
     def _delta(self, change: ChangeSet, version: int, rejected: int = 0) -> Delta:
         return delta_of(self.changes, version, counts_of(change), change, rejected)

@@ -13,13 +13,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from deltalog.analysis.columns import Relation
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
+from deltalog.engines.base import LazyRows
 from deltalog.language.ast import Constant, Constraint, Row, Variable
 from deltalog.language.values import plain, print_value, sort_key
 from deltalog.rewrites import names
@@ -27,6 +27,7 @@ from deltalog.rewrites.constraint_rules import keyed_views
 from deltalog.rewrites.desugar import typed_row
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.derivation import fact_text
+from deltalog.runtime.readable_state import CurrentState
 from deltalog.runtime.violations import ConstraintError, ConstraintWarning, Violation
 from deltalog.source import Span
 
@@ -170,10 +171,15 @@ class ConstraintChecks:
 
 def check_state(database: MemoryDatabase) -> None:
     """Refuse a first state in which an enforced constraint is violated."""
-    enforced = (check for check in checks_of(database.model.checked) if check.mode == "enforce")
-    found = [each for check in enforced for each in current_violations(database, check)]
+    found: list[Violation] = []
+    total = 0
+    for check in checks_of(database.model.checked):
+        if check.mode == "enforce":
+            rows, count = _violating_now(database, check)
+            found += map(check.violation, rows)
+            total += count
     if found:
-        raise ConstraintError(found[:VIOLATIONS_MAX], len(found))
+        raise ConstraintError(found, total)
 
 
 def unknown_constraint(name: str, known: Collection[str]) -> DataError:
@@ -189,19 +195,30 @@ def _violating(check: Check, outcome: Propagated) -> tuple[list[Row], int]:
     total = outcome.inserted_count(check.watched)
     if not total:
         return [], 0
-    some = islice(outcome.inserted_rows(check.watched), VIOLATIONS_MAX)
-    return sorted(some, key=sort_key), total
+    return sorted(outcome.some_inserted(check.watched, VIOLATIONS_MAX), key=sort_key), total
 
 
 def current_violations(database: MemoryDatabase, check: Check) -> Iterator[Violation]:
     """The violations of a constraint in the current state, sorted by their facts."""
+    rows, _ = _violating_now(database, check, None)
+    yield from map(check.violation, rows)
+
+
+def _violating_now(
+    database: MemoryDatabase, check: Check, most: int | None = VIOLATIONS_MAX
+) -> tuple[list[Row], int]:
+    """Rows that violate a constraint in the current state, at most some of them, and how many."""
     if check.required is not None:
-        if check.required not in database.current_facts(check.watched):
-            yield check.violation(check.required)
-        return
-    facts = database.current_facts(check.relation)
-    rows = _sharing_key(facts, check.key) if check.key else facts
-    yield from map(check.violation, sorted(rows, key=sort_key))
+        key = dict(enumerate(check.required))
+        is_there = any(True for _ in CurrentState(database).matching(check.watched, key))
+        return ([], 0) if is_there else ([check.required], 1)
+    if check.key:
+        shared = _sharing_key(database.current_facts(check.relation), check.key)
+        return sorted(shared, key=sort_key)[:most], len(shared)
+    held = database.held_facts(check.relation)
+    is_large = most is not None and isinstance(held, LazyRows) and len(held) > most
+    rows = held.first(most) if is_large else held  # type: ignore[union-attr, arg-type]
+    return sorted(rows, key=sort_key)[:most], len(held)
 
 
 def _sharing_key(facts: Collection[Row], key: tuple[int, ...]) -> list[Row]:

@@ -25,7 +25,7 @@ from deltalog.checks.program import check_program
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.engines.base import Engine
+from deltalog.engines.base import Changed, Engine
 from deltalog.engines.extensions import is_twinned
 from deltalog.language.ast import Program, Query, Row
 from deltalog.language.parser import parse
@@ -121,16 +121,19 @@ class MemoryDatabase(RuleVerbs, Closable, WithoutUpkeep):
         """Return all facts of a base relation or view, to be read as tuples or as a table."""
         with self.turn():
             self.check_relation(relation)
-            if relation in self.model.stored:
-                held = self.engine.copied(relation)
-            else:
-                held = self._answers(relation).held
+            held = self.held_facts(relation)
         return Rows(self.model.readable[relation].columns, held)
 
     def check_relation(self, relation: str) -> None:
         if relation not in self.model.readable:
             hint = did_you_mean(str(relation), self.relations)
             raise DataError([catalogue.NO_SUCH_RELATION.at(None, name=relation, hint=hint)])
+
+    def held_facts(self, relation: str) -> Changed:
+        """All facts of a relation or view, in the turn of the caller, as the engine has them."""
+        if relation in self.model.stored:
+            return self.engine.copied(relation)
+        return self._answers(relation).held
 
     def current_facts(self, relation: str) -> set[Row]:
         if relation in self.model.stored:
@@ -249,11 +252,15 @@ class MemoryDatabase(RuleVerbs, Closable, WithoutUpkeep):
         return Transaction(self._ground, commit, self)
 
     def propagate_net(
-        self, change: ChangeSet, is_committed: bool, views: frozenset[str] | None = None
+        self,
+        change: ChangeSet,
+        is_committed: bool,
+        views: frozenset[str] | None = None,
+        is_firing: bool | None = None,
     ) -> ChangeSet:
-        """Commit, or only try, a change of which nothing is a no-op."""
+        """Commit, or only try, a net change; a commit fires rules unless `is_firing` is False."""
         with self.turn():
-            return self._propagate(change, is_committed, views)
+            return self._propagate(change, is_committed, views, is_firing)
 
     def propagate_wanted(
         self,
@@ -262,10 +269,7 @@ class MemoryDatabase(RuleVerbs, Closable, WithoutUpkeep):
         views: frozenset[str] | None = None,
         is_firing: bool | None = None,
     ) -> ChangeSet:
-        """Commit, or only try, a change of which some may be a no-op.
-
-        A commit fires active rules unless `is_firing` says otherwise.
-        """
+        """The same for a change of which some may be a no-op."""
         if self._is_closed:
             self._check_open()
         base = wanted if self.propagation.is_narrowing else self.net(wanted)
@@ -300,9 +304,9 @@ class MemoryDatabase(RuleVerbs, Closable, WithoutUpkeep):
         views: frozenset[str] | None,
         phase: CheckPhase | None = None,
     ) -> ChangeSet:
-        """The change of base relations and wanted views; applied if complete and `is_committed`.
+        """The change of base relations and wanted views.
 
-        Nothing is applied if the check phase finds a rule that is triggered.
+        It is applied if it is complete, `is_committed`, and triggers no rule of the `phase`.
         """
         if not base:
             self.statistics = Statistics()

@@ -18,6 +18,7 @@ from deltalog.diagnostics.arguments import check_argument, check_flag
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Program, Rule
+from deltalog.rewrites.constraint_rules import keyed_views
 from deltalog.rewrites.forms import ProgramForm
 from deltalog.rewrites.names import is_generated
 from deltalog.rewrites.pipeline import EVALUATE, PREPARE, apply_passes
@@ -156,7 +157,9 @@ def make_model(checked: CheckedProgram, options: Options) -> Model:
         if view not in checked.relations or checked.relations[view].kind != "view":
             hint = did_you_mean(view, checked.relations)
             raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="view", name=view, hint=hint)])
-    if checked.program.constraints or checked.program.active_rules:
+    if checked.program.active_rules:
+        check_exact(options, "an active rule")
+    if checked.program.constraints or any(keyed_views(checked.relations)):
         check_exact(options, "a constraint")
     form = apply_passes(PREPARE, chosen_form(checked, options))
     choices = with_nervous_views(form.choices) if options.is_nervous else form.choices

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple, cast
 
 from deltalog.engines.base import NO_ROWS, Engine, LazyRows
@@ -105,6 +105,11 @@ class Propagated:
 
     def inserted_count(self, name: str) -> int:
         return self._propagation.engine.size(names.plus(name))
+
+    def some_inserted(self, name: str, count: int) -> list[Row]:
+        """Some of the inserted rows; of many that are elsewhere no more are fetched."""
+        held = self._propagation.engine.copied(names.plus(name))
+        return held.first(count) if isinstance(held, LazyRows) else list(islice(held, count))
 
     def inserted_rows(self, name: str) -> Iterator[Row]:
         return self._propagation.engine.rows(names.plus(name))

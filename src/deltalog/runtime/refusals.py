@@ -19,6 +19,8 @@ from deltalog.runtime.violations import ConstraintError, Violation
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
 
+CHANGES_MAX = 10_000
+"""Changes of a transaction among which causes are looked for; of more, nobody reads them."""
 EXPLAINED_MAX = 20
 """Violations of one refused change whose causes are looked for."""
 
@@ -27,9 +29,10 @@ def with_causes(
     database: MemoryDatabase, wanted: ChangeSet, refused: ConstraintError
 ) -> ConstraintError:
     """The same refusal of a change, with causes and derivations of its first violations."""
-    if refused.violations[0].is_rejection:
+    made = wanted if refused.base is None else refused.base
+    if refused.violations[0].is_rejection or len(made) > CHANGES_MAX:
         return refused
-    base = database.net(wanted if refused.base is None else refused.base)
+    base = database.net(made)
     current = CurrentState(database)
     after = ChangedState(current, database.propagate_net(base, False))
     search = DerivationSearch(database.model.as_written.rules)

@@ -183,6 +183,10 @@ class RuleVerbs:
         """The function that is registered under this name, if there is one."""
         return (self._actions or {}).get(name)
 
+    def take_actions(self, other: RuleVerbs) -> None:
+        """Take over the functions that are registered elsewhere."""
+        self._actions = other._actions
+
     def check_actions(self) -> None:
         """Raise if a transaction must not begin: a function is not registered, or is running."""
         if self._is_acting:
@@ -213,6 +217,8 @@ class RuleVerbs:
         """Propagate a change, and execute the rules that it triggers, until none is."""
         database, rules = self._itself, self.propagation.rules
         assert rules is not None
+        if is_committed:
+            self.check_actions()
         phase = self._phase or CheckPhase(database, rules, is_tried=not is_committed)
 
         def run(changed: ChangeSet, checking: CheckPhase | None) -> ChangeSet:
