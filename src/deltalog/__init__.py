@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from deltalog.connect import connect
 from deltalog.diagnostics.report import DataError, DeltalogError, LimitError, ProgramError
 from deltalog.pipeline.spark_needed import spark_needed
+from deltalog.runtime.amosql.session import AmosqlSession
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.limits import Limits
@@ -70,6 +71,7 @@ def run_project(path: str | Path, spark: Any = None, *, raise_problems: bool = T
 
 
 __all__ = [
+    "AmosqlSession",
     "Budget",
     "ChangeSet",
     "ConstraintError",

@@ -189,7 +189,7 @@ def test_a_search_does_not_go_on_in_another_state() -> None:
     found = iter(db.realize("-path(1, 3)"))
     next(found)
     db.apply(insert={"edge": [(7, 8)]})
-    with pytest.raises(DataError, match="E1302"):
+    with pytest.raises(DataError, match="E1402"):
         next(found)
 
 
@@ -212,7 +212,7 @@ def test_a_request_that_is_none_is_refused(request_: str, code: str) -> None:
 
 def test_arguments_that_do_not_fit() -> None:
     db = connected(GRAPH, {})
-    with pytest.raises(DataError, match="E1301"):
+    with pytest.raises(DataError, match="E1401"):
         db.realize("+path(1, 2)", "-path(1, 2)")
     with pytest.raises(DataError, match="E0726"):
         db.realize()
