@@ -97,6 +97,18 @@ def _amounts(side: Any) -> set[int]:
     return {amount for _, amount in side["min_stock"]}
 
 
+def test_what_only_an_action_reads_does_not_trigger_the_rule() -> None:
+    where = "do call order(I, M - N) where max_stock(I, M), quantity(I, N)."
+    program = INVENTORY.replace(", max_stock(I, M)\n  do call order(I, M - Q).", f"\n  {where}")
+    db = opened(program, facts=STOCK)
+    orders = ordering(db)
+    db.apply(delete={"max_stock": [("item1", 5000)]})
+    assert db.apply(set={"quantity": [("item1", 139)]}).firings == [("monitor_items", ("item1",))]
+    assert not db.apply(insert={"max_stock": [("item1", 5000)]}).firings
+    db.apply(set={"quantity": [("item2", 289)]})
+    assert orders == [[("item2", 7211)]]
+
+
 def test_firings_are_pairs_of_rule_and_instance() -> None:
     db = opened(INVENTORY, facts=STOCK)
     ordering(db)

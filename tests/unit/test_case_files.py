@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import deltalog
 from casefiles import CASES, UPDATE, compare, find, identify, read_case
 from deltalog.analysis.columns import relations
 from deltalog.analysis.dependencies import dependencies
@@ -65,6 +66,19 @@ def test_errors(path: Path) -> None:
 
     with pytest.raises(ProgramError) as caught:
         check_program(parse(source, read))
+    expected = path.with_suffix(".err")
+    if UPDATE:
+        expected.write_text(f"{caught.value}\n", encoding="utf-8")
+    assert f"{caught.value}\n" == expected.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", find("errors", "*.amosql"), ids=identify)
+def test_amosql_errors(path: Path) -> None:
+    """Exactly these diagnostics, of the last statement."""
+    database = deltalog.connect(program=Program(), engine="reference")
+    session = deltalog.AmosqlSession(database)
+    with pytest.raises(deltalog.DeltalogError) as caught:
+        session.execute(Source(path.name, path.read_text(encoding="utf-8")))
     expected = path.with_suffix(".err")
     if UPDATE:
         expected.write_text(f"{caught.value}\n", encoding="utf-8")
@@ -296,6 +310,7 @@ def test_no_orphans() -> None:
     """Every expectation belongs to a case."""
     for path in CASES.rglob("*"):
         if path.suffix == ".err":
-            assert path.with_suffix(".dl").exists(), f"{path} expects nothing"
+            is_expected = (path.with_suffix(each).exists() for each in (".dl", ".amosql"))
+            assert any(is_expected), f"{path} expects nothing"
         if path.suffix == ".printed":
             assert path.with_suffix(".dl").exists(), f"{path} expects nothing"

@@ -46,8 +46,9 @@ def check_active_rules(program: Program, relations: Relations) -> Iterator[Diagn
         yield from _condition(rule, known)
         yield from _parameters(rule, relations)
         yield from _event(rule, known)
+        bound = bound_variables(driving_body(rule))
         for action in rule.actions:
-            yield from _action(rule, action, known, set(bound_variables(driving_body(rule))))
+            yield from _action(rule, action, known, bound)
         for action in rule.otherwise:
             yield from _action(rule, action, known, _otherwise_variables(rule))
 
@@ -116,6 +117,8 @@ def _action(
         own = {variable.name for variable in (*rule.parameters, *instance_variables(rule))}
         yield from check_message(action.message, own & bound, where, action.span)
         return
+    yield from _where(rule, action, known, bound)
+    bound = bound_variables(action.where, bound)
     for variable in variables(action.atom):
         if variable.name == "_" and action.verb != "delete":
             yield catalogue.WILDCARD_VALUE.at(variable.span, hint="give it a name and a value")
@@ -124,12 +127,25 @@ def _action(
                 variable.span, name=variable.name, where=f"`{action.verb}`"
             )
     if action.verb in ("call", "emit"):
-        yield from check_body_types((*driving_body(rule), *_assigned(action.atom)), known)
+        assigned = _assigned(action.atom)
+        yield from check_body_types((*driving_body(rule), *action.where, *assigned), known)
         return
     yield from _change(action, known)
     atom = _without_wildcards(action.atom)
     yield from check_atoms((atom,), known)
-    yield from check_body_types((*driving_body(rule), Negation(atom)), known)
+    yield from check_body_types((*driving_body(rule), *action.where, Negation(atom)), known)
+
+
+def _where(
+    rule: ActiveRule, action: Action, known: Relations, bound: Set[str]
+) -> Iterator[Diagnostic]:
+    """The literals that an action reads, beside variables that have a value already."""
+    if action.where:
+        yield from check_atoms(action.where, known)
+        given = Atom("given", tuple(map(Variable, sorted(bound))))
+        used = names(action.atom) if action.atom is not None else ()
+        yield from check_body((given, *action.where), used)
+        yield from check_body_types((*driving_body(rule), *action.where), known)
 
 
 def _assigned(atom: Atom) -> Iterable[Literal]:

@@ -70,6 +70,7 @@ def _found(name: str) -> Command:
 
 # --- the commands
 
+LANGUAGES = ("deltalog", "amosql")
 
 STATEMENTS = (
     ("? path(1, Y).", "run a query"),
@@ -189,6 +190,15 @@ def _audit(session: Session, arguments: str) -> Iterator[Line]:
     yield from audit_lines(session.database, differences)
 
 
+def _language(session: Session, arguments: str) -> Iterator[Line]:
+    if not arguments:
+        yield LANGUAGES[session.amosql is not None]
+        return
+    if arguments.lower() not in LANGUAGES:
+        raise CommandUsageError(f":language {'|'.join(LANGUAGES)}")
+    session.use_amosql(arguments.lower() == "amosql")
+
+
 def _quit(session: Session, arguments: str) -> Iterator[Line]:
     raise SessionEnd
 
@@ -218,6 +228,12 @@ COMMANDS = (
     Command(":strata", ":strata", "show the strata of the program", _strata),
     Command(
         ":strategies", ":strategies", "show the strategy of each view, with its reason", _strategies
+    ),
+    Command(
+        ":language",
+        ":language [NAME]",
+        "go on in the language `amosql` or `deltalog`, or show which is used",
+        _language,
     ),
     Command(":audit", ":audit", "recompute every view and compare", _audit),
     Command(":quit", ":quit", "quit; so does end of input", _quit),

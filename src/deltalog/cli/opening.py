@@ -20,6 +20,7 @@ import typer
 from deltalog.analysis.columns import Relations
 from deltalog.checks.program import check_program
 from deltalog.cli.actions import register_actions
+from deltalog.cli.amosql import is_amosql, schema_program
 from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import note
 from deltalog.connect import connect
@@ -86,7 +87,8 @@ def not_text(name: str) -> DataError:
 
 def read_and_parse(file: Path, progress: Progress) -> Program:
     with progress.phase(f"reading {file}"):
-        return parse(read_source(file))
+        source = read_source(file)
+        return schema_program(source) if is_amosql(file) else parse(source)
 
 
 @dataclass(frozen=True)
@@ -189,6 +191,15 @@ def refuse_facts(facts: Iterable[str] | None, facts_dir: Path | None) -> None:
     if facts or facts_dir:
         raise typer.BadParameter(
             "a database file has its own facts; use `deltalog apply` to change them",
+            param_hint="--facts" if facts else "--facts-dir",
+        )
+
+
+def refuse_facts_of_scripts(facts: Iterable[str] | None, facts_dir: Path | None) -> None:
+    """An AMOSQL script sets its own values."""
+    if facts or facts_dir:
+        raise typer.BadParameter(
+            "an AMOSQL script sets the values of its functions itself",
             param_hint="--facts" if facts else "--facts-dir",
         )
 

@@ -27,6 +27,7 @@ from deltalog.language.ast import Atom, Constant, Program, Query, Row, Rule, Var
 from deltalog.language.parser import parse
 from deltalog.language.printer import print_active_rule, print_constraint, print_rule
 from deltalog.language.values import constant
+from deltalog.runtime.amosql.session import AmosqlSession, Selected
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.parameters import query_parameters
@@ -63,6 +64,8 @@ class Session:
         self.database = database
         self.progress = progress
         self.parameters: dict[str, str] = {}
+        self.amosql: AmosqlSession | None = None
+        """Where statements are AMOSQL."""
 
     @classmethod
     def new(
@@ -80,13 +83,30 @@ class Session:
         program = replace(database.model.checked.program, queries=())
         return cls(program, database, progress)
 
-    def execute(self, source: Source) -> Iterator[Answer | ChangeSet]:
+    def use_amosql(self, is_used: bool) -> None:
+        """Choose the language of the statements that follow."""
+        if is_used and self.amosql is None:
+            self.amosql = AmosqlSession(self.database)
+        elif not is_used:
+            self.amosql = None
+
+    def execute(self, source: Source) -> Iterator[Answer | Selected | ChangeSet]:
         """Carry out the statements of a source, one after the other."""
+        if self.amosql is not None:
+            try:
+                yield from self.amosql.outcomes(source)
+            finally:
+                self._take_program()
+            return
         for kind, members in groups(source.text):
             if kind == "change":
                 yield self.change(source, members)
             else:
                 yield from self.extend(_parsed(source, members))
+
+    def _take_program(self) -> None:
+        """Continue with the program that AMOSQL has made."""
+        self.program = replace(self.database.model.checked.program, queries=())
 
     def try_out(self, source: Source) -> ChangeSet:
         """Return the effect of changes, or of an addition to the program, without applying it."""

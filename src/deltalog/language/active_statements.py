@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.language.ast import Action, ActiveRule, Atom, Constraint, Event, Rule, Variable
+from deltalog.language.ast import (
+    Action,
+    ActiveRule,
+    Atom,
+    Constraint,
+    Event,
+    Literal,
+    Rule,
+    Variable,
+)
 from deltalog.language.narrowing import (
     Parenthesis,
     narrow_atom,
@@ -42,18 +52,9 @@ class ActiveStatements:
     def active_rule(self, children: list[Any]) -> ActiveRule:
         word, name, _, parameters, _, _, instance, _, priority, *rest = children
         immediate, nervous, event, _, body, _, actions, _, otherwise = rest
-        condition = () if body is None else narrow_body(body.branches, body.span)
-        driven = () if event is None else (event.atom,)
-        numbered = numbered_rule(Rule(Atom("rule"), (*driven, *condition)))
-        if event is not None:
-            first, *kept = numbered.body
-            assert isinstance(first, Atom)
-            event, condition = Event(event.kind, first), tuple(kept)
-        else:
-            condition = numbered.body
-        return ActiveRule(
+        rule = ActiveRule(
             user_name(name),
-            condition,
+            () if body is None else narrow_body(body.branches, body.span),
             actions,
             otherwise or (),
             parameters or (),
@@ -64,6 +65,7 @@ class ActiveStatements:
             event,
             Origin(word.span.to(name.span)),
         )
+        return numbered_active_rule(rule)
 
     def parameters(self, children: list[Any]) -> tuple[Variable, ...]:
         return tuple(Variable(user_name(token), token.span) for token in children)
@@ -86,16 +88,44 @@ class ActiveStatements:
         return Event(known, _plain_atom(node))
 
     def actions(self, children: list[Any]) -> tuple[Action, ...]:
-        return tuple(children)
+        return tuple(child for child in children if isinstance(child, Action))
 
     def change(self, children: list[Any]) -> Action:
-        word, node = children
+        word, node, _, body = children
         verb: Any = str(word)
-        return Action(verb, _plain_atom(node), None, word.span.to(span_of(node)))
+        where = () if body is None else narrow_body(body.branches, body.span)
+        return Action(verb, _plain_atom(node), None, where, word.span.to(span_of(node)))
 
     def reject(self, children: list[Any]) -> Action:
         word, text = children
-        return Action("reject", None, unescape(text), word.span.to(text.span))
+        return Action("reject", None, unescape(text), (), word.span.to(text.span))
+
+
+def numbered_active_rule(rule: ActiveRule) -> ActiveRule:
+    """Give every `_` of event, condition and what actions read a name of its own."""
+    driven = () if rule.event is None else (rule.event.atom,)
+    before = numbered_rule(Rule(Atom("rule"), (*driven, *rule.condition))).body
+    event = rule.event
+    if event is not None:
+        assert isinstance(before[0], Atom)
+        event = Event(event.kind, before[0])
+    return replace(
+        rule,
+        event=event,
+        condition=before[len(driven) :],
+        actions=_numbered(rule.actions, before),
+        otherwise=_numbered(rule.otherwise, before),
+    )
+
+
+def _numbered(actions: tuple[Action, ...], before: tuple[Literal, ...]) -> tuple[Action, ...]:
+    """The actions with a name for each `_` that they read, other than those of the condition."""
+
+    def numbered(action: Action) -> Action:
+        whole = numbered_rule(Rule(Atom("rule"), (*before, *action.where)))
+        return replace(action, where=whole.body[len(before) :])
+
+    return tuple(numbered(action) if action.where else action for action in actions)
 
 
 def _plain_atom(node: Any) -> Atom:

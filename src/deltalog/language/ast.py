@@ -196,11 +196,15 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One step of what a rule does; `reject` has a message template and no atom."""
+    """One step of what a rule does; `reject` has a message template and no atom.
+
+    `where` is read when the rule is executed, and is no part of the condition that triggers it.
+    """
 
     verb: OneOf["insert", "delete", "set", "call", "emit", "reject"]
     atom: Atom | None = None
     message: str | None = None
+    where: tuple[Literal, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
 
 

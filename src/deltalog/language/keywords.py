@@ -43,14 +43,21 @@ def _mark_constraint(tokens: list[PlacedToken]) -> None:
 
 def _mark_rule(tokens: list[PlacedToken]) -> None:
     place = _mark_header(tokens)
-    depth = 0
+    depth, is_acting = 0, False
     for before, token, after in zip(
         tokens[place:], tokens[place + 1 :], tokens[place + 2 :], strict=False
     ):
         depth += (token.type == "LPAR") - (token.type == "RPAR")
         if depth or token.type != "NAME":
             continue
-        if _begins_actions(token, after) or _begins_action(before, token, after):
+        if _begins_actions(token, after):
+            _mark(token)
+            is_acting = True
+        elif _begins_action(before, token, after):
+            _mark(token)
+            if before.type == "COMMA":
+                before.type = "NEXT"
+        elif is_acting and token == "where" and before.type in ("NAME", "RPAR"):
             _mark(token)
 
 

@@ -125,7 +125,8 @@ def print_active_rule(rule: ActiveRule) -> str:
         lines += _filled([f"when {when[0]}", *when[1:]])
     for word, actions in (("do", rule.actions), ("else", rule.otherwise)):
         if actions:
-            pieces = _joined([[_action(action)] for action in actions], ",")
+            read = (*event, *rule.condition)
+            pieces = _joined([_action_pieces(action, read) for action in actions], ",")
             lines += _filled([f"{word} {pieces[0]}", *pieces[1:]])
     return "\n".join(lines) + "."
 
@@ -134,10 +135,21 @@ def _listed(variables: Iterable[Variable]) -> str:
     return ", ".join(variable.name for variable in variables)
 
 
-def _action(action: Action) -> str:
+def print_action(action: Action, before: tuple[Literal, ...] = ()) -> str:
+    """An action as it stands in a rule whose event and condition are `before`."""
+    return " ".join(_action_pieces(action, before))
+
+
+def _action_pieces(action: Action, before: tuple[Literal, ...]) -> list[str]:
+    """An action in pieces; `before` are the literals whose variables it shares."""
     if action.atom is None:
-        return f"{action.verb} {print_value(action.message, 'str')}"
-    return f"{action.verb} {_atom(action.atom)}"
+        return [f"{action.verb} {print_value(action.message, 'str')}"]
+    change = f"{action.verb} {_atom(action.atom)}"
+    if not action.where:
+        return [change]
+    anonymous = _anonymous((*before, *action.where))
+    first, *rest = _joined([_pieces(substitute(each, anonymous)) for each in action.where], ",")
+    return [change, f"where {first}", *rest]
 
 
 def print_literal(literal: Literal) -> str:

@@ -203,7 +203,7 @@ class TreeBuilder(ActiveStatements, Transformer[Any, Any]):
             return Constant(parse_value(text, str(name)), str(name), span)
         except VALUE_ERRORS:
             raise syntax_problem(
-                catalogue.BAD_LITERAL, span, text=text, type=str(name), hint=_LITERAL_HINTS[name]
+                catalogue.BAD_LITERAL, span, text=text, type=str(name), hint=LITERAL_HINTS[name]
             ) from None
 
     def word(self, children: list[Any]) -> Constant:
@@ -226,7 +226,7 @@ class TreeBuilder(ActiveStatements, Transformer[Any, Any]):
         return Parenthesis(body.branches, opening.span.to(closing.span))
 
 
-_LITERAL_HINTS = {
+LITERAL_HINTS = {
     "date": 'write it as in date"2026-01-31"',
     "timestamp": 'write it as in timestamp"2026-01-31 12:30:00"',
     "decimal": "a decimal has at most 20 digits before the point and 18 after it",

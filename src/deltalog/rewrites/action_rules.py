@@ -6,7 +6,8 @@
 
 It is asked when the action is executed, in the state of that moment, once for all instances: a
 query whose first literal has them as its rows. An `else` has the instances alone: its condition
-does not hold. A `_` in `delete old(X, _)` stands for whatever facts there are.
+does not hold. A `_` in `delete old(X, _)` stands for whatever facts there are. Literals
+of the action itself (`where`) are read there, too.
 """
 
 from __future__ import annotations
@@ -87,6 +88,7 @@ def fired_query(rule: ActiveRule) -> tuple[Query, tuple[int, ...], tuple[int, ..
 def asked_action(rule: ActiveRule, action: Action, is_otherwise: bool) -> AskedAction:
     """The query for the arguments of an action of a rule."""
     body: list[Literal] = [_triggered(rule)] if is_otherwise else [*_executed(rule)]
+    body += action.where
     terms = () if action.atom is None else action.atom.arguments
     fresh = fresh_names({*variable_names(*body), *variable_names(*terms)}, "V")
     arguments: list[Term] = []

@@ -31,6 +31,17 @@ if TYPE_CHECKING:
 CHANGES = ("delete", "insert", "set")
 
 
+def make_changes(transaction: Transaction, name: str, made: object) -> None:
+    """Make the changes that a registered function has returned."""
+    if made is None:
+        return
+    if not isinstance(made, Mapping) or not set(made) <= set(CHANGES):
+        raise DataError([catalogue.BAD_RESULT.at(None, name=name, value=f"{made!r:.80}")])
+    for verb in CHANGES:
+        for relation, facts in (made.get(verb) or {}).items():
+            getattr(transaction, verb)(relation, facts)
+
+
 class Execution:
     """The execution of a rule; `is_stopped` says that a what-if cannot go on behind it."""
 
@@ -126,15 +137,7 @@ class Execution:
         if self._is_tried:
             self.is_stopped = True
             return
-        made = self._database.call_action(name, rows)
-        if made is None:
-            return
-        if not isinstance(made, Mapping) or not set(made) <= set(CHANGES):
-            value = f"{made!r:.80}"
-            raise DataError([catalogue.BAD_RESULT.at(None, name=name, value=value)])
-        for verb in CHANGES:
-            for relation, facts in (made.get(verb) or {}).items():
-                getattr(self._accumulated, verb)(relation, facts)
+        make_changes(self._accumulated, name, self._database.call_action(name, rows))
 
     def _rejected(self, asked: AskedAction, rows: list[Row]) -> ConstraintError:
         rule = self._prepared.rule

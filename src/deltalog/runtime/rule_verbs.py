@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from deltalog.runtime.propagation import Propagation
     from deltalog.runtime.transaction import Commit, Transaction
 
-ActionFunction = Callable[[list[Row]], Any]
+ActionFunction = Callable[..., Any]
 Counts = tuple[int, float, datetime | None]
 Registered = TypeVar("Registered", bound=ActionFunction)
 
@@ -178,6 +178,10 @@ class RuleVerbs:
             return function
 
         return register
+
+    def registered(self, name: str) -> ActionFunction | None:
+        """The function that is registered under this name, if there is one."""
+        return (self._actions or {}).get(name)
 
     def take_actions(self, other: RuleVerbs) -> None:
         """Take over the functions that are registered elsewhere."""

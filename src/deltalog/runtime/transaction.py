@@ -22,7 +22,7 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.base import Changed, LazyTable
-from deltalog.language.ast import Query, Row
+from deltalog.language.ast import Query, Row, Rule
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.checked_rows import (
     FindKey,
@@ -42,7 +42,7 @@ from deltalog.runtime.incoming import (
     incoming_rows,
     is_many,
 )
-from deltalog.runtime.state_after import facts_after, query_after
+from deltalog.runtime.state_after import facts_after, query_after, query_with_views
 from deltalog.runtime.whole_tables import WholeTables
 
 if TYPE_CHECKING:
@@ -233,6 +233,10 @@ class Transaction:
     def query(self, text: str | Query, parameters: Mapping[str, Any] | None = None) -> Rows:
         """The answers of a query after the changes so far, which nobody else sees."""
         return query_after(self._readable(), self._wanted, text, parameters)
+
+    def query_with_views(self, query: Query, rules: tuple[Rule, ...]) -> Rows:
+        """The answers of a query that reads views of its own, which these rules define."""
+        return query_with_views(self._readable(), self._wanted, query, rules)
 
     def facts(self, relation: str) -> FactSet:
         """All facts of a base relation or view after the changes so far."""
