@@ -166,3 +166,78 @@ def check_refused(db: Any, kind: str) -> None:
         db.facts("edge", 0)
     with pytest.raises(deltalog.DataError, match="E0722"):
         db.query("edge(X, Y)", version=0)
+
+
+PROGRAM_OF_RULES = """
+base quantity(item: str key, amount: int).
+base reserve(item: str key, amount: int).
+base scarce(item: str).
+base part(whole: str, part: str).
+threshold(I, R * 2) :- reserve(I, R).
+contains(X, Y) :- part(X, Y).
+contains(X, Y) :- part(X, Z), contains(Z, Y).
+view supplier(item: str key, whole: str).
+supplier(I, W) :- part(W, I), quantity(I, _).
+deny cycle(X) :- contains(X, X) say "{X} contains itself".
+deny view large(I) :- quantity(I, Q), Q > 1000.
+require reserve("nut", 10).
+rule reorder for I priority 5
+  when quantity(I, Q), threshold(I, T), Q < T do call order(I, T - Q), emit order(I).
+rule low(L) for I when quantity(I, Q), Q < L do insert scarce(I) else delete scarce(I).
+rule stop on delete reserve(I, R) when R > 500 do reject "{I} is reserved".
+reserve("nut", 10). reserve("bolt", 600). quantity("nut", 100). part("nut", "thread").
+"""
+
+
+def check_rules(db: Any) -> None:
+    """Constraints and active rules on a database of `PROGRAM_OF_RULES`."""
+    with pytest.raises(deltalog.DataError, match="E1205"):
+        db.apply(set={"quantity": [("nut", 5)]})
+    orders: list[Any] = []
+    db.action("order")(orders.append)
+    db.activate("low", L=5)
+    delta = db.apply(set={"quantity": [("nut", 3), ("bolt", 5000)]})
+    assert delta.firings == [("reorder", ("nut",)), ("low", (5, "nut"))]
+    assert orders == [[("nut", 17)]]
+    assert ("+", "scarce", ("nut",)) in changes(delta)
+    assert {name for _, name, _ in changes(delta)} == {"quantity", "scarce", "large"}
+    assert [message.arguments for message in db.messages()] == [["nut"]]
+    assert db.facts("scarce") == {("nut",)}
+    assert [violation.fact for violation in db.violations()] == [("bolt",)]
+    _check_refusals(db)
+    assert db.what_if(set={"quantity": [("bolt", 7)]}).firings == [("reorder", ("bolt",))]
+    assert orders == [[("nut", 17)]]
+    assert db.apply(set={"quantity": [("nut", 50)]}).firings == []
+    assert db.facts("scarce") == set()
+    db.deactivate("low", L=5)
+    db.deactivate("reorder")
+    assert db.apply(set={"quantity": [("nut", 1)]}).firings == []
+    states = {rule.name: (rule.is_active, rule.firings) for rule in db.rules()}
+    assert states == {"reorder": (False, 1), "low": (False, 1), "stop": (True, 0)}
+    assert set(db.query("sys_rule(N, P, true)")) == {("stop", 0)}
+    assert "rules__inactive" not in db.relations
+    assert not db.audit()
+
+
+def _check_refusals(db: Any) -> None:
+    """Each change is refused, and leaves no trace."""
+    before = db.version, db.facts("part"), db.messages(), db.rules()
+    for change, constraint, causes in (
+        ({"insert": {"part": [("thread", "nut")]}}, "cycle", [("+", "part", ("thread", "nut"))]),
+        (
+            {"delete": {"reserve": [("nut", 10)]}},
+            'reserve("nut", 10)',
+            [("-", "reserve", ("nut", 10))],
+        ),
+        ({"delete": {"reserve": [("bolt", 600)]}}, "stop", []),
+        (
+            {"insert": {"part": [("box", "nut"), ("bag", "nut")]}},
+            "key of supplier",
+            [("+", "part", ("bag", "nut")), ("+", "part", ("box", "nut"))],
+        ),
+    ):
+        with pytest.raises(deltalog.ConstraintError) as caught:
+            db.apply(**change)
+        assert caught.value.violations[0].constraint == constraint
+        assert sorted(caught.value.violations[0].causes) == causes
+    assert (db.version, db.facts("part"), db.messages(), db.rules()) == before

@@ -17,6 +17,7 @@ from deltalog.analysis.stratification import component_partition
 from deltalog.checks.program import check_program
 from deltalog.engines.reference.engine import ReferenceEngine
 from deltalog.language.ast import Constant, Program, Row, Rule
+from deltalog.rewrites.constraint_rules import constraint_rules
 from deltalog.rewrites.desugar import desugar
 from deltalog.rewrites.existence_tests import existence_tests
 from deltalog.rewrites.names import is_generated
@@ -42,7 +43,7 @@ def evaluated(
 ) -> Facts:
     """Every relation, by the fixpoint driver on the reference engine, one rewrite in between."""
     checked = check_program(program)
-    core = desugar(program, checked.relations)
+    core = desugar(constraint_rules(program, checked.relations), checked.relations)
     core = replace(core, rules=rewrite(core.rules))
     engine = ReferenceEngine()
     predicates = set(checked.relations) | {rule.head.predicate for rule in core.rules}

@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Any
 from deltalog.connect import connect
 from deltalog.diagnostics.report import DataError, DeltalogError, LimitError, ProgramError
 from deltalog.pipeline.spark_needed import spark_needed
+from deltalog.runtime.amosql.session import AmosqlSession
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.protocols import Database, History, Upkeep
+from deltalog.runtime.realization import Budget, Realization, Realizations
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction
+from deltalog.runtime.violations import ConstraintError, ConstraintWarning, Violation
 from deltalog.store.file_database import FileDatabase
 from deltalog.store.readers import Retention, RetentionWarning
 
@@ -40,6 +43,20 @@ def read(spark: Any, state: str | Path, relation: str, *, version: int | None = 
     return read_state(spark, str(state), relation, version=version)
 
 
+def register_format(spark: Any) -> None:
+    """Let a Spark session read states: `spark.read.format("deltalog")`, and streams of changes."""
+    from deltalog.pipeline.data_source import register_format as register
+
+    register(spark)
+
+
+def register_tables(spark: Any, state: str | Path, schema: str) -> list[str]:
+    """Register the tables of a state in a catalogue, as `schema.relation`; returns their names."""
+    from deltalog.pipeline.register_tables import register_tables as register
+
+    return register(spark, str(state), schema)
+
+
 def run_project(path: str | Path, spark: Any = None, *, raise_problems: bool = True) -> RunResult:
     """Run a pipeline once: take everything that is new at the sources of a project file.
 
@@ -54,7 +71,11 @@ def run_project(path: str | Path, spark: Any = None, *, raise_problems: bool = T
 
 
 __all__ = [
+    "AmosqlSession",
+    "Budget",
     "ChangeSet",
+    "ConstraintError",
+    "ConstraintWarning",
     "DataError",
     "Database",
     "DeltalogError",
@@ -64,12 +85,17 @@ __all__ = [
     "Limits",
     "MemoryDatabase",
     "ProgramError",
+    "Realization",
+    "Realizations",
     "Retention",
     "RetentionWarning",
     "Rows",
     "Transaction",
     "Upkeep",
+    "Violation",
     "connect",
     "read",
+    "register_format",
+    "register_tables",
     "run_project",
 ]

@@ -16,10 +16,12 @@ from database_verbs import (
     HISTORY,
     OTHER_PROGRAM,
     PROGRAM,
+    PROGRAM_OF_RULES,
     PROGRAM_OF_VIEWS,
     UPKEEP,
     changes,
     check_refused,
+    check_rules,
     check_verbs,
     check_wanted_views,
 )
@@ -56,6 +58,13 @@ def test_a_program_changes(kind: str, tmp_path: Path) -> None:
         made = changes(db.change_program(OTHER_PROGRAM))
         assert made == [("-", "path", (1, 2)), ("+", "path", (1, 1)), ("+", "path", (2, 1))]
         assert db.version == 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_constraints_and_rules_hold(kind: str, engine: str, tmp_path: Path) -> None:
+    with opened(kind, tmp_path, PROGRAM_OF_RULES, engine=engine) as db:
+        check_rules(db)
 
 
 def test_memory_has_no_history_and_no_upkeep() -> None:

@@ -18,6 +18,10 @@ CHAPTERS = {
     "E08": ("Limits", "An evaluation was stopped. Everything is as it was before."),
     "E09": ("Database files", "A file cannot be opened, read or written. Nothing has changed."),
     "E10": ("Pipelines", "Project files, states and sources; `spark` is a session of Spark."),
+    "E11": ("Constraints", "Constraints that say nothing, or that a change violates."),
+    "E12": ("Active rules", "Rules that cannot act, or that have refused a change."),
+    "E13": ("AMOSQL", "Statements of AMOSQL that do not fit the schema or the objects there are."),
+    "E14": ("View updates", "Requests that cannot be searched for."),
 }
 
 INTRODUCTION = """\
@@ -25,9 +29,9 @@ INTRODUCTION = """\
 
 Every message has a code that never changes its meaning. All problems of a program are reported at
 once, sorted by place. In Python they arrive as `deltalog.ProgramError` (E01 to E06),
-`deltalog.DataError` (E07, E09, E10) and `deltalog.LimitError` (E08), all of them a
-`deltalog.DeltalogError` with `.codes` and `.diagnostics`. In the examples `db` is a database with
-the program above it.
+`deltalog.DataError` (E07, E09, E10, E12, E13, E14), `deltalog.LimitError` (E08) and
+`deltalog.ConstraintError` (E1101, E1204), all of them a `deltalog.DeltalogError` with `.codes` and
+`.diagnostics`. In the examples `db` is a database with the program above it.
 
 This page is made from the catalogue and the case files by `make update-cases`.
 """
@@ -48,7 +52,8 @@ def error_reference() -> str:
 def cases_of(code: str) -> list[Path]:
     """The case files that show an error; each is named after its code."""
     name = f"{code.lower()}_*"
-    return [*find("errors", f"{name}.dl"), *find("run_time", f"{name}.case")]
+    found = (("errors", "dl"), ("errors", "amosql"), ("run_time", "case"))
+    return [path for folder, suffix in found for path in find(folder, f"{name}.{suffix}")]
 
 
 def _entry(entry: Entry) -> str:
@@ -69,7 +74,7 @@ def _plain(message: str) -> str:
 
 def _example(path: Path) -> str:
     """A program with what is wrong in it, or what was run and what it said."""
-    if path.suffix == ".dl":
+    if path.suffix != ".case":
         said = path.with_suffix(".err").read_text(encoding="utf-8")
         return f"```text\n{_first(said)}\n```\n"
     case = read_case(path)

@@ -17,15 +17,15 @@ KNOWN = [
     r"\.gitignore|\.importlinter|LICENSE|Makefile|constraints\.txt|pyproject\.toml",
     r"(README|ARCHITECTURE|CONTRIBUTING|CHANGELOG)\.md",
     r"src/deltalog/([a-z_]+/)*[a-z_0-9]+\.py",
-    r"src/deltalog/(py\.typed|language/grammar\.lark)",
+    r"src/deltalog/(py\.typed|language/(amosql/)?grammar\.lark)",
     r"src/deltalog/web/[a-z]+\.(css|html|js)",
     r"src/deltalog/web/vendor/(README\.md|[a-z-]+\.(LICENSE|min\.js))",
     r"tests/([a-z_]+/)*[a-z_0-9]+\.py",
-    r"tests/cases/([a-z_]+/)+[\w-]+\.(case|dl|err|printed)",
+    r"tests/cases/([a-z_]+/)+[\w-]+\.(case|dl|amosql|err|printed)",
     r"bench/([a-z_]+/)*[a-z_0-9]+\.(py|md)",
     r"bench/([a-z_]+/)*(src/[a-z_]+\.rs|Cargo\.(lock|toml)|rustfmt\.toml)",
     r"docs/([a-z_]+/)*[\w-]+\.(md|svg)",
-    r"examples/([a-z_]+/)*[\w-]+\.(py|md|dl|csv|jsonl|toml)",
+    r"examples/([a-z_]+/)*[\w-]+\.(py|md|dl|amosql|csv|jsonl|toml)",
 ]
 SIZE_MAX = 200_000
 """Bytes: data to measure with is generated or given, not committed."""

@@ -554,7 +554,7 @@ MUTANTS = (
     Mutant(
         "keys are not checked again at the end",
         "runtime/transaction.py",
-        "            check_taken_keys(wanted, self._relations, self._find)\n",
+        "            check_taken_keys(wanted, self._relations, self._ground.find)\n",
         "            pass\n",
         ("tests/unit/test_transactions.py",),
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -11,13 +13,17 @@ from deltalog.language.ast import (
     AGGREGATES,
     COMPARISONS,
     TYPES,
+    Action,
+    ActiveRule,
     Aggregate,
     Atom,
     Column,
     Comparison,
     Constant,
+    Constraint,
     Declaration,
     Disjunction,
+    Event,
     Expression,
     Literal,
     Negation,
@@ -34,7 +40,11 @@ from deltalog.language.values import INT_MAX, INT_MIN, canonical
 
 checked = settings(derandomize=True, max_examples=200, deadline=None)
 
-NAMES = st.sampled_from(("p", "edge", "notes", "mod_2", "x1Y", "contains", "base", "date"))
+WORDS = "deny require warn view immediate say rule for priority nervous on when do else"
+VERBS = "insert delete set call emit reject"
+NAMES = st.sampled_from(
+    ("p", "edge", "notes", "mod_2", "x1Y", "contains", "base", "date", *f"{WORDS} {VERBS}".split())
+)
 
 
 def _constants(type_: str, values: SearchStrategy[object]) -> SearchStrategy[Constant]:
@@ -88,6 +98,55 @@ rules = st.builds(Rule, heads, bodies).map(numbered_wildcards)
 queries = bodies.map(lambda body: Query(numbered_wildcards(Rule(Atom("q"), body)).body))
 facts = st.builds(Atom, NAMES, st.lists(constants, max_size=3).map(tuple))
 
+texts = st.text() | st.text('ab"\\\\\n{}')
+
+
+def _numbered_constraint(constraint: Constraint) -> Constraint:
+    rule = numbered_wildcards(Rule(constraint.head, constraint.body))
+    return replace(constraint, head=rule.head, body=rule.body)
+
+
+constraints = st.builds(
+    Constraint,
+    st.sampled_from(("deny", "require")),
+    heads,
+    st.just(()) | bodies,
+    st.sampled_from(("enforce", "warn", "view")),
+    st.booleans(),
+    st.none() | texts,
+).map(_numbered_constraint)
+
+changed = st.sampled_from(("insert", "delete", "set", "call", "emit"))
+actions = st.builds(Action, changed, atoms) | st.builds(Action, st.just("reject"), st.none(), texts)
+lists_of_variables = st.lists(
+    st.sampled_from(("X", "Long_name", "_private")).map(Variable), min_size=1, max_size=2
+).map(tuple)
+events = st.builds(Event, st.sampled_from(("insert", "delete", "set")), atoms)
+
+
+def _numbered_rule(rule: ActiveRule) -> ActiveRule:
+    event = () if rule.event is None else (rule.event.atom,)
+    body = numbered_wildcards(Rule(Atom("rule"), (*event, *rule.condition))).body
+    if rule.event is None:
+        return replace(rule, condition=body)
+    assert isinstance(body[0], Atom)
+    return replace(rule, event=replace(rule.event, atom=body[0]), condition=body[1:])
+
+
+active_rules = st.builds(
+    ActiveRule,
+    NAMES,
+    bodies,
+    st.lists(actions, min_size=1, max_size=3).map(tuple),
+    st.lists(actions, max_size=2).map(tuple),
+    st.just(()) | lists_of_variables,
+    st.none() | lists_of_variables,
+    st.integers(-100, 100),
+    st.booleans(),
+    st.booleans(),
+    st.none() | events,
+).map(_numbered_rule)
+
 typed_columns = st.builds(
     Column, NAMES, st.sampled_from(TYPES), nullable=st.booleans(), key=st.booleans()
 )
@@ -124,6 +183,18 @@ def test_a_rule_or_query_of_any_types_reads_back(statement: Rule | Query) -> Non
         _reads_back(Program(rules=(statement,)))
     else:
         _reads_back(Program(queries=(statement,)))
+
+
+@checked
+@given(constraints)
+def test_a_constraint_reads_back(constraint: Constraint) -> None:
+    _reads_back(Program(constraints=(constraint,)))
+
+
+@checked
+@given(active_rules)
+def test_an_active_rule_reads_back(rule: ActiveRule) -> None:
+    _reads_back(Program(active_rules=(rule,)))
 
 
 @checked

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import deltalog
 from casefiles import CASES, UPDATE, compare, find, identify, read_case
 from deltalog.analysis.columns import relations
 from deltalog.analysis.dependencies import dependencies
@@ -21,6 +22,8 @@ from deltalog.plan.lower import lower_all
 from deltalog.plan.text import plan_text
 from deltalog.rewrites import names
 from deltalog.rewrites.aggregate_changes import aggregate_changes
+from deltalog.rewrites.condition_rules import condition_rules
+from deltalog.rewrites.constraint_rules import constraint_rules
 from deltalog.rewrites.delta_rules import delta_rules, unstratified_cycle
 from deltalog.rewrites.desugar import desugar, desugar_query
 from deltalog.rewrites.existence_tests import existence_tests
@@ -69,6 +72,19 @@ def test_errors(path: Path) -> None:
     assert f"{caught.value}\n" == expected.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("path", find("errors", "*.amosql"), ids=identify)
+def test_amosql_errors(path: Path) -> None:
+    """Exactly these diagnostics, of the last statement."""
+    database = deltalog.connect(program=Program(), engine="reference")
+    session = deltalog.AmosqlSession(database)
+    with pytest.raises(deltalog.DeltalogError) as caught:
+        session.execute(Source(path.name, path.read_text(encoding="utf-8")))
+    expected = path.with_suffix(".err")
+    if UPDATE:
+        expected.write_text(f"{caught.value}\n", encoding="utf-8")
+    assert f"{caught.value}\n" == expected.read_text(encoding="utf-8")
+
+
 # --- rewrites -------------------------------------------------------------------------------------
 
 
@@ -96,6 +112,15 @@ def _components(rules: tuple[Rule, ...]) -> Iterator[tuple[frozenset[str], tuple
 
 def _is_recursive(rules: Iterable[Rule], component: frozenset[str]) -> bool:
     return any(atom.predicate in component for rule in rules for atom, _ in atoms(rule.body))
+
+
+def _conditions(program: Program) -> str:
+    check_program(program)
+    return _text(condition_rules(program).rules)
+
+
+def _constrained(program: Program) -> str:
+    return _text(constraint_rules(program, check_program(program).relations).rules)
 
 
 def _desugared(program: Program) -> str:
@@ -238,6 +263,8 @@ def _recomputed(program: Program) -> str:
 
 REWRITES = {
     "aggregate_changes": _aggregates,
+    "condition_rules": _conditions,
+    "constraint_rules": _constrained,
     "delta_rules": _delta,
     "desugar": _desugared,
     "existence_tests": _tested_for_existence,
@@ -283,6 +310,7 @@ def test_no_orphans() -> None:
     """Every expectation belongs to a case."""
     for path in CASES.rglob("*"):
         if path.suffix == ".err":
-            assert path.with_suffix(".dl").exists(), f"{path} expects nothing"
+            is_expected = (path.with_suffix(each).exists() for each in (".dl", ".amosql"))
+            assert any(is_expected), f"{path} expects nothing"
         if path.suffix == ".printed":
             assert path.with_suffix(".dl").exists(), f"{path} expects nothing"

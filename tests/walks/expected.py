@@ -23,6 +23,7 @@ from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.checked_rows import checked_rows
 from treatments import difference, naive
 
+VIOLATED = "E1101"
 KEY_TAKEN = "E0705"
 NO_KEY = "E0706"
 KEY_SET_TWICE = "E0727"
@@ -101,6 +102,11 @@ class Moment:
         return cls(text, tuple(rows.items()))
 
     @property
+    def is_violated(self) -> bool:
+        """Whether an enforced constraint, or the key of a view, is violated."""
+        return _is_violated(self)
+
+    @property
     def known(self) -> Known:
         return known(self.text)
 
@@ -163,6 +169,23 @@ class Moment:
 def _state(moment: Moment) -> State:
     found = naive(moment.known.without_facts, moment.base)
     return {name: frozenset(rows) for name, rows in found.items()}
+
+
+@lru_cache(maxsize=30_000)
+def _is_violated(moment: Moment) -> bool:
+    found = moment.known
+    for constraint in found.program.constraints:
+        rows = moment.state[constraint.name]
+        fact = tuple(t.value for t in constraint.head.arguments if isinstance(t, Constant))
+        is_bad = bool(rows) if constraint.kind == "deny" else fact not in rows
+        if constraint.mode == "enforce" and is_bad:
+            return True
+    for name in found.views:
+        key = found.relations[name].key
+        keys = {tuple(row[i] for i in key) for row in moment.state[name]}
+        if key and len(keys) < len(moment.state[name]):
+            return True
+    return False
 
 
 @lru_cache(maxsize=30_000)

@@ -121,6 +121,15 @@ OWN: dict[str, tuple[str, ...]] = {
         "per_day(D, avg(P)) :- m(_, D, P, _).\nhalf(X / 2) :- n(X).\n"
         "free(I) :- m(I, _, null, _).\n",
     ),
+    "constrained": (
+        EDGE,
+        f"{EDGE}{CLOSURE}deny cycle(X) :- path(X, X).\n",
+        f"{EDGE}{CLOSURE}deny view cycle(X) :- path(X, X).\nout(X, count()) :- edge(X, _).\n"
+        "deny many(X, N) :- out(X, N), N > 2.\n",
+        f"{EDGE}view next(src: int key, dst: int).\nnext(X, Y) :- edge(X, Y), X > 1.\n"
+        "virtual view busy.\nbusy(X) :- edge(X, Y), edge(Y, X).\n"
+        "require calm :- not busy(1).\n",
+    ),
     "written": (
         f"{BASE_BC}b(1, 2). b(2, 3).\nv(X) :- b(X, _).\nv(9).\nz() :- v(X), c(X).\n",
         f"{BASE_BC}b(2, 3). b(3, 1). c(2).\nv(X) :- b(_, X).\nz() :- v(X), not c(X).\n",

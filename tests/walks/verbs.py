@@ -373,7 +373,7 @@ def vetoed(walker: Walker, operations: tuple[Operation, ...], is_tried: bool) ->
             VETO.reason = None
 
     walker.line("# with a check that refuses")
-    error = CHECK_REFUSED if is_refused else action.error
+    error = action.error or (CHECK_REFUSED if is_refused else None)
     walker.run(Action(action.line, call, action.check, action.after, error))
 
 
@@ -396,6 +396,8 @@ def own_writes(
     try:
         moments = [before.changed(operations[: n + 1]) for n in range(len(operations))]
     except RefusedError:
+        return
+    if moments[-1].is_violated:
         return
     asked = [each for each in questions if is_fit(each, before.known.relations)]
 
@@ -703,6 +705,8 @@ def reopen(walker: Walker, manner: Manner) -> None:
         try:
             moment = Moment.of(walker.now.text, facts)
         except RefusedError:
+            return
+        if moment.is_violated:
             return
         given = {name: sorted(rows, key=repr) for name, rows in walker.now.base.items()}
         text = walker.now.text

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from expected import Model, Moment, Operation, RefusedError, known
+from expected import VIOLATED, Model, Moment, Operation, RefusedError, known
 
 import deltalog
 from deltalog.checks.program import check_program
@@ -206,6 +206,8 @@ class Walker:
             after, error = before.changed(operations), None
         except RefusedError as refusal:
             after, error = before, str(refusal)
+        if error is None and how != "what_if" and after.is_violated:
+            error = VIOLATED
         line, call = self._call(operations, how, views, form)
 
         def check(delta: Any) -> None:
@@ -273,6 +275,8 @@ class Walker:
             after = before.under(text)
         except RefusedError as refusal:
             after, error = before, error or str(refusal)
+        if error is None and is_committed and after.is_violated:
+            error = VIOLATED
         if self.group is not None and is_committed:
             error = "E0913"
 

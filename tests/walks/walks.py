@@ -72,10 +72,10 @@ def drawn_setting(
     facts = {r.name: drawn_rows(rng, r, 3) for r in known(texts[0]).base if rng.random() < 0.5}
     filled = replace(setting, facts=tuple((name, tuple(rows)) for name, rows in facts.items()))
     try:
-        _ = filled.moment
+        is_fit = not filled.moment.is_violated
     except RefusedError:
         return setting
-    return filled
+    return filled if is_fit else setting
 
 
 def walk(

@@ -15,10 +15,12 @@ from deltalog.language.walk import atoms
 from deltalog.source import Span
 
 NAMES_SHOWN = 10
+SYSTEM_PREFIX = "sys_"
 
 
 def check_declarations(program: Program, relations: Relations) -> Iterator[Diagnostic]:
     yield from _declared_once(program)
+    yield from _reserved(program)
     defined = {rule.head.predicate for rule in program.rules}
     defined |= {fact.predicate for fact in program.facts}
     for declaration in program.declarations:
@@ -80,6 +82,16 @@ def _declared_once(program: Program) -> Iterator[Diagnostic]:
             )
 
 
+def _reserved(program: Program) -> Iterator[Diagnostic]:
+    """Relations of the system are defined by nobody else."""
+    named = [(each.predicate, each.span) for each in program.declarations]
+    named += [(rule.head.predicate, rule.head.span) for rule in program.rules]
+    named += [(fact.predicate, fact.span) for fact in program.facts]
+    for name, span in named:
+        if name.startswith(SYSTEM_PREFIX):
+            yield catalogue.SYSTEM_NAME.at(span, name=name)
+
+
 def _columns(declaration: Declaration) -> Iterator[Diagnostic]:
     seen: dict[str, Column] = {}
     for column in declaration.columns or ():
@@ -98,11 +110,7 @@ def _columns(declaration: Declaration) -> Iterator[Diagnostic]:
                 predicate=declaration.predicate,
                 hint=f"as in `{column.name}: int`",
             )
-        if column.key and declaration.kind == "view":
-            yield catalogue.BAD_KEY.at(
-                column.span, name=column.name, reason="only base relations have keys"
-            )
-        elif column.key and column.nullable:
+        if column.key and column.nullable:
             yield catalogue.BAD_KEY.at(
                 column.span, name=column.name, reason="a key column cannot be null"
             )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from deltalog.analysis.active_rules import hidden_relations
 from deltalog.analysis.columns import Relations, relations
 from deltalog.analysis.stratification import Stratification, stratification
+from deltalog.checks.active_rules import check_active_rules
 from deltalog.checks.aggregates import check_aggregates
+from deltalog.checks.constraints import check_constraints
 from deltalog.checks.declarations import check_atoms, check_declarations
 from deltalog.checks.keys import check_keys
 from deltalog.checks.safety import check_query_safety, check_safety
@@ -27,20 +30,24 @@ class CheckedProgram:
 
 def check_program(program: Program) -> CheckedProgram:
     """Raise a `ProgramError` with every problem, or return the checked program."""
-    found = relations(program)
-    strata = stratification(program.rules)
+    whole = replace(program, rules=program.definitions) if program.constraints else program
+    found = relations(whole)
+    strata = stratification(whole.rules)
     raise_if_any(
         [
-            *check_declarations(program, found),
-            *check_safety(program),
-            *check_aggregates(program),
-            *check_types(program, found),
-            *check_keys(program, found),
+            *check_declarations(whole, found),
+            *check_safety(whole),
+            *check_aggregates(whole),
+            *check_types(whole, found),
+            *check_keys(whole, found),
             *check_stratified(strata),
+            *check_constraints(program, found),
+            *check_active_rules(program, found),
         ]
     )
     raise_if_any(check_types_known(found))
-    return CheckedProgram(program, found, strata)
+    hidden = hidden_relations(program, found)
+    return CheckedProgram(program, {**found, **hidden} if hidden else found, strata)
 
 
 def check_query(query: Query, known: Relations) -> None:

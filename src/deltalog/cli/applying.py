@@ -18,7 +18,7 @@ from deltalog.cli.change_files import Change, Changes, placed, read_changes
 from deltalog.cli.exit_codes import ExitCode, exit_code_of
 from deltalog.cli.messages import report
 from deltalog.cli.progress import Progress
-from deltalog.diagnostics.report import DataError, DeltalogError
+from deltalog.diagnostics.report import DataError, DeltalogError, reworded
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.fixpoint import Statistics
@@ -80,7 +80,7 @@ def each_applied(
 
 def apply_change(database: MemoryDatabase, change: Change, is_tried: bool = False) -> ChangeSet:
     """Commit the transaction, or evaluate it only; its errors name its place."""
-    transaction = database.transaction()
+    transaction = database.silent_transaction() if is_tried else database.transaction()
     try:
         _fill(transaction, change)
         if not is_tried:
@@ -89,7 +89,7 @@ def apply_change(database: MemoryDatabase, change: Change, is_tried: bool = Fals
         transaction.rollback()
         return database.what_if(base.inserted, base.deleted)
     except DeltalogError as error:
-        raise type(error)(placed(change.place, error.diagnostics)) from None
+        raise reworded(error, placed(change.place, error.diagnostics)) from None
 
 
 def _fill(transaction: Transaction, change: Change) -> None:

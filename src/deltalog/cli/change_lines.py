@@ -21,6 +21,12 @@ def change_lines(change: ChangeSet) -> Iterator[Text]:
         yield Text(f"{op}{fact_text(name, row)}", "green" if op == "+" else "red")
 
 
+def firing_lines(change: ChangeSet) -> Iterator[Text]:
+    """A comment for each rule and instance that a transaction has fired, in order."""
+    for rule, instance in change.firings:
+        yield Text(f"% fired {fact_text(rule, instance)}", "yellow")
+
+
 def fact_text(name: str, row: Row) -> str:
     """A fact as it would be written.
 

@@ -34,6 +34,7 @@ from deltalog.diagnostics.report import DataError
 from deltalog.language.ast import Column, Row
 from deltalog.language.values import plain, print_value, sort_key
 from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.derivation import fact_text
 from deltalog.store.files import write_rows
 
 COLUMNS = (
@@ -84,15 +85,17 @@ def write_changes(answers: Iterable[Applied], path: Path) -> None:
 
 
 def change_json(answer: Applied) -> str:
-    record = {
+    record: dict[str, Any] = {
         "version": answer.version,
-        "inserted": _sorted(answer.change.inserted),
-        "deleted": _sorted(answer.change.deleted),
+        "inserted": sorted_facts(answer.change.inserted),
+        "deleted": sorted_facts(answer.change.deleted),
     }
+    if answer.change.firings:
+        record["firings"] = answer.change.firings
     return json.dumps(record, ensure_ascii=False, default=plain)
 
 
-def _sorted(facts: Any) -> dict[str, list[Row]]:
+def sorted_facts(facts: Any) -> dict[str, list[Row]]:
     return {name: sorted(facts[name], key=sort_key) for name in sorted(facts)}
 
 
@@ -109,6 +112,8 @@ def _write_table(answer: Applied, limit: int | None) -> None:
     write_result(Text(f"{answer.place}: version {answer.version}", style="bold cyan"))
     for line in change_rows(answer.change, limit):
         write_result(line)
+    for rule, instance in answer.change.firings[:limit]:
+        write_result(Text(f"fired {visible(fact_text(rule, instance))}", style="yellow"))
 
 
 def change_rows(change: ChangeSet, limit: int | None) -> Iterator[Text]:

@@ -8,13 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
+from deltalog.checks.active_rules import endless_rules
 from deltalog.checks.program import CheckedProgram, check_program
 from deltalog.cli.exit_codes import ExitCode, exit_code_of
 from deltalog.cli.messages import report
 from deltalog.cli.opening import STANDARD_INPUT, read_and_parse
 from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import counted, write_message, write_result
+from deltalog.diagnostics.render import render
 from deltalog.diagnostics.report import DeltalogError, Diagnostic
+from deltalog.language.ast import Program
 from deltalog.source import Span
 
 EXAMPLE = "deltalog check graph.dl"
@@ -46,6 +49,8 @@ def check(
                 write_message(f"{_name(file)}: {counted(len(error.diagnostics), 'problem')}")
         else:
             if not as_json:
+                for warning in endless_rules(checked.program):
+                    write_message(render(warning))
                 write_result(f"{_name(file)}: {_summary(checked)}")
     if as_json:
         write_result(json.dumps(records, indent=2, ensure_ascii=False))
@@ -62,9 +67,15 @@ def _summary(checked: CheckedProgram) -> str:
     strata = max(checked.stratification.stratum_of.values(), default=0)
     return (
         f"{counted(len(kinds), 'relation')} ({base} base, {counted(views, 'view')}), "
-        f"{counted(len(checked.program.rules), 'rule')}, "
+        f"{counted(len(checked.program.rules), 'rule')}{_guards(checked.program)}, "
         f"{strata} {'stratum' if strata == 1 else 'strata'}"
     )
+
+
+def _guards(program: Program) -> str:
+    """Constraints and active rules, if there are some."""
+    found = (len(program.constraints), "constraint"), (len(program.active_rules), "active rule")
+    return "".join(f", {counted(count, noun)}" for count, noun in found if count)
 
 
 # --- JSON

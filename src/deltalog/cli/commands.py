@@ -6,7 +6,7 @@ A command may be shortened as long as it stays the only one: `:q` quits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal as OneOf
 from typing import TypeAlias
@@ -23,7 +23,7 @@ from deltalog.cli.terminal import counted
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.language.ast import Declaration, Program
+from deltalog.language.ast import Declaration
 from deltalog.language.parser import parse_query
 from deltalog.language.printer import print_declaration, print_program, print_rule
 from deltalog.language.values import sort_key
@@ -70,6 +70,7 @@ def _found(name: str) -> Command:
 
 # --- the commands
 
+LANGUAGES = ("deltalog", "amosql")
 
 STATEMENTS = (
     ("? path(1, Y).", "run a query"),
@@ -94,7 +95,7 @@ def _list(session: Session, arguments: str) -> Iterator[Line]:
     relations = session.database.relations
     program = session.program
     facts = tuple(fact for fact in program.facts if relations[fact.predicate].kind == "view")
-    text = print_program(Program(program.declarations, program.rules, facts))
+    text = print_program(replace(program, facts=facts, queries=()))
     if text:
         yield text.rstrip("\n")
     for name, relation in relations.items():
@@ -108,7 +109,7 @@ def _schema(session: Session, arguments: str) -> Iterator[Line]:
         count = len(session.database.facts(name))  # an unknown name is reported here
         yield f"{_declaration(relations[name])}  % {counted(count, 'fact')}"
         if arguments:
-            rules = (rule for rule in session.program.rules if rule.head.predicate == name)
+            rules = (rule for rule in session.program.definitions if rule.head.predicate == name)
             yield from map(print_rule, rules)
 
 
@@ -189,6 +190,15 @@ def _audit(session: Session, arguments: str) -> Iterator[Line]:
     yield from audit_lines(session.database, differences)
 
 
+def _language(session: Session, arguments: str) -> Iterator[Line]:
+    if not arguments:
+        yield LANGUAGES[session.amosql is not None]
+        return
+    if arguments.lower() not in LANGUAGES:
+        raise CommandUsageError(f":language {'|'.join(LANGUAGES)}")
+    session.use_amosql(arguments.lower() == "amosql")
+
+
 def _quit(session: Session, arguments: str) -> Iterator[Line]:
     raise SessionEnd
 
@@ -218,6 +228,12 @@ COMMANDS = (
     Command(":strata", ":strata", "show the strata of the program", _strata),
     Command(
         ":strategies", ":strategies", "show the strategy of each view, with its reason", _strategies
+    ),
+    Command(
+        ":language",
+        ":language [NAME]",
+        "go on in the language `amosql` or `deltalog`, or show which is used",
+        _language,
     ),
     Command(":audit", ":audit", "recompute every view and compare", _audit),
     Command(":quit", ":quit", "quit; so does end of input", _quit),

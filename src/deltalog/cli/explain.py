@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from deltalog.cli.amosql import is_amosql, schema_in
 from deltalog.cli.applying import each_applied
 from deltalog.cli.change_files import check_changes
 from deltalog.cli.opening import (
@@ -19,6 +20,7 @@ from deltalog.cli.opening import (
     open_program,
     program_in,
     read_and_parse,
+    read_source,
 )
 from deltalog.cli.option_groups import (
     ChangesFile,
@@ -46,8 +48,9 @@ from deltalog.graphs.graph import Graph
 from deltalog.graphs.mermaid import mermaid
 from deltalog.graphs.network_graph import network_graph
 from deltalog.graphs.page import page
-from deltalog.language.printer import print_query
+from deltalog.language.printer import print_program, print_query
 from deltalog.rewrites.pipeline import EVERY_PASS, UPDATE_PASSES
+from deltalog.runtime.amosql.explained_rules import explain_rules, rule_explanation_text
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.explain import explain as explanation_of
 from deltalog.runtime.explanation_text import SECTIONS, explanation_json, explanation_text
@@ -157,6 +160,10 @@ def explain(
             "the rules it runs, and the differentials of every arc.",
         ),
     ] = False,
+    as_rules: Annotated[
+        bool,
+        typer.Option("--as-rules", help="Only print the program; that of AMOSQL as rules."),
+    ] = False,
     changed: ChangesFile,
     files: FactFiles,
     strategy: Strategies = None,
@@ -168,7 +175,8 @@ def explain(
     With --propagation, show how changes propagate from relations to views. --changes and the
     options after it require --propagation; with --changes every arc also shows its flow (of a
     program, not of a database file). With --after and a pass of update propagation, show the rules
-    of the views that run it under the chosen --strategy.
+    of the views that run it under the chosen --strategy. Of an AMOSQL script (.amosql), also show
+    how its rules are monitored.
     """
     progress = Progress()
     changes = changed.changes
@@ -195,15 +203,23 @@ def explain(
     if not is_update:
         choosing = {"--strategy": strategy, **options_of(network, "virtual")}
         _refuse("without --propagation or --after a pass of update propagation", choosing)
+    if as_rules:
+        _write(print_program(read_and_parse(file, progress)).rstrip("\n"), written.output)
+        return
     database = _database(file, limits.limits, progress, chosen if is_update else None)
-    _write(_explanation(database, asked, written.form, file.name), written.output)
+    text = _explanation(database, asked, written.form, file.name)
+    is_whole = asked.query is None and asked.after is None and not asked.show
+    if is_amosql(file) and is_whole and written.form is Form.TEXT:
+        explained = map(rule_explanation_text, explain_rules(schema_in(read_source(file)).schema))
+        text = "\n\n".join((*explained, text))
+    _write(text, written.output)
 
 
 def _explanation(database: MemoryDatabase, asked: QueryOptions, form: Form, name: str) -> str:
     query = None
     if asked.query is not None:
         texts = parameter_texts(asked.parameters)
-        (query,) = checked_queries([asked.query], texts, database.relations)
+        (query,) = checked_queries([asked.query], texts, database.model.readable)
     explanation = explanation_of(database, query, asked.after, asked.without or ())
     sections = tuple(asked.show or Section)
     match form:

@@ -19,6 +19,8 @@ import typer
 
 from deltalog.analysis.columns import Relations
 from deltalog.checks.program import check_program
+from deltalog.cli.actions import register_actions
+from deltalog.cli.amosql import is_amosql, schema_program
 from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import note
 from deltalog.connect import connect
@@ -85,7 +87,8 @@ def not_text(name: str) -> DataError:
 
 def read_and_parse(file: Path, progress: Progress) -> Program:
     with progress.phase(f"reading {file}"):
-        return parse(read_source(file))
+        source = read_source(file)
+        return schema_program(source) if is_amosql(file) else parse(source)
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,7 @@ class Settings:
     network: str = "bushy"
     durability: str = "full"
     wait_seconds: float = 0.0
+    actions: Path | None = None
 
 
 def open_program(
@@ -106,7 +110,7 @@ def open_program(
 ) -> MemoryDatabase:
     """A database of the program; the facts are there before views are computed."""
     with progress.phase("evaluating"):
-        return connect(
+        made = connect(
             program=program,
             engine=settings.engine,
             strategy=settings.strategy,
@@ -116,6 +120,8 @@ def open_program(
             limits=settings.limits,
             watch=progress.watch,
         )
+    register_actions(made, settings.actions)
+    return made
 
 
 def is_database(file: Path) -> bool:
@@ -135,7 +141,7 @@ def open_database(
 ) -> FileDatabase:
     """A database file, as it is."""
     with progress.phase(f"loading {file}"):
-        return connect(
+        made = connect(
             file,
             engine=settings.engine,
             strategy=settings.strategy,
@@ -147,6 +153,8 @@ def open_database(
             wait=settings.wait_seconds,
             read_only=read_only,
         )
+    register_actions(made, settings.actions)
+    return made
 
 
 def program_in(file: Path) -> Program:
@@ -183,6 +191,15 @@ def refuse_facts(facts: Iterable[str] | None, facts_dir: Path | None) -> None:
     if facts or facts_dir:
         raise typer.BadParameter(
             "a database file has its own facts; use `deltalog apply` to change them",
+            param_hint="--facts" if facts else "--facts-dir",
+        )
+
+
+def refuse_facts_of_scripts(facts: Iterable[str] | None, facts_dir: Path | None) -> None:
+    """An AMOSQL script sets its own values."""
+    if facts or facts_dir:
+        raise typer.BadParameter(
+            "an AMOSQL script sets the values of its functions itself",
             param_hint="--facts" if facts else "--facts-dir",
         )
 

@@ -18,9 +18,11 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from typing import Any, get_type_hints
 
+from deltalog.cli.actions import Actions
 from deltalog.cli.opening import Settings
 from deltalog.cli.options import (
     FACTS_MAX,
+    FIRINGS_MAX,
     ROUNDS_MAX,
     SECONDS_MAX,
     ChangesOption,
@@ -28,6 +30,7 @@ from deltalog.cli.options import (
     Facts,
     FactsDirectory,
     FactsMax,
+    FiringsMax,
     Network,
     NetworkForm,
     Relation,
@@ -59,10 +62,11 @@ class ChangesFile:
 
 @dataclass(frozen=True)
 class Maintenance:
-    """The strategy and the engine."""
+    """The strategy, the engine, and the functions that active rules call."""
 
     strategy: Strategies = None
     engine: Engine = DEFAULT_ENGINE
+    actions: Actions = None
 
 
 @dataclass(frozen=True)
@@ -80,10 +84,11 @@ class LimitOptions:
     rounds_max: RoundsMax = ROUNDS_MAX
     facts_max: FactsMax = FACTS_MAX
     seconds_max: SecondsMax = SECONDS_MAX
+    firings_max: FiringsMax = FIRINGS_MAX
 
     @property
     def limits(self) -> Limits:
-        return Limits(self.rounds_max, self.facts_max, self.seconds_max)
+        return Limits(self.rounds_max, self.facts_max, self.seconds_max, self.firings_max)
 
 
 def settings(
@@ -103,6 +108,7 @@ def settings(
         network.network,
         durability,
         wait_seconds,
+        maintenance.actions,
     )
 
 

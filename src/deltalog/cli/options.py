@@ -231,7 +231,18 @@ SecondsMax: TypeAlias = Annotated[
         help="Stop an evaluation that takes longer than this.",
     ),
 ]
+FiringsMax: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        "--firings-max",
+        metavar="NUMBER",
+        min=1,
+        rich_help_panel=_EVALUATION,
+        help="Stop a transaction that executes active rules more often than this.",
+    ),
+]
 
 ROUNDS_MAX = Limits().rounds_max
 FACTS_MAX = Limits().facts_max
 SECONDS_MAX = Limits().seconds_max
+FIRINGS_MAX = Limits().firings_max

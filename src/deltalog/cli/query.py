@@ -40,6 +40,7 @@ from deltalog.language.ast import Query
 from deltalog.language.printer import print_query
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.engine_choice import DEFAULT_ENGINE
+from deltalog.runtime.system_relations import SYSTEM_RELATIONS
 
 EXAMPLE = "deltalog query graph.dl 'path(1, Y)' --facts edge=edges.csv --stats"
 
@@ -88,7 +89,7 @@ def query(
         refuse_facts(files.facts, files.facts_dir)
         settings = Settings(limits.limits, engine=engine)
         with open_database(file, settings, progress, read_only=True) as kept:
-            known = kept.relations if version is None else kept.relations_at(version)
+            known = kept.model.readable if version is None else kept.relations_at(version)
             asked = checked_queries(queries, values, known)
             answers = _answers(kept, asked, stats, progress, version)
             show_results(answers, format_, limit or None)
@@ -99,7 +100,7 @@ def query(
         )
     program = read_and_parse(file, progress)
     relations = check_program(program).relations
-    asked = checked_queries(queries, values, relations)
+    asked = checked_queries(queries, values, {**relations, **SYSTEM_RELATIONS})
     loaded = (*files_in(files.facts_dir, relations), *assignments(files.facts, "--facts"))
     rows = read_facts(program, relations, loaded, progress)
     settings = Settings(limits.limits, engine=engine, materialize=False)

@@ -25,7 +25,8 @@ import typer
 from rich.text import Text
 
 from deltalog.checks.program import check_program
-from deltalog.cli.change_lines import change_lines
+from deltalog.cli import amosql
+from deltalog.cli.change_lines import change_lines, firing_lines
 from deltalog.cli.commands import NAMES, WORDS, CommandUsageError, SessionEnd, run_command
 from deltalog.cli.exit_codes import ExitCode, exit_code_of
 from deltalog.cli.line_reader import LineReader, line_reader
@@ -37,7 +38,9 @@ from deltalog.cli.opening import (
     open_database,
     read_and_parse,
     read_facts,
+    read_source,
     refuse_facts,
+    refuse_facts_of_scripts,
 )
 from deltalog.cli.option_groups import FactFiles, LimitOptions, Maintenance, settings
 from deltalog.cli.options import (
@@ -50,6 +53,7 @@ from deltalog.cli.statements import is_complete, one_line
 from deltalog.cli.terminal import counted, note, write_message, write_result
 from deltalog.diagnostics.report import DeltalogError
 from deltalog.language.ast import Program
+from deltalog.runtime.amosql.session import Selected
 from deltalog.runtime.changes import ChangeSet
 
 EXAMPLE = "deltalog repl graph.dl --facts edge=edges.csv"
@@ -86,6 +90,13 @@ def repl(
         refuse_facts(files.facts, files.facts_dir)
         with open_database(file, chosen, progress, read_only=False) as kept:
             _converse(Session.of(kept, progress), limit)
+        return
+    if file is not None and amosql.is_amosql(file):
+        refuse_facts_of_scripts(files.facts, files.facts_dir)
+        session = Session.new(Program(), chosen, progress, {})
+        session.use_amosql(True)
+        show_results(amosql.selected_results(session.execute(read_source(file))), Format.TABLE)
+        _converse(session, limit)
         return
     program = Program() if file is None else read_and_parse(file, progress)
     relations = check_program(program).relations
@@ -147,11 +158,15 @@ class Conversation:
             return
         if not self._pending:
             self._first_line = 1 if self.reader.is_interactive else self._line_number
-        could_end = not self._pending or "." in line or "*/" in line
+        stop = "." if self.session.amosql is None else ";"
+        could_end = not self._pending or stop in line or "*/" in line
         self._pending.append(line)
-        if could_end and is_complete("\n".join(self._pending)):
+        if could_end and self._is_complete("\n".join(self._pending)):
             self.reader.remember(one_line("\n".join(self._pending)))
             self._guard(self._statements)
+
+    def _is_complete(self, text: str) -> bool:
+        return is_complete(text) if self.session.amosql is None else amosql.is_complete(text)
 
     def _guard(self, action: Callable[[], None]) -> None:
         """Report what goes wrong and go on."""
@@ -179,11 +194,14 @@ class Conversation:
             if isinstance(outcome, Answer):
                 result = query_result(outcome.query, outcome.rows)
                 show_results([result], Format.TABLE, self.limit)
+            elif isinstance(outcome, Selected):
+                show_results([amosql.selected_result(outcome)], Format.TABLE, self.limit)
             else:
                 self._show_change(outcome)
 
     def _show_change(self, change: ChangeSet) -> None:
         self._show_lines(change_lines(change))
+        self._show_lines(firing_lines(change))
         if not change and self.reader.is_interactive:
             note("nothing changes")
 

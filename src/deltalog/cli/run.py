@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from deltalog.analysis.columns import Relations
 from deltalog.checks.program import check_program
+from deltalog.cli.amosql import is_amosql, run_script
 from deltalog.cli.opening import (
     Assignment,
+    Settings,
     assignments,
     files_in,
     is_database,
@@ -18,7 +21,9 @@ from deltalog.cli.opening import (
     open_program,
     read_and_parse,
     read_facts,
+    read_source,
     refuse_facts,
+    refuse_facts_of_scripts,
 )
 from deltalog.cli.option_groups import FactFiles, LimitOptions, Maintenance, settings
 from deltalog.cli.options import (
@@ -39,6 +44,8 @@ from deltalog.cli.results import (
 from deltalog.cli.terminal import counted, note
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
+from deltalog.language.ast import Program
+from deltalog.runtime.amosql.session import AmosqlSession
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.rows import Rows
 from deltalog.store.files import read_rows, write_rows
@@ -93,12 +100,18 @@ def run(
 ) -> None:
     """Evaluate a program, or load a database file, and run the queries in it.
 
-    Without queries every view is shown, unless relations are written with --output.
+    Without queries every view is shown, unless relations are written with --output. The statements
+    of an AMOSQL script (.amosql) are carried out on a new database in memory.
     """
     progress = Progress()
     written = assignments(output, "--output")
     chosen = settings(limits, maintenance)
     names = [*(show or ()), *(each.relation for each in written)]
+    if is_amosql(file):
+        refuse_facts_of_scripts(files.facts, files.facts_dir)
+        _refuse_as_of(as_of)
+        _run_amosql(file, chosen, show, written, format_, limit, progress)
+        return
     if is_database(file):
         refuse_facts(files.facts, files.facts_dir)
         with open_database(file, chosen, progress, read_only=True) as kept:
@@ -107,8 +120,7 @@ def run(
             _check_writable(known, written)
             _show(kept, show, written, format_, limit, progress, as_of)
         return
-    if as_of is not None:
-        raise typer.BadParameter("only a database file has earlier versions", param_hint="--as-of")
+    _refuse_as_of(as_of)
     program = read_and_parse(file, progress)
     relations = check_program(program).relations
     check_names(relations, names)
@@ -117,6 +129,30 @@ def run(
     rows = read_facts(program, relations, loaded, progress)
     database = open_program(program, chosen, progress, rows)
     _show(database, show, written, format_, limit, progress, None)
+
+
+def _refuse_as_of(as_of: int | None) -> None:
+    if as_of is not None:
+        raise typer.BadParameter("only a database file has earlier versions", param_hint="--as-of")
+
+
+def _run_amosql(
+    file: Path,
+    chosen: Settings,
+    show: Sequence[str] | None,
+    written: Sequence[Assignment],
+    format_: Format,
+    limit: int | None,
+    progress: Progress,
+) -> None:
+    """Carry out a script on a new database; show what it selects, and relations afterwards."""
+    database = open_program(Program(), chosen, progress)
+    results = run_script(AmosqlSession(database), read_source(file))
+    show_results(results, format_, limit or None)
+    if show or written:
+        check_names(database.relations, [*(show or ()), *(each.relation for each in written)])
+        _check_writable(database.relations, written)
+        _show(database, show, written, format_, limit, progress, None)
 
 
 def _show(

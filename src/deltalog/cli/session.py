@@ -25,8 +25,9 @@ from deltalog.diagnostics.report import DataError, Diagnostic, ProgramError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Atom, Constant, Program, Query, Row, Rule, Variable
 from deltalog.language.parser import parse
-from deltalog.language.printer import print_rule
+from deltalog.language.printer import print_active_rule, print_constraint, print_rule
 from deltalog.language.values import constant
+from deltalog.runtime.amosql.session import AmosqlSession, Selected
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.parameters import query_parameters
@@ -63,6 +64,8 @@ class Session:
         self.database = database
         self.progress = progress
         self.parameters: dict[str, str] = {}
+        self.amosql: AmosqlSession | None = None
+        """Where statements are AMOSQL."""
 
     @classmethod
     def new(
@@ -80,13 +83,30 @@ class Session:
         program = replace(database.model.checked.program, queries=())
         return cls(program, database, progress)
 
-    def execute(self, source: Source) -> Iterator[Answer | ChangeSet]:
+    def use_amosql(self, is_used: bool) -> None:
+        """Choose the language of the statements that follow."""
+        if is_used and self.amosql is None:
+            self.amosql = AmosqlSession(self.database)
+        elif not is_used:
+            self.amosql = None
+
+    def execute(self, source: Source) -> Iterator[Answer | Selected | ChangeSet]:
         """Carry out the statements of a source, one after the other."""
+        if self.amosql is not None:
+            try:
+                yield from self.amosql.outcomes(source)
+            finally:
+                self._take_program()
+            return
         for kind, members in groups(source.text):
             if kind == "change":
                 yield self.change(source, members)
             else:
                 yield from self.extend(_parsed(source, members))
+
+    def _take_program(self) -> None:
+        """Continue with the program that AMOSQL has made."""
+        self.program = replace(self.database.model.checked.program, queries=())
 
     def try_out(self, source: Source) -> ChangeSet:
         """Return the effect of changes, or of an addition to the program, without applying it."""
@@ -110,7 +130,7 @@ class Session:
         """The query with the values that its parameters have in this session."""
         used = query_parameters(query)
         given = {name: text for name, text in self.parameters.items() if name in used}
-        return bound_query(query, given, self.database.relations)
+        return bound_query(query, given, self.database.model.readable)
 
     # --- changing
 
@@ -134,15 +154,17 @@ class Session:
 
     def extend(self, addition: Program) -> Iterator[Answer | ChangeSet]:
         """Add declarations, rules and facts; then answer the queries among them."""
-        clauses = Program(addition.declarations, addition.rules, addition.facts)
+        clauses = replace(addition, queries=())
         if clauses != Program():
             yield self._extended(clauses)
         for query in addition.queries:
             yield self.ask(query)
 
     def remove(self, source: Source) -> ChangeSet:
-        """Take rules, or facts of views, out of the program."""
+        """Take rules, facts of views, constraints or active rules out of the program."""
         given = parse(source)
+        if given.constraints or given.active_rules:
+            return self._go_over(_shorter(self.program, given))
         removed = [*given.rules, *map(Rule, given.facts)]
         views = [fact for fact in self.program.facts if fact.predicate not in self._base]
         known = [*self.program.rules, *map(Rule, views)]
@@ -201,6 +223,9 @@ class Session:
             (*self.program.declarations, *addition.declarations),
             tuple(dict.fromkeys((*self.program.rules, *addition.rules))),
             (*kept, *holding, *addition.facts),
+            (),
+            tuple(dict.fromkeys((*self.program.constraints, *addition.constraints))),
+            tuple(dict.fromkeys((*self.program.active_rules, *addition.active_rules))),
         )
 
     @property
@@ -221,6 +246,21 @@ def _without_base_facts(program: Program) -> tuple[Program, dict[str, list[Row]]
     return replace(program, facts=tuple(kept)), _rows(stored)
 
 
+def _shorter(program: Program, given: Program) -> Program:
+    """The program without some of its constraints and active rules, which it must have."""
+    known = [*map(print_constraint, program.constraints)]
+    known += map(print_active_rule, program.active_rules)
+    removed = [*map(print_constraint, given.constraints)]
+    removed += map(print_active_rule, given.active_rules)
+    for text in removed:
+        if text not in known:
+            hint = did_you_mean(text, known)
+            raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="rule", name=text, hint=hint)])
+    kept = (each for each in program.constraints if each not in given.constraints)
+    rules = (each for each in program.active_rules if each not in given.active_rules)
+    return replace(program, constraints=tuple(kept), active_rules=tuple(rules))
+
+
 def _no_rule(rule: Rule, known: Iterable[Rule], base: Relations) -> DataError:
     text = print_rule(rule)
     hint = did_you_mean(text, [print_rule(each) for each in known])
@@ -232,7 +272,7 @@ def _no_rule(rule: Rule, known: Iterable[Rule], base: Relations) -> DataError:
 def _views(addition: Program) -> set[str]:
     """Predicates that an addition makes views."""
     declared = {each.predicate for each in addition.declarations if each.kind == "view"}
-    return declared | {rule.head.predicate for rule in addition.rules}
+    return declared | {rule.head.predicate for rule in addition.definitions}
 
 
 def _atoms(relation: Relation, rows: Iterable[Row]) -> Iterator[Atom]:

@@ -101,6 +101,11 @@ KEY_CONFLICT = Entry(
     "E0209", "two facts of `{name}` have the key {key}", "a key identifies at most one fact"
 )
 FUNCTION_AS_PREDICATE = Entry("E0210", "`{name}` is the name of a function, not of a predicate")
+SYSTEM_NAME = Entry(
+    "E0211",
+    "the name `{name}` is reserved",
+    "relations that begin with `sys_` describe the program and are read-only",
+)
 
 # Safety
 UNBOUND_HEAD = Entry(
@@ -235,6 +240,12 @@ SECONDS_LIMIT = Entry(
     "E0803", "stopped after {limit} seconds", "the limit is `seconds_max`; nothing has changed"
 )
 
+FIRINGS_LIMIT = Entry(
+    "E0804",
+    "stopped after {limit} executions of active rules, which trigger each other: {cycle}",
+    "the limit is `firings_max`; nothing has changed",
+)
+
 # Database files
 CANNOT_OPEN = Entry("E0901", "cannot open the database `{name}`: {reason}")
 NOT_A_DATABASE = Entry("E0902", "`{name}` is not a Deltalog database")
@@ -288,6 +299,143 @@ BAD_ROWS = Entry(
 STATE_CLOSED = Entry("E1006", "the state `{name}` is closed")
 CHECK_REFUSED = Entry("E1007", "the change was refused: {reason}", "nothing has changed")
 SINK_FAILED = Entry("E1008", "sink `{name}` failed at version {version}: {reason}")
+FEED_COLUMNS = Entry(
+    "E1020",
+    "the feed of `{name}` has a new column `{column}`",
+    "a stream keeps the columns with which it began",
+)
+
+# Constraints
+CONSTRAINT_VIOLATED = Entry(
+    "E1101", "{message}", "`{constraint}` is violated by {fact}{reason}; nothing has changed"
+)
+CONSTRAINT_TWICE = Entry("E1102", "there are two constraints `{name}`")
+BAD_CONSTRAINT = Entry("E1103", "{reason}", "{form}")
+UNKNOWN_PLACEHOLDER = Entry(
+    "E1104", "`{placeholder}` in the message is not a variable of {where}", "{note}"
+)
+
+# Active rules
+RULE_TWICE = Entry("E1201", "there are two rules `{name}`")
+BAD_RULE = Entry("E1202", "{reason}")
+UNBOUND_IN_RULE = Entry(
+    "E1203",
+    "variable `{name}` in {where} has no value",
+    "actions use variables of event and condition; those of `else` are variables of the instance",
+)
+REJECTED = Entry("E1204", "{message}", "rejected by the rule `{rule}`; nothing has changed")
+UNKNOWN_ACTION = Entry(
+    "E1205",
+    "the rule `{rule}` calls `{name}`, which is not registered",
+    "functions are registered before the first transaction",
+)
+UNKNOWN_RULE = Entry("E1206", "there is no rule `{name}`")
+BAD_ACTIVATION = Entry("E1207", "`{name}` takes {wanted}, got {given}")
+CHANGE_IN_ACTION = Entry(
+    "E1208",
+    "the database cannot be changed by a function that a rule calls",
+    "such a function runs inside a transaction, and returns its changes",
+)
+BAD_RESULT = Entry(
+    "E1209",
+    "`{name}` has returned {value}",
+    "a function that a rule calls returns nothing, or a mapping with `insert`, `delete` or `set`",
+)
+
+# AMOSQL
+MISSING_SEMICOLON = Entry("E1301", "this statement never ends", "every statement ends with a `;`")
+NAME_TAKEN = Entry("E1302", "`{name}` is already {kind}")
+NO_RESOLVENT = Entry("E1303", "`{name}` is not defined for ({types})")
+UNKNOWN_VARIABLE = Entry("E1304", "unknown variable `{name}`")
+NOT_A_CONDITION = Entry("E1305", "this is not a condition")
+NOT_A_VALUE = Entry("E1306", "a `select` has no single value")
+ONE_VALUE = Entry("E1307", "this `select` must have one value")
+RESULT_MISFIT = Entry("E1308", "this is {given}, but {type} is declared")
+PROCEDURE_IN_QUERY = Entry(
+    "E1309",
+    "the procedure `{name}` cannot be called in a query",
+    "queries, derived functions and conditions have no side effects",
+)
+RECURSIVE_COMPUTATION = Entry(
+    "E1310",
+    "`{name}` is computed from its own values",
+    "a function that is not defined for all its arguments by data cannot be recursive",
+)
+LATE_BINDING = Entry(
+    "E1311",
+    "`{name}` cannot be one of several definitions",
+    "which definition holds is decided for objects, and this one is computed for any argument",
+)
+OBJECT_IN_SCHEMA = Entry(
+    "E1312",
+    "`:{name}` cannot be used in a function or rule",
+    "variables of a session end with it; use a parameter",
+)
+UNKNOWN_OBJECT = Entry("E1313", "`:{name}` has no value, and there is no object of this name")
+OBJECT_MISFIT = Entry("E1314", "{value} is not of type `{type}`")
+NOT_STORED = Entry(
+    "E1315", "`{name}` is {kind} and has no values to change", "only stored functions have"
+)
+SCHEMA_IN_TRANSACTION = Entry(
+    "E1316",
+    "the schema cannot change between `begin;` and `commit;`",
+    "a change of the schema is a transaction by itself",
+)
+NO_TRANSACTION = Entry("E1317", "there is no transaction to {verb}")
+TRANSACTION_OPEN = Entry("E1318", "a transaction has begun already")
+NOT_ONE_ROW = Entry("E1319", "`into` needs one row, but there are {count}")
+NOT_A_STEP = Entry(
+    "E1320",
+    "a procedure cannot contain this",
+    "its steps are `set`, `add` and `remove` of functions, and calls of procedures",
+)
+CALLS_LIMIT = Entry("E1321", "procedures call each other more than {limit} deep")
+NOT_EXECUTED = Entry("E1322", "`{name}` is not a procedure, so there is nothing to execute")
+BOUND_LATE = Entry(
+    "E1323",
+    "which definition of `{name}` a rule means depends on the object",
+    "an action of a rule is fixed when the rule is created",
+)
+READS_CHANGED = Entry(
+    "E1324",
+    "this step of a rule's action reads `{name}`, which an earlier step changes",
+    "all steps of an execution read the state before the first of them",
+)
+NOT_A_VARIABLE = Entry(
+    "E1325",
+    "the arguments of an event are variables and constants",
+    "as in `on update quantity(i)`",
+)
+BAD_FOREIGN = Entry(
+    "E1327", "{text} does not name a function", 'as in `foreign "orders:order"`, or `foreign` alone'
+)
+FOREIGN_OBJECT = Entry(
+    "E1328",
+    "the foreign function `{name}` cannot return objects",
+    "a deterministic function of Python returns values that need no type of AMOSQL",
+)
+FOREIGN_UNKNOWN = Entry(
+    "E1326",
+    "no function is registered as `{name}`",
+    "a foreign procedure is a function of Python; nothing is imported because a schema names it",
+)
+
+# View updates
+CONTRADICTING_REQUESTS = Entry("E1401", "the requests `{one}` and `{other}` contradict each other")
+REQUEST_OUTDATED = Entry(
+    "E1402",
+    "the database has changed since version {version}, for which realizations are searched",
+    "a realization holds for one state; request it again",
+)
+
+WARNINGS = {
+    "may_not_end": Entry(
+        "W1201",
+        "these rules may trigger each other for ever: {cycle}",
+        "a transaction that does not end is stopped by `firings_max`",
+    )
+}
+"""Problems that prevent nothing."""
 
 ENTRIES: dict[str, Entry] = {
     entry.code: entry for entry in list(globals().values()) if isinstance(entry, Entry)

@@ -19,7 +19,8 @@ LINE_WIDTH_MAX = 160
 
 def render(diagnostic: Diagnostic) -> str:
     """The full text of one diagnostic, without colour."""
-    lines = [f"error[{diagnostic.code}]: {diagnostic.message}"]
+    kind = "warning" if diagnostic.code.startswith("W") else "error"
+    lines = [f"{kind}[{diagnostic.code}]: {diagnostic.message}"]
     gutter = _gutter_width(diagnostic)
     previous_source = None
     for number, label in enumerate(diagnostic.labels):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from deltalog.source import Span
 
@@ -70,6 +71,17 @@ class LimitError(DeltalogError):
 
 class InternalError(Exception):
     """A broken assumption inside Deltalog: a bug, never the user's fault."""
+
+
+Error = TypeVar("Error", bound=DeltalogError)
+
+
+def reworded(error: Error, diagnostics: Iterable[Diagnostic]) -> Error:
+    """The same error with other diagnostics; whatever else it carries stays."""
+    made = type(error).__new__(type(error))
+    made.__dict__.update(error.__dict__)
+    made.diagnostics = tuple(sorted(dict.fromkeys(diagnostics), key=Diagnostic.sort_key))
+    return made
 
 
 def raise_if_any(diagnostics: Iterable[Diagnostic]) -> None:

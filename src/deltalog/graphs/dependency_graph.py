@@ -13,7 +13,7 @@ from deltalog.runtime.explain import Explanation
 
 def program_graph(explanation: Explanation, checked: CheckedProgram, title: str) -> Graph:
     """The program as it is written."""
-    rules = rules_by_head(checked.program.rules)
+    rules = rules_by_head(checked.program.definitions)
     stratum = {name: str(i) for i, names in enumerate(explanation.strata) for name in names}
     nodes = [_node(name, checked, rules[name], stratum[name]) for name in checked.relations]
     arcs = [Arc(arc.body, arc.head, arc.kind) for arc in explanation.arcs]

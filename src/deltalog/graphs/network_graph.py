@@ -21,7 +21,7 @@ from deltalog.runtime.network_text import differential_name, flow_text
 def network_graph(network: Network, checked: CheckedProgram, title: str) -> Graph:
     views = {name: node for node in network.nodes for name in node.predicates}
     influents = dict.fromkeys(arc.influent for arc in network.arcs if arc.influent not in views)
-    written = rules_by_head(checked.program.rules)
+    written = rules_by_head(checked.program.definitions)
     return Graph(
         title,
         (

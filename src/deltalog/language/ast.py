@@ -161,10 +161,88 @@ class Declaration:
 
 
 @dataclass(frozen=True, slots=True)
+class Constraint:
+    """`deny cycle(X) :- path(X, X).` keeps a view empty, `require ic(2).` keeps a fact.
+
+    With a body it defines the view that it speaks of. `message` is a template: `{X}` stands for the
+    value of a variable of the head.
+    """
+
+    kind: OneOf["deny", "require"]
+    head: Atom
+    body: tuple[Literal, ...] = ()
+    mode: OneOf["enforce", "warn", "view"] = "enforce"
+    is_immediate: bool = False
+    message: str | None = None
+    origin: Origin = field(default=Origin(), compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.head.predicate
+
+    @property
+    def definition(self) -> tuple[Rule, ...]:
+        """The rule for the view that it defines, if it does."""
+        return (Rule(self.head, self.body, self.origin),) if self.body else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`on delete salary(E, S)`: facts of a relation that a transaction inserts, deletes or sets."""
+
+    kind: OneOf["insert", "delete", "set"]
+    atom: Atom
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One step of what a rule does; `reject` has a message template and no atom.
+
+    `where` is read when the rule is executed, and is no part of the condition that triggers it.
+    """
+
+    verb: OneOf["insert", "delete", "set", "call", "emit", "reject"]
+    atom: Atom | None = None
+    message: str | None = None
+    where: tuple[Literal, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveRule:
+    """`rule low for I when quantity(I, Q), Q < 10 do insert scarce(I).`
+
+    It acts for each instance for which its condition became true, `otherwise` where it became
+    false. Without a written `instance`, that is all variables of event and condition.
+    """
+
+    name: str
+    condition: tuple[Literal, ...]
+    actions: tuple[Action, ...]
+    otherwise: tuple[Action, ...] = ()
+    parameters: tuple[Variable, ...] = ()
+    instance: tuple[Variable, ...] | None = None
+    priority: int = 0
+    is_immediate: bool = False
+    is_nervous: bool = False
+    event: Event | None = None
+    origin: Origin = field(default=Origin(), compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
-    """Declarations, rules, ground facts and queries, in the order they were written."""
+    """Declarations, rules, facts, queries, constraints and active rules, each as written."""
 
     declarations: tuple[Declaration, ...] = ()
     rules: tuple[Rule, ...] = ()
     facts: tuple[Atom, ...] = ()
     queries: tuple[Query, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    active_rules: tuple[ActiveRule, ...] = ()
+
+    @property
+    def definitions(self) -> tuple[Rule, ...]:
+        """The rules, and those that constraints define views by."""
+        if not self.constraints:
+            return self.rules
+        return (*self.rules, *(rule for each in self.constraints for rule in each.definition))

@@ -24,21 +24,20 @@ from lark.exceptions import VisitError
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic, ProgramError, raise_if_any
 from deltalog.language.ast import (
+    ActiveRule,
     Atom,
     Constant,
+    Constraint,
     Declaration,
     Program,
     Query,
     Rule,
 )
-from deltalog.language.tree_builder import (
-    Include,
-    PlacedToken,
-    Statement,
-    StatementError,
-    TreeBuilder,
-    syntax_problem,
-)
+from deltalog.language.keywords import mark_keywords
+from deltalog.language.narrowing import PlacedToken, StatementError, syntax_problem
+from deltalog.language.tokens import LEXICAL, placed_token, terminals_of
+from deltalog.language.tokens import tokens as tokens_of
+from deltalog.language.tree_builder import Include, Statement, TreeBuilder
 from deltalog.source import Source, Span
 
 DEPTH_MAX = 150
@@ -70,6 +69,8 @@ def parse(source: Source, read: Reader = read_file, *, has_parameters: bool = Fa
         tuple(gathered.rules),
         tuple(gathered.facts),
         tuple(gathered.queries),
+        tuple(gathered.constraints),
+        tuple(gathered.active_rules),
     )
 
 
@@ -102,13 +103,13 @@ def parse_query(text: str) -> Query:
 
 def _query_tokens(source: Source) -> list[PlacedToken]:
     """The tokens of a query, with its mark and its stop."""
-    tokens = list(_tokens(source))
+    tokens = list(tokens_of(source, _terminals()))
     end = len(source.text.rstrip())
     if not tokens or tokens[0].type != "QUESTION":
         start = tokens[0].span.start if tokens else end
-        tokens.insert(0, _token("", "QUESTION", Span(source, start, start)))
+        tokens.insert(0, placed_token("", "QUESTION", Span(source, start, start)))
     if tokens[-1].type not in ("STOP", "UNCLOSED_TEXT"):
-        tokens.append(_token("", "STOP", Span(source, end, end)))
+        tokens.append(placed_token("", "STOP", Span(source, end, end)))
     return tokens
 
 
@@ -118,13 +119,15 @@ class _Gathered:
     rules: list[Rule] = field(default_factory=list)
     facts: list[Atom] = field(default_factory=list)
     queries: list[Query] = field(default_factory=list)
+    constraints: list[Constraint] = field(default_factory=list)
+    active_rules: list[ActiveRule] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
 
 
 def _gather(source: Source, read: Reader, into: _Gathered, has_parameters: bool = False) -> None:
     into.seen.add(os.path.normpath(source.name))
-    for statement in _statements(_tokens(source), into.problems, has_parameters):
+    for statement in _statements(tokens_of(source, _terminals()), into.problems, has_parameters):
         match statement:
             case Declaration():
                 into.declarations.append(statement)
@@ -134,6 +137,10 @@ def _gather(source: Source, read: Reader, into: _Gathered, has_parameters: bool 
                 into.facts.append(statement.head)
             case Rule():
                 into.rules.append(statement)
+            case Constraint():
+                into.constraints.append(statement)
+            case ActiveRule():
+                into.active_rules.append(statement)
             case Include():
                 _follow(statement, source, read, into)
 
@@ -195,8 +202,8 @@ def _chunks(
     for token in tokens:
         if len(problems) > ERRORS_MAX:
             return
-        if token.type in _LEXICAL:
-            problems.append(_LEXICAL[token.type](token))
+        if token.type in LEXICAL:
+            problems.append(LEXICAL[token.type](token))
             damaged = True
             if token.type == "UNCLOSED_COMMENT":
                 return
@@ -217,44 +224,15 @@ def _chunks(
         problems.append(catalogue.MISSING_STOP.at(chunk[0].span.to(chunk[-1].span)))
 
 
-def _tokens(source: Source) -> Iterator[PlacedToken]:
-    for found in _terminals().finditer(source.text):
-        kind = found.lastgroup
-        if kind not in _IGNORED:
-            yield _token(found[0], str(kind), Span(source, found.start(), found.end()))
-
-
-def _token(text: str, kind: str, span: Span) -> PlacedToken:
-    token = PlacedToken(text)
-    token.type, token.span = kind, span
-    return token
-
-
 @cache
 def _terminals() -> re.Pattern[str]:
-    """The terminals of the grammar as one expression, tried in the order that lark tries them."""
-    ordered = sorted(
-        _grammar().terminals,
-        key=lambda t: (-t.priority, -t.pattern.max_width, -len(t.pattern.value), t.name),
-    )
-    return re.compile("|".join(f"(?P<{t.name}>{t.pattern.to_regexp()})" for t in ordered))
-
-
-_IGNORED = ("BLANK", "COMMENT")
-_LEXICAL: dict[str, Callable[[PlacedToken], Diagnostic]] = {
-    "BAD": lambda token: catalogue.UNEXPECTED_CHARACTER.at(
-        token.span,
-        character=f"`{token}`" if token.isprintable() else f"U+{ord(token):04X}",
-        hint="text is written in double quotes" if token == "'" else None,
-    ),
-    "UNCLOSED_TEXT": lambda token: catalogue.UNTERMINATED.at(token.span, what="this text"),
-    "UNCLOSED_COMMENT": lambda token: catalogue.UNTERMINATED.at(token.span, what="this comment"),
-}
+    return terminals_of(_grammar())
 
 
 def _parse_statement(tokens: list[PlacedToken]) -> Statement:
     """One statement from its tokens, the final stop included."""
     _check_depth(tokens)
+    mark_keywords(tokens)
     parser: Any = _grammar().parse_interactive()
     token = tokens[0]
     try:

@@ -18,11 +18,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from deltalog.language.ast import (
+    Action,
+    ActiveRule,
     Aggregate,
     Atom,
     Column,
     Comparison,
     Constant,
+    Constraint,
     Declaration,
     Disjunction,
     Expression,
@@ -48,10 +51,12 @@ assert set(_PRECEDENCE) == set(INFIX)
 
 
 def print_program(program: Program) -> str:
-    """Declarations, rules, facts and queries, a blank line between these groups."""
+    """Declarations, rules, constraints, active rules, facts and queries, in groups."""
     groups = (
         [print_declaration(declaration) for declaration in program.declarations],
         [print_rule(rule) for rule in program.rules],
+        [print_constraint(constraint) for constraint in program.constraints],
+        [print_active_rule(rule) for rule in program.active_rules],
         [f"{print_atom(fact)}." for fact in program.facts],
         [print_query(query) for query in program.queries],
     )
@@ -81,6 +86,70 @@ def print_rule(rule: Rule) -> str:
 def print_query(query: Query) -> str:
     anonymous = _anonymous(query.body)
     return _statement("?", [substitute(literal, anonymous) for literal in query.body])
+
+
+def print_constraint(constraint: Constraint) -> str:
+    """
+    >>> print_constraint(Constraint("require", Atom("ic", (Constant(2, "int"),)), mode="warn"))
+    'require warn ic(2).'
+    """
+    anonymous = _anonymous((constraint.head, *constraint.body))
+    words = [constraint.kind, "" if constraint.mode == "enforce" else constraint.mode]
+    words += ["immediate" if constraint.is_immediate else ""]
+    head = _atom(substitute_atom(constraint.head, anonymous))
+    opening = " ".join([word for word in words if word] + [head])
+    text = constraint.message
+    ending = [] if text is None else [f"say {print_value(text, 'str')}"]
+    if not constraint.body:
+        return " ".join((opening, *ending)) + "."
+    body = [substitute(literal, anonymous) for literal in constraint.body]
+    return _statement(f"{opening} :-", body, ending)
+
+
+def print_active_rule(rule: ActiveRule) -> str:
+    """The header in a line, then one for the condition and one for each list of actions."""
+    event = () if rule.event is None else (rule.event.atom,)
+    anonymous = _anonymous((*event, *rule.condition))
+    header = [f"rule {rule.name}" + (f"({_listed(rule.parameters)})" if rule.parameters else "")]
+    header += [f"for {_listed(rule.instance)}"] if rule.instance else []
+    header += [f"priority {rule.priority}"] if rule.priority else []
+    header += ["immediate"] if rule.is_immediate else []
+    header += ["nervous"] if rule.is_nervous else []
+    if rule.event is not None:
+        atom = substitute_atom(rule.event.atom, anonymous)
+        header.append(f"on {rule.event.kind} {_atom(atom)}")
+    lines = [" ".join(header)]
+    if rule.condition:
+        body = [substitute(literal, anonymous) for literal in rule.condition]
+        when = _joined([_pieces(literal) for literal in body], ",")
+        lines += _filled([f"when {when[0]}", *when[1:]])
+    for word, actions in (("do", rule.actions), ("else", rule.otherwise)):
+        if actions:
+            read = (*event, *rule.condition)
+            pieces = _joined([_action_pieces(action, read) for action in actions], ",")
+            lines += _filled([f"{word} {pieces[0]}", *pieces[1:]])
+    return "\n".join(lines) + "."
+
+
+def _listed(variables: Iterable[Variable]) -> str:
+    return ", ".join(variable.name for variable in variables)
+
+
+def print_action(action: Action, before: tuple[Literal, ...] = ()) -> str:
+    """An action as it stands in a rule whose event and condition are `before`."""
+    return " ".join(_action_pieces(action, before))
+
+
+def _action_pieces(action: Action, before: tuple[Literal, ...]) -> list[str]:
+    """An action in pieces; `before` are the literals whose variables it shares."""
+    if action.atom is None:
+        return [f"{action.verb} {print_value(action.message, 'str')}"]
+    change = f"{action.verb} {_atom(action.atom)}"
+    if not action.where:
+        return [change]
+    anonymous = _anonymous((*before, *action.where))
+    first, *rest = _joined([_pieces(substitute(each, anonymous)) for each in action.where], ",")
+    return [change, f"where {first}", *rest]
 
 
 def print_literal(literal: Literal) -> str:
@@ -124,9 +193,9 @@ def _column(column: Column) -> str:
     return f"{column.name}: {column.type}{nullable}{' key' if column.key else ''}"
 
 
-def _statement(opening: str, body: Iterable[Literal]) -> str:
+def _statement(opening: str, body: Iterable[Literal], ending: Iterable[str] = ()) -> str:
     """One line if it fits, else the opening and below it the body in as few lines as possible."""
-    pieces = _joined([_pieces(literal) for literal in body], ",")
+    pieces = [*_joined([_pieces(literal) for literal in body], ","), *ending]
     pieces[-1] += "."
     line = " ".join((opening, *pieces))
     return line if len(line) <= COLUMNS_MAX else "\n".join((opening, *_filled(pieces)))

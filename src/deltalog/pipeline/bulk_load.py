@@ -25,6 +25,7 @@ from deltalog.pipeline.drafts import NOTHING, Draft, Held, few, unranked
 from deltalog.pipeline.reading import read_frame
 from deltalog.pipeline.stored_table import StoredTable
 from deltalog.runtime.checked_rows import CheckedRows
+from deltalog.runtime.constraints import check_state
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.evaluation import evaluate
 
@@ -57,6 +58,7 @@ def bulk_load(
         else:
             engine.load_frame(name, data)
     evaluate(engine, database.model, database.limits, database.watch)
+    check_state(database)
     draft = Draft(engine.spark)
     for name, table in writer.stored.items():
         held = _stored(engine, name)

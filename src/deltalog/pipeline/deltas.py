@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from deltalog.engines.base import NO_ROWS
 from deltalog.pipeline.log_rows import DELETE, INSERT
 from deltalog.pipeline.reading import CHANGE_TYPE, COMMIT_VERSION, FEED
-from deltalog.runtime.changes import NO_CHANGE, ChangeSet
+from deltalog.runtime.changes import NO_CHANGE, ChangeSet, Firing
 
 Counts = Mapping[str, tuple[int, int]]
 
@@ -60,6 +60,11 @@ class Delta:
 
     def __bool__(self) -> bool:
         return bool(self.counts)
+
+    @property
+    def firings(self) -> list[Firing]:
+        """The active rules that fired, each with an instance, in the order of their execution."""
+        return self.changes.firings
 
 
 def counts_of(change: ChangeSet) -> Counts:

@@ -13,13 +13,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import IO
 
+import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 
+from deltalog.pipeline.garbage import remove_garbage
 from deltalog.pipeline.location import Location
 from deltalog.pipeline.lock import lock_folder
 from deltalog.pipeline.log import Batch, Files, Log, Record, now
 from deltalog.pipeline.log_rows import Changes
+from deltalog.pipeline.log_table import DriverLogTable, LogTable
 from deltalog.pipeline.rejected import Refused
+from deltalog.pipeline.spark_storage import SparkLogTable, SparkTable
+from deltalog.pipeline.stored_table import StoredTable
 
 PROBLEMS = "problems"
 """The kind of a commit that notes which parts of a pipeline fail."""
@@ -30,12 +35,25 @@ class State:
 
     def __init__(self, spark: SparkSession | None, state: str) -> None:
         self._spark = spark
-        self.location = Location.of(state)
-        self.log = Log(self.location)
+        self.location = Location.of(state, spark)
+        self.log = Log(self._log_table(), state)
         self.records: list[Record] = []
         self.batches: set[Batch] = set()
         self._lock: IO[str] | None = None
         self.measure: Callable[[Record], Mapping[str, float]] | None = None
+
+    def _log_table(self) -> LogTable:
+        if self.location.is_reached:
+            return DriverLogTable(self.location)
+        return SparkLogTable(self.spark, self.location)
+
+    def table(
+        self, relative: str, columns: tuple[str, ...], types: tuple[str, ...], is_ranked: bool
+    ) -> StoredTable:
+        """The table of a relation."""
+        if self.location.is_reached:
+            return StoredTable(self.location, relative, columns, types, is_ranked)
+        return SparkTable(self.location, relative, columns, types, is_ranked, spark=self.spark)
 
     @property
     def spark(self) -> SparkSession:
@@ -51,6 +69,10 @@ class State:
             self._lock = lock_folder(folder, self.location.name)
         self.records = self.log.open()
         self.batches = self.log.batches()
+
+    def refresh(self) -> None:
+        """Read what others have committed since."""
+        self.records += self.log.open()
 
     def close(self) -> None:
         if self._lock is not None:
@@ -72,6 +94,11 @@ class State:
         """The program of the last commit."""
         return next((r.program for r in reversed(self.records) if r.program is not None), "")
 
+    def program_at(self, version: int) -> str:
+        """The program of a version."""
+        found = [r.program for r in self.records if r.program and r.version <= version]
+        return found[-1] if found else self.program
+
     def size(self, relation: str) -> int:
         """How many rows a stored relation holds."""
         return next((r.sizes[relation] for r in reversed(self.records) if relation in r.sizes), 0)
@@ -89,8 +116,7 @@ class State:
     @property
     def readers(self) -> dict[str, int]:
         """The registered readers, each with the version it has acknowledged."""
-        noted = {name: at for record in self.records for name, at in record.readers.items()}
-        return {name: at for name, at in sorted(noted.items()) if at is not None}
+        return self.log.readers(self._log_table())
 
     @property
     def problems(self) -> dict[str, str]:
@@ -104,19 +130,16 @@ class State:
         return max((r.first for r in self.records if r.first is not None), default=0)
 
     def drop(self, version: int) -> None:
-        """Let the log begin at a version; what came before it cannot be asked for any more."""
-        self.commit(Record(version=self.last.version, kind="compaction", first=version))
-        self.log.drop(version)
-        for record in self.records:
-            for files in record.files.values() if record.version <= version else ():
-                for folder in {files.inserted, files.deleted} - {None, files.whole}:
-                    self._remove(str(folder))
+        """Let the log begin at a version; what came before it cannot be asked for any more.
 
-    def _remove(self, folder: str) -> None:
-        """Remove files that no table has and no version needs any more."""
-        if folder.startswith("changes/"):
-            system, path = self.location.files(folder)
-            system.delete_dir_contents(path, missing_dir_ok=True)
+        Then files go that nobody needs or can name.
+        """
+        first = version if version > self.first else None
+        self.commit(Record(version=self.last.version, kind="compaction", first=first))
+        if first is not None:
+            self.log.drop(version)
+        if self.location.is_reached:
+            remove_garbage(self.location, self.records, self.first)
 
     def files_of(self, relation: str, after: int, until: int) -> Iterator[tuple[int, Files]]:
         """Files that commits between two versions have for a relation, oldest first."""
@@ -154,3 +177,10 @@ class State:
     def read_files(self, folder: str) -> DataFrame:
         """The rows in a folder of Parquet files."""
         return self.spark.read.parquet(self.location.path(folder))
+
+    def read_rows(self, folder: str) -> pyarrow.Table:
+        """The same on the driver."""
+        if not self.location.is_reached:
+            return self.read_files(folder).toArrow()
+        system, path = self.location.files(folder)
+        return pyarrow.parquet.read_table(path, filesystem=system)

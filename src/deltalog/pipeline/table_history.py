@@ -20,6 +20,7 @@ from deltalog.pipeline.log import Record
 from deltalog.pipeline.quarantine import QUARANTINE, Quarantined, quarantined
 from deltalog.pipeline.reading import read_frame
 from deltalog.pipeline.state import PROBLEMS
+from deltalog.pipeline.state_tables import table_at
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.evaluation import Difference
@@ -59,8 +60,13 @@ class TableHistory:
     _writer: CommitWriter
     _database: MemoryDatabase
 
+    def _begin(self) -> None:
+        """Write the initial state, if there is none yet."""
+        raise NotImplementedError
+
     @property
     def _history(self) -> LoggedHistory:
+        self._check_open()
         return LoggedHistory(TableLog(self._state), self._database, self.state)
 
     @property
@@ -70,7 +76,7 @@ class TableHistory:
 
     def relations_at(self, version: int) -> Mapping[str, Relation]:
         """The base relations and views that the program of a version had."""
-        return self._history.program_at(version).relations
+        return self._history.relations_at(version)
 
     def delta(self, first: int, last: int | None = None) -> ChangeSet:
         """The net change from one version to another, which may also be an earlier one."""
@@ -86,6 +92,7 @@ class TableHistory:
 
     def quarantine(self) -> DataFrame:
         """The rows that were not taken from sources and wait to be mended."""
+        self._check_open()
         return self._state.spark.createDataFrame(self.quarantined(), QUARANTINE)
 
     def quarantined(self) -> list[Quarantined]:
@@ -97,13 +104,14 @@ class TableHistory:
     @property
     def readers(self) -> Mapping[str, int]:
         """The registered readers, each with the version it has acknowledged."""
+        self._check_open()
         return self._state.readers
 
     def register(self, reader: str) -> int:
         """Hold the log for a reader from now on; returns the version it has read up to."""
         check_reader_name(reader)
         if reader not in self.readers:
-            self._note({reader: self._state.last.version})
+            self._note(reader, self._state.last.version)
         return self.readers[reader]
 
     def acknowledge(self, reader: str, version: int) -> None:
@@ -111,17 +119,17 @@ class TableHistory:
         self._history.check_version(version)
         check_known(self.readers, reader)
         if version > self.readers[reader]:
-            self._note({reader: version})
+            self._note(reader, version)
 
     def unregister(self, reader: str) -> None:
         """Let go of what the log holds for a reader."""
         check_known(self.readers, reader)
-        self._note({reader: None})
+        self._note(reader, None)
 
-    def _note(self, readers: Mapping[str, int | None]) -> None:
+    def _note(self, reader: str, version: int | None) -> None:
         self._check_open()
-        last = self._state.last
-        self._state.commit(Record(version=last.version, kind="reader", readers=readers))
+        self._begin()
+        self._state.log.note_reader(reader, version)
 
     def _check_open(self) -> None:
         if not self._is_open:
@@ -162,7 +170,10 @@ class TableHistory:
     # --- upkeep
 
     def compact(self, retention: Retention | None = None) -> Dropped:
-        """Drop from the log what neither `retention` nor a reader, a sink or a table keeps."""
+        """Drop from the log what neither `retention` nor a reader, a sink or a table keeps.
+
+        Files that nobody needs any more are removed, too.
+        """
         self._check_open()
         wanted = Retention() if retention is None else retention
         check_retention(wanted)
@@ -171,7 +182,7 @@ class TableHistory:
         kept += [first.version - 1 for first in self._writer.folds.behind().values()]
         bound = min([*self._unwanted(wanted), *kept])
         before = state.first
-        if bound > before:
+        if not state.is_new:
             state.drop(bound)
         return Dropped(state.first - before, ())
 
@@ -199,6 +210,7 @@ class TableHistory:
 
     def verify(self, *, engine: str | None = None) -> TableVerification:
         """Recompute every view, and compare every table with the version it stands for."""
+        self._check_open()
         differences = self._database.audit(engine=engine)
         return TableVerification(differences, tuple(self._misfits()))
 
@@ -206,14 +218,13 @@ class TableHistory:
         """Where a table does not hold what the log says of the version it stands for."""
         current = self._database
         for name, table in self._writer.stored.items():
-            if table.delta is None or name not in current.relations:
+            if not table.exists or name not in current.relations:
                 continue
             version = max(table.version, self.first_version)
-            held = {
-                row
-                for row, _ in table.decoded(
-                    table.outwards(read_frame(self._state, table, name, version)).toArrow()
-                )
-            }
+            then = table_at(self._state, name, version)
+            if then is None:
+                continue
+            data = then.outwards(read_frame(self._state, then, name, version))
+            held = set(then.rows(data.toArrow()))
             if held != self._history.facts_at(name, version, current.current_facts):
                 yield f"the table of `{name}` is not what version {version} was"

@@ -84,6 +84,12 @@ def fact_rows(program: Program) -> list[tuple[str, Row]]:
     ]
 
 
+def typed_row(fact: Atom, relation: Relation) -> Row:
+    """The values of a fact, each in the type of its column."""
+    typed = _typed_fact(fact, relation)
+    return tuple(term.value for term in typed.arguments if isinstance(term, Constant))
+
+
 def _shared_heads(program: Program) -> set[str]:
     """Predicates that more than one rule or fact defines."""
     heads = [rule.head.predicate for rule in program.rules]

@@ -16,6 +16,8 @@ import re
 from deltalog.language.ast import Variable
 
 ANSWER = "answer__"
+GIVEN = "given__"
+"""The bindings that a query is asked with, where there are many of them."""
 _EXISTENCE = re.compile(r"__exists[0-9]+$")
 _QUERY_PIECE = re.compile(r"[bf]+|0|[0-9]+_[0-9]+")
 
@@ -163,6 +165,21 @@ def inserted_candidates(predicate: str) -> str:
 def deleted_candidates(predicate: str) -> str:
     """Deletions that the differentials found, not yet tested."""
     return f"{predicate}__deleted"
+
+
+def key_denial(predicate: str) -> str:
+    """Facts of a view that share their key with another fact of it."""
+    return f"{predicate}__key"
+
+
+def condition(rule: str) -> str:
+    """Instances for which the condition of an active rule holds."""
+    return f"{rule}__condition"
+
+
+def triggered(rule: str) -> str:
+    """Instances, or events, for which an active rule is executed."""
+    return f"{rule}__triggered"
 
 
 def row(arity: int) -> tuple[Variable, ...]:

@@ -56,10 +56,24 @@ def apply_passes(passes: Iterable[Pass[Form]], form: Form, last: str | None = No
     return form
 
 
+CONSTRAINT_RULES = Pass(
+    "constraint_rules",
+    "make views of constraints",
+    "first: what a constraint defines is a view like any other",
+    "constraints, and views with a key",
+    program_passes.define_constraints,
+)
+CONDITION_RULES = Pass(
+    "condition_rules",
+    "make views of the conditions of active rules",
+    "after constraint_rules, before all that reads rules: a condition is a view like any other",
+    "active rules",
+    program_passes.define_conditions,
+)
 DESUGAR = Pass(
     "desugar",
     "name expressions, distribute disjunctions, write out types",
-    "first: every later pass expects arguments to be variables or constants",
+    "before all that reads rules: arguments are expected to be variables or constants",
     "always",
     program_passes.desugar_program,
 )
@@ -79,7 +93,10 @@ MAGIC_SETS = Pass(
     is_optional=True,
 )
 
-EVALUATE: tuple[Pass[ProgramForm], ...] = (DESUGAR, EXISTENCE_TESTS)
+EVALUATE: tuple[Pass[ProgramForm], ...] = (
+    *(CONSTRAINT_RULES, CONDITION_RULES),
+    *(DESUGAR, EXISTENCE_TESTS),
+)
 
 
 # --- programs, for the strategies of their views ------------------------------------------------

@@ -11,6 +11,8 @@ from deltalog.analysis.columns import Relations, generated_relations
 from deltalog.analysis.rule_types import nullable_variables, term_is_nullable
 from deltalog.language.ast import Aggregate, Rule
 from deltalog.rewrites import names
+from deltalog.rewrites.condition_rules import condition_rules
+from deltalog.rewrites.constraint_rules import constraint_rules
 from deltalog.rewrites.desugar import desugar, desugar_query
 from deltalog.rewrites.existence_tests import existence_tests
 from deltalog.rewrites.forms import ProgramForm, QueryForm, defined_by, read_by
@@ -22,6 +24,16 @@ from deltalog.rewrites.states import renamed
 from deltalog.rewrites.strategies import Choice, choose
 from deltalog.rewrites.transition_rules import direct_transition
 from deltalog.rewrites.unfold import unfold
+
+
+def define_constraints(form: ProgramForm) -> ProgramForm:
+    program = constraint_rules(form.program, form.declared)
+    return form if program is form.program else replace(form, program=program)
+
+
+def define_conditions(form: ProgramForm) -> ProgramForm:
+    program = condition_rules(form.program)
+    return form if program is form.program else replace(form, program=program)
 
 
 def desugar_program(form: ProgramForm) -> ProgramForm:

@@ -10,9 +10,9 @@ delta-union as composition and swapping the two sides as inverse they form a sma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltalog.analysis.columns import Relations
 from deltalog.diagnostics import catalogue
@@ -28,6 +28,18 @@ if TYPE_CHECKING:
     import pyarrow
 
 Facts = Mapping[str, frozenset[Row]]
+
+
+class Firing(NamedTuple):
+    """An active rule and an instance for which its condition became true.
+
+    The values of a rule with parameters come before those of the instance.
+    """
+
+    rule: str
+    instance: Row
+
+
 NO_RELATIONS: Relations = {}
 
 
@@ -40,7 +52,8 @@ class ChangeSet:
     (frozenset({(1, 2)}), frozenset())
     """
 
-    __slots__ = ("_declared", "_deleted", "_inserted", "_read")
+    __slots__ = ("_declared", "_deleted", "_fired", "_inserted", "_read")
+    _fired: tuple[Firing, ...]
 
     def __init__(
         self,
@@ -93,6 +106,11 @@ class ChangeSet:
             self._inserted, self._deleted = read()
             self._read = None
         return self._inserted, self._deleted
+
+    @property
+    def firings(self) -> list[Firing]:
+        """The active rules that fired, each with an instance, in the order of their execution."""
+        return list(getattr(self, "_fired", ()))
 
     @property
     def inserted(self) -> _Sparse:
@@ -249,6 +267,13 @@ def _columns(declared: Relations, name: str, *sides: Changed) -> tuple[Column, .
         Column(f"c{i}", next((type_of(v) for v in column if v is not None), None), True)
         for i, column in enumerate(values, 1)
     )
+
+
+def with_firings(change: ChangeSet, fired: Sequence[Firing]) -> ChangeSet:
+    """The same change, made by a transaction in which these rules fired."""
+    made = ChangeSet.exact(*change.sides, change._declared)
+    made._fired = tuple(fired)
+    return made
 
 
 NO_CHANGE = ChangeSet()

@@ -14,31 +14,32 @@ Sets, and only the part that is asked for.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType, TracebackType
-from typing import Self
+from types import MappingProxyType
 
 from deltalog.analysis.columns import Relation
 from deltalog.checks.program import check_program
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.engines.base import Engine
+from deltalog.engines.base import Changed, Engine
 from deltalog.engines.extensions import is_twinned
 from deltalog.language.ast import Program, Query, Row
 from deltalog.language.parser import parse
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
-from deltalog.runtime.checked_rows import has_free_keys
+from deltalog.runtime.check_phase import CheckPhase
+from deltalog.runtime.closable import Closable
+from deltalog.runtime.constraints import check_state, issue_warnings
 from deltalog.runtime.engine_choice import known_engine
 from deltalog.runtime.evaluation import Difference, create, differences, evaluate
 from deltalog.runtime.fact_arguments import fill, load_facts
 from deltalog.runtime.fixpoint import Statistics, Watch
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model
-from deltalog.runtime.net_change import expecting, net_change
+from deltalog.runtime.net_change import ground_of, net_change
 from deltalog.runtime.outcome import Propagated
 from deltalog.runtime.parameters import Parameters, bound_query
 from deltalog.runtime.program_change import apply_program
@@ -46,22 +47,25 @@ from deltalog.runtime.propagation import Propagation
 from deltalog.runtime.protocols import Facts, Participant, Persistence, Synchronization
 from deltalog.runtime.queries import answer, whole_relation
 from deltalog.runtime.read_program import read_program
+from deltalog.runtime.reason_verbs import ReasonVerbs
+from deltalog.runtime.refusals import with_causes
 from deltalog.runtime.rows import Rows
+from deltalog.runtime.rule_verbs import RuleVerbs
 from deltalog.runtime.shown import database_html
+from deltalog.runtime.system_relations import system_inputs
 from deltalog.runtime.transaction import Commit, Ground, Transaction
 from deltalog.runtime.unavailable import WithoutUpkeep
+from deltalog.runtime.violations import ConstraintError, Violation
 from deltalog.runtime.wanted_views import known_views
 
 
-class MemoryDatabase(WithoutUpkeep):
+class MemoryDatabase(RuleVerbs, ReasonVerbs, Closable, WithoutUpkeep):
     """Made by `connect`. Threads may share it: they take turns.
 
     With a `persistence` what it holds is kept elsewhere, too, and `synchronization` repairs what a
     failure leaves between the two. `participants` see every change before it is applied, and may
     refuse it.
     """
-
-    _is_closed = False
 
     def __init__(
         self,
@@ -91,32 +95,6 @@ class MemoryDatabase(WithoutUpkeep):
             self.statistics = persistence.initial_state(self, facts)
         self.propagation = Propagation(engine, model)
 
-    # --- closing
-
-    def close(self) -> None:
-        """Let go of all facts; a closed database cannot be used any more."""
-        with self._lock:
-            if not self._is_closed:
-                self._is_closed = True
-                self.engine = self.engine.fresh()
-                create(self.engine, {n: self.model.relations[n] for n in self.model.stored})
-                self.propagation = Propagation(self.engine, self.model)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise DataError([catalogue.DATABASE_CLOSED.at(None, name="the database in memory")])
-
     @contextmanager
     def turn(self) -> Iterator[None]:
         """Alone among the threads, with a database that is open, and in its last state."""
@@ -131,7 +109,7 @@ class MemoryDatabase(WithoutUpkeep):
     @property
     def relations(self) -> Mapping[str, Relation]:
         """Every base relation and view with its columns."""
-        return self.model.checked.relations
+        return self.model.visible
 
     def facts(self, relation: str, version: int | None = None) -> set[Row]:
         """All facts of a base relation or view; only a file has earlier versions of them."""
@@ -144,16 +122,19 @@ class MemoryDatabase(WithoutUpkeep):
         """Return all facts of a base relation or view, to be read as tuples or as a table."""
         with self.turn():
             self.check_relation(relation)
-            if relation in self.model.stored:
-                held = self.engine.copied(relation)
-            else:
-                held = self._answers(relation).held
-        return Rows(self.relations[relation].columns, held)
+            held = self.held_facts(relation)
+        return Rows(self.model.readable[relation].columns, held)
 
     def check_relation(self, relation: str) -> None:
-        if relation not in self.relations:
+        if relation not in self.model.readable:
             hint = did_you_mean(str(relation), self.relations)
             raise DataError([catalogue.NO_SUCH_RELATION.at(None, name=relation, hint=hint)])
+
+    def held_facts(self, relation: str) -> Changed:
+        """All facts of a relation or view, in the turn of the caller, as the engine has them."""
+        if relation in self.model.stored:
+            return self.engine.copied(relation)
+        return self._answers(relation).held
 
     def current_facts(self, relation: str) -> set[Row]:
         if relation in self.model.stored:
@@ -161,8 +142,11 @@ class MemoryDatabase(WithoutUpkeep):
         return set(self._answers(relation).held)
 
     def _answers(self, relation: str) -> Rows:
-        asked = whole_relation(self.relations[relation])
-        return answer(self.engine, self.model, asked, self.limits, self.watch, False)
+        return self._answer(whole_relation(self.model.readable[relation]), False)
+
+    def _answer(self, query: Query, magic: bool = True) -> Rows:
+        arguments = self.limits, self.watch, magic, NO_CHANGE, system_inputs(self, query)
+        return answer(self.engine, self.model, query, *arguments)
 
     def query(
         self,
@@ -178,33 +162,13 @@ class MemoryDatabase(WithoutUpkeep):
         """
         self._check_version_known(version)
         with self.turn():
-            query = bound_query(text, parameters, self.relations)
-            return answer(self.engine, self.model, query, self.limits, self.watch)
+            return self._answer(bound_query(text, parameters, self.model.readable))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.relations)} relations, version {self.version})"
 
     def _repr_html_(self) -> str:
         return database_html(self)
-
-    def explain(
-        self,
-        query: str | Query | None = None,
-        parameters: Parameters | None = None,
-        *,
-        show: Collection[str] | None = None,
-        propagation: bool = False,
-    ) -> str:
-        """Show what the program, or a query, is rewritten to, as `deltalog explain` does.
-
-        `show` has some of `dependencies`, `strata`, `rules` and `plan`. With `propagation` it is
-        the propagation network instead.
-        """
-        from deltalog.runtime.explained import explained  # which imports this module
-
-        with self.turn():
-            asked = None if query is None else bound_query(query, parameters, self.relations)
-            return explained(self, asked, show, propagation)
 
     # --- changing
 
@@ -214,17 +178,20 @@ class MemoryDatabase(WithoutUpkeep):
         Its change is that of base relations and of these `views`, or of all views that are
         declared; virtual views that nobody needs are not even looked at.
         """
-        if self._is_closed:
-            self._check_open()
         known = None
         if views is not None:
             known = known_views(self.propagation, self.relations, views)
-        return self._transaction(lambda wanted: self.propagate_wanted(wanted, True, known))
+        return self.transaction_for(lambda wanted: self.propagate_wanted(wanted, True, known))
 
     def transaction_for(self, commit: Commit) -> Transaction:
         """A transaction whose changes go to `commit` when it ends instead of `commit_wanted`."""
-        self._check_open()
-        return self._transaction(commit)
+        if self._is_closed:
+            self._check_open()
+        if self.propagation.rules is not None:
+            self.check_actions()
+        if not self.propagation.has_immediate:
+            return self._transaction(commit)
+        return self.immediate_transaction(commit, False)
 
     def commit_wanted(self, wanted: ChangeSet, views: frozenset[str] | None = None) -> ChangeSet:
         """Commit a change of which some may be a no-op; returns the exact change of these views."""
@@ -255,79 +222,98 @@ class MemoryDatabase(WithoutUpkeep):
         """The exact change that a transaction would make, without making it."""
         self._check_open()
         known = known_views(self.propagation, self.relations, views)
-        tried = self._transaction(lambda wanted: self.propagate_wanted(wanted, False, known))
+        commit = partial(self.propagate_wanted, is_committed=False, views=known, is_firing=True)
+        is_plain = not self.propagation.has_immediate
+        tried = self._transaction(commit) if is_plain else self.immediate_transaction(commit, True)
         return fill(tried, insert, delete, set).commit()
 
     def _transaction(self, commit: Callable[[ChangeSet], ChangeSet]) -> Transaction:
-        if self._ground is None or self._ground.relations is not self.model.checked.relations:
-            self._ground = self._new_ground()
+        known = self.model.checked.relations
+        if self._ground is None or self._ground.relations is not known:
+            self._ground = ground_of(self.engine, known, self._lock)
         return Transaction(self._ground, commit, self)
 
-    def _new_ground(self) -> Ground:
-        """Without a reference to this database, which then ends with its last user."""
-        engine, relations = self.engine, self.relations
-        return Ground(
-            relations,
-            engine.lookup,
-            partial(net_change, engine, relations),
-            self._lock,
-            expecting(engine, relations),
-            partial(has_free_keys, engine),
-        )
-
     def propagate_net(
-        self, change: ChangeSet, is_committed: bool, views: frozenset[str] | None = None
+        self,
+        change: ChangeSet,
+        is_committed: bool,
+        views: frozenset[str] | None = None,
+        is_firing: bool | None = None,
     ) -> ChangeSet:
-        """Commit, or only try, a change of which nothing is a no-op."""
+        """Commit, or only try, a net change; a commit fires rules unless `is_firing` is False."""
         with self.turn():
-            if self._synchronization is None:
-                return self._propagated(change, is_committed, views)
-            return self._propagate(change, is_committed, views, self._synchronization)
+            return self._propagate(change, is_committed, views, is_firing)
 
     def propagate_wanted(
-        self, wanted: ChangeSet, is_committed: bool, views: frozenset[str] | None = None
+        self,
+        wanted: ChangeSet,
+        is_committed: bool,
+        views: frozenset[str] | None = None,
+        is_firing: bool | None = None,
     ) -> ChangeSet:
-        """Commit, or only try, a change of which some may be a no-op."""
+        """The same for a change of which some may be a no-op."""
         if self._is_closed:
             self._check_open()
         base = wanted if self.propagation.is_narrowing else self.net(wanted)
-        if self._synchronization is None:
-            return self._propagated(base, is_committed, views)
-        return self._propagate(base, is_committed, views, self._synchronization)
+        return self._propagate(base, is_committed, views, is_firing)
 
     def net(self, wanted: ChangeSet) -> ChangeSet:
         """Return the change without its no-ops."""
-        return net_change(self.engine, self.relations, wanted)
+        return net_change(self.engine, self.model.checked.relations, wanted)
 
     def _propagate(
         self,
         base: ChangeSet,
         is_committed: bool,
         views: frozenset[str] | None,
-        synchronization: Synchronization,
+        is_firing: bool | None = None,
     ) -> ChangeSet:
-        with synchronization.changing(self, is_committed and bool(base)):
-            return self._propagated(base, is_committed, views)
+        run: Callable[..., ChangeSet] = self._propagated
+        if self.propagation.rules is not None and (is_committed or is_firing):
+            run = run if is_firing is False else self.settled
+        try:
+            if self._synchronization is None:
+                return run(base, is_committed, views)
+            with self._synchronization.changing(self, is_committed and bool(base)):
+                return run(base, is_committed, views)
+        except ConstraintError as refused:
+            raise with_causes(self, base, refused) from None
 
     def _propagated(
-        self, base: ChangeSet, is_committed: bool, views: frozenset[str] | None
+        self,
+        base: ChangeSet,
+        is_committed: bool,
+        views: frozenset[str] | None,
+        phase: CheckPhase | None = None,
     ) -> ChangeSet:
-        """The change of base relations and wanted views; applied if complete and `is_committed`."""
+        """The change of base relations and wanted views.
+
+        It is applied if it is complete, `is_committed`, and triggers no rule of the `phase`.
+        """
         if not base:
             self.statistics = Statistics()
             return base
         network, route, is_recorded = self.propagation, None, bool(self._participants)
         if views is not None and not (is_committed and is_recorded):
             route = network.route_to(views)
+        warned: Sequence[Violation] = ()
         run = Propagated(network, base, self.limits, self.watch, is_recorded, route)
         with run as outcome:
             self.statistics = outcome.statistics
+            if phase is not None and phase.is_triggered(outcome):
+                return NO_CHANGE
             change = outcome.changes()
             if is_committed and change:
+                constraints = network.constraints
+                if constraints is not None:
+                    constraints.before_change(self, outcome, change)
+                    warned = constraints.new_warnings(outcome)
                 for participant in self._participants:
                     participant.before_change(self, outcome, change)
                 outcome.apply()
                 self.version += 1
+        if warned:
+            issue_warnings(warned)
         if views is not None and route is None:
             return change.without(*network.views - views)
         return change
@@ -367,7 +353,7 @@ class MemoryDatabase(WithoutUpkeep):
     def base_facts(self) -> dict[str, set[Row]]:
         return {
             name: set(self.engine.rows(name))
-            for name, relation in self.relations.items()
+            for name, relation in self.model.checked.relations.items()
             if relation.kind == "base"
         }
 
@@ -391,4 +377,6 @@ class MemoryDatabase(WithoutUpkeep):
     def compute_state(self, facts: Facts) -> Statistics:
         """Load the facts of the program and others into empty relations, and compute all views."""
         load_facts(self.engine, self.model, facts, self._transaction(lambda base: base))
-        return evaluate(self.engine, self.model, self.limits, self.watch)
+        statistics = evaluate(self.engine, self.model, self.limits, self.watch)
+        check_state(self)
+        return statistics

@@ -53,7 +53,7 @@ def incoming(relation: Relation, rows: RowsLike) -> list[Row] | LazyTable:
 
 
 def columnar(relation: Relation, rows: list[Row]) -> list[Row] | LazyTable:
-    """Return checked rows as columns, if there are so many that it saves time."""
+    """Return checked rows as columns, if there are enough of them to save time."""
     least = COLUMNAR_FROM if "pyarrow" in sys.modules else IMPORT_FROM
     if len(rows) >= least and relation.arity:
         return LazyTable(arrow_table(relation.columns, rows))

@@ -31,16 +31,18 @@ class Limits:
 
     Without `facts_max` it is what fits into half of the memory of this machine, by the engine's
     measure. Rules that count on for ever derive one fact a round: `rounds_max` stops these sooner,
-    and is more than chains in data have links.
+    and is more than chains in data have links. `firings_max` is how often active rules may be
+    executed in one transaction, each for all its instances at once.
     """
 
     rounds_max: int = 10_000_000
     facts_max: int | None = None
     seconds_max: float = 3_600.0
+    firings_max: int = 1_000
 
     @cached_property
     def bounds(self) -> dict[int, tuple[int, int, int]]:
-        """What `bounds` returned for facts of each size: every transaction asks."""
+        """Results of `bounds` for facts of each size, which every transaction needs."""
         return {}
 
     def __post_init__(self) -> None:
@@ -48,6 +50,7 @@ class Limits:
             ("rounds_max", Integral, "a whole number"),
             ("facts_max", Integral, "a whole number"),
             ("seconds_max", Real, "a number"),
+            ("firings_max", Integral, "a whole number"),
         ):
             value = getattr(self, name)
             if value is None and name == "facts_max":

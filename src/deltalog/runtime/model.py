@@ -18,9 +18,12 @@ from deltalog.diagnostics.arguments import check_argument, check_flag
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Program, Rule
+from deltalog.rewrites.constraint_rules import keyed_views
 from deltalog.rewrites.forms import ProgramForm
-from deltalog.rewrites.pipeline import DESUGAR, EVALUATE, PREPARE, apply_passes
+from deltalog.rewrites.names import is_generated
+from deltalog.rewrites.pipeline import EVALUATE, PREPARE, apply_passes
 from deltalog.rewrites.strategies import Choice, choose, known_strategy, with_nervous_views
+from deltalog.runtime.system_relations import SYSTEM_RELATIONS
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,24 @@ class Model:
         """The views a person has written, sorted."""
         return tuple(sorted(n for n, r in self.checked.relations.items() if r.kind == "view"))
 
+    @cached_property
+    def visible(self) -> Relations:
+        """The relations of the program, without those that active rules keep for themselves."""
+        known = self.checked.relations
+        if not self.checked.program.active_rules:
+            return known
+        return {name: each for name, each in known.items() if not is_generated(name)}
+
+    @cached_property
+    def readable(self) -> Relations:
+        """The relations that queries may read: also those that describe the program."""
+        return {**self.visible, **SYSTEM_RELATIONS}
+
+    @cached_property
+    def hidden(self) -> frozenset[str]:
+        """The base relations that active rules keep for themselves."""
+        return frozenset(self.checked.relations.keys() - self.visible.keys())
+
     @property
     def is_in_place(self) -> bool:
         """Whether base relations are updated before changes are propagated."""
@@ -136,6 +157,10 @@ def make_model(checked: CheckedProgram, options: Options) -> Model:
         if view not in checked.relations or checked.relations[view].kind != "view":
             hint = did_you_mean(view, checked.relations)
             raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="view", name=view, hint=hint)])
+    if checked.program.active_rules:
+        check_exact(options, "an active rule")
+    if checked.program.constraints or any(keyed_views(checked.relations)):
+        check_exact(options, "a constraint")
     form = apply_passes(PREPARE, chosen_form(checked, options))
     choices = with_nervous_views(form.choices) if options.is_nervous else form.choices
     if options.is_nervous and any(relations_kind(checked, name) == "view" for name in form.stored):
@@ -170,7 +195,7 @@ def chosen_form(checked: CheckedProgram, options: Options) -> ProgramForm:
 
 def query_model(checked: CheckedProgram, stored: frozenset[str]) -> Model:
     """A model that is only queried: the rules as written, over what is stored, without helpers."""
-    core = DESUGAR.apply(written_form(checked, Options())).program
+    core = apply_passes(EVALUATE, written_form(checked, Options()), "desugar").program
     made = generated_relations(core.rules, checked.relations)
     return Model(checked, Options(), core, {**checked.relations, **made}, stored, ())
 

@@ -8,6 +8,7 @@ An engine that fetches from elsewhere is prefetched first, so that rows are aske
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import AbstractContextManager
 from functools import partial
 
 from deltalog.analysis.columns import Relations
@@ -16,7 +17,20 @@ from deltalog.engines.extensions import PrefetchingEngine, is_prefetching
 from deltalog.language.ast import Row
 from deltalog.rewrites import names
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.transaction import Expect
+from deltalog.runtime.checked_rows import has_free_keys
+from deltalog.runtime.transaction import Expect, Ground
+
+
+def ground_of(engine: Engine, relations: Relations, lock: AbstractContextManager[object]) -> Ground:
+    """Return the access that transactions have to the state of these relations."""
+    return Ground(
+        relations,
+        engine.lookup,
+        partial(net_change, engine, relations),
+        lock,
+        expecting(engine, relations),
+        partial(has_free_keys, engine),
+    )
 
 
 def net_change(engine: Engine, relations: Relations, wanted: ChangeSet) -> ChangeSet:

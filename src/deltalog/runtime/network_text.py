@@ -31,7 +31,7 @@ from deltalog.runtime.network import (
 
 def network_text(network: Network) -> str:
     nodes = [_node(number, node) for number, node in enumerate(network.nodes, start=1)]
-    arcs = section("arcs", [_arc(arc) for arc in network.arcs] or ["none"])
+    arcs = section("arcs", [arc_text(arc) for arc in network.arcs] or ["none"])
     return "\n\n".join((*nodes, arcs))
 
 
@@ -53,7 +53,8 @@ def _stage(number: int, stage: NetworkStage) -> str:
     return section(f"part {number}", rule_lines(stage.rules))
 
 
-def _arc(arc: NetworkArc) -> str:
+def arc_text(arc: NetworkArc) -> str:
+    """An arc with its differentials, a line for each."""
     flow = f"  {flow_text(*arc.flow)}" if arc.flow else ""
     title = f"{arc.influent} -> {arc.affected}{flow}"
     names = [differential_name(arc, each) for each in arc.differentials]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple, cast
 
 from deltalog.engines.base import NO_ROWS, Engine, LazyRows
@@ -90,6 +90,36 @@ class Propagated:
             change = NO_CHANGE if lazy is None else ChangeSet.lazy(lazy, declared)
         self.statistics.peak_of = partial(self._route.peak, change)
         return change
+
+    # --- reading the change of one relation, before the end
+
+    def reached(self) -> Iterator[str]:
+        """The base relations and views that the change reached."""
+        stations = self._propagation.stations
+        for number in self._route.wave.ran():
+            station = stations[number]
+            if isinstance(station, Node):
+                yield from station.choice.predicates
+            else:
+                yield station.name
+
+    def inserted_count(self, name: str) -> int:
+        return self._propagation.engine.size(names.plus(name))
+
+    def some_inserted(self, name: str, count: int) -> list[Row]:
+        """Some of the inserted rows; of many that are elsewhere no more are fetched."""
+        held = self._propagation.engine.copied(names.plus(name))
+        return held.first(count) if isinstance(held, LazyRows) else list(islice(held, count))
+
+    def inserted_rows(self, name: str) -> Iterator[Row]:
+        return self._propagation.engine.rows(names.plus(name))
+
+    def deleted_rows(self, name: str) -> Iterator[Row]:
+        return self._propagation.engine.rows(names.minus(name))
+
+    def has_deleted(self, name: str, row: Row) -> bool:
+        (found,) = self._propagation.engine.present(names.minus(name), [row])
+        return found
 
     def apply(self) -> None:
         """Make the new state the stored one."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from deltalog.checks.program import CheckedProgram
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.checked_rows import check_taken_keys
+from deltalog.runtime.constraints import check_new_program
 from deltalog.runtime.evaluation import create, rebuild
 from deltalog.runtime.fixpoint import Watch
 from deltalog.runtime.limits import UNLIMITED
@@ -67,6 +68,7 @@ def _migrate(
             change = outcome.changes().without(OLD, NEW)
             database.statistics = outcome.statistics
             if is_committed:
+                check_new_program(database, new.checked, change)
                 outcome.apply()
                 touched = _settle(database, new, migration)
                 database.record_program(touched.union(base.relations), change)

@@ -23,7 +23,9 @@ from deltalog.rewrites import names
 from deltalog.rewrites.forms import read_by
 from deltalog.rewrites.states import Rename
 from deltalog.rewrites.strategies import Choice
+from deltalog.runtime.active_rules import ActiveRules
 from deltalog.runtime.compilation import Compiler
+from deltalog.runtime.constraints import ConstraintChecks
 from deltalog.runtime.fixpoint import Installed, install
 from deltalog.runtime.model import Model
 from deltalog.runtime.nodes import SIDES, Node, Source
@@ -49,6 +51,11 @@ class Propagation:
         self.is_in_place = model.is_in_place
         self.is_ranked = is_ranked(engine)
         self.compiler = Compiler(model)
+        self.constraints = ConstraintChecks.of(model.checked)
+        self.rules = ActiveRules.of(model.checked)
+        guards = (self.constraints, self.rules)
+        self.has_immediate = any(each is not None and each.has_immediate for each in guards)
+        self.watched = self._watched()
         self._made: set[str] = set()
         self._readable = {name: self.relations[name] for name in self.stored}
         self._create_changes(self.relations, SIDES)
@@ -58,6 +65,23 @@ class Propagation:
         self._routes: dict[frozenset[str], Route] = {}
         self.whole = self.last = self.route_to(self.views)
         self.is_narrowing = engine.capabilities.drops_no_ops and not self.is_in_place
+
+    def _watched(self) -> frozenset[str]:
+        """The relations whose change constraints and active rules need."""
+        found: frozenset[str] = frozenset()
+        if self.constraints is not None:
+            found |= self.constraints.watched
+        if self.rules is not None:
+            found |= self.rules.watched(self.rules.inactive(self.engine))
+        return found
+
+    def watch_active_rules(self) -> None:
+        """Watch for the rules that are active now: only their influents are tracked."""
+        watched = self._watched()
+        if watched != self.watched:
+            self.watched = watched
+            self._routes = {}
+            self.whole = self.last = self.route_to(self.views)
 
     def _numbered(self) -> tuple[Node | Source, ...]:
         """Nodes by their order; behind them, in any order, what is never reached by itself."""

@@ -17,13 +17,13 @@ and the place where things are kept.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
-from deltalog.language.ast import Program, Query, Row
+from deltalog.language.ast import Program, Query, Row, Value
 
 if TYPE_CHECKING:
     from deltalog.analysis.columns import Relation
@@ -31,10 +31,14 @@ if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
     from deltalog.runtime.evaluation import Difference
     from deltalog.runtime.fixpoint import Statistics
+    from deltalog.runtime.messages import Message
     from deltalog.runtime.outcome import Propagated
     from deltalog.runtime.parameters import Parameters
+    from deltalog.runtime.realization import Budget, Realizations
     from deltalog.runtime.rows import Rows
+    from deltalog.runtime.rule_verbs import RuleState
     from deltalog.runtime.transaction import Transaction
+    from deltalog.runtime.violations import Violation
 
 Facts = Mapping[str, Any]
 """Facts for base relations: rows, a table, a DataFrame, an array (`runtime.incoming.RowsLike`)."""
@@ -78,6 +82,19 @@ class Database(Protocol):
         propagation: bool = False,
     ) -> str: ...
     def audit(self, *, engine: str | None = None) -> tuple[Difference, ...]: ...
+    def violations(self, name: str | None = None) -> tuple[Violation, ...]: ...
+    def realize(
+        self,
+        *requests: str,
+        budget: Budget | None = None,
+        fixed: Iterable[str] = (),
+        costs: Mapping[str, float] | None = None,
+    ) -> Realizations: ...
+    def rules(self) -> list[RuleState]: ...
+    def activate(self, rule: str, **parameters: Value) -> None: ...
+    def deactivate(self, rule: str, **parameters: Value) -> None: ...
+    def action(self, name: str) -> Callable[[Any], Any]: ...
+    def messages(self, after: int = 0) -> list[Message]: ...
 
     def transaction(self, *, views: Iterable[str] | None = None) -> Transaction: ...
     def apply(

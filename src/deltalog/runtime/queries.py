@@ -8,13 +8,18 @@ like a virtual view:
                         path__new(X, Y) :- path__plus(X, Y).
                         answer__(Y) :- path__new(1, Y).
 
+A body can be asked for many bindings at once, the facts of an input relation, which leads:
+
+    ? given__(X), path(X, Y).
+
 Nothing but scratch relations is written, whatever the change says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from deltalog.analysis.columns import Relation, Relations, generated_relations
 from deltalog.analysis.relevance import needed_rules
@@ -27,19 +32,22 @@ from deltalog.analysis.stratification import (
 )
 from deltalog.checks.program import check_query
 from deltalog.engines.base import Engine
-from deltalog.language.ast import Atom, Column, Query, Rule, Variable
+from deltalog.language.ast import Atom, Column, Query, Row, Rule, Variable
 from deltalog.language.walk import atoms
 from deltalog.rewrites import names
 from deltalog.rewrites.desugar import desugar_query
 from deltalog.rewrites.forms import QueryForm
 from deltalog.rewrites.pipeline import EVALUATE, QUERY, apply_passes
 from deltalog.rewrites.states import renamed
-from deltalog.runtime.changes import NO_CHANGE, ChangeSet
+from deltalog.runtime.changes import NO_CHANGE, NO_RELATIONS, ChangeSet
 from deltalog.runtime.evaluation import create
 from deltalog.runtime.fixpoint import Statistics, Watch, install, run
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model, written_form
 from deltalog.runtime.rows import Rows
+
+Inputs: TypeAlias = Sequence[tuple[Relation, Collection[Row]]]
+NO_INPUTS: Inputs = ()
 
 
 @dataclass(frozen=True)
@@ -57,18 +65,19 @@ def prepare_query(
     magic: bool = True,
     changed: Collection[str] = (),
     last: str | None = None,
+    inputs: Relations = NO_RELATIONS,
 ) -> PreparedQuery:
     """The query as rules, after its passes or after the one named `last`.
 
     With `magic` they derive only what it needs: without, optional passes are left out. Of the
-    stored relations in `changed` they read the new state.
+    stored relations in `changed` they read the new state. `inputs` hold rows of the caller.
     """
-    known = model.checked.relations
+    known = {**model.checked.relations, **inputs}
     check_query(query, known)
     views = model.rules
     if any(each.name == last for each in EVALUATE):
         views = apply_passes(EVALUATE, written_form(model.checked, model.options), last).rules
-    form = QueryForm(query, known, model.stored, views, frozenset(changed))
+    form = QueryForm(query, known, model.stored.union(inputs), views, frozenset(changed))
     form = apply_passes((each for each in QUERY if magic or not each.is_optional), form, last)
     if form.rewritten is not None:
         rules = form.rewritten
@@ -92,9 +101,9 @@ def whole_relation(relation: Relation) -> Query:
     return Query((Atom(relation.name, arguments),))
 
 
-def stored_reads(model: Model, query: Query) -> frozenset[str]:
+def stored_reads(model: Model, query: Query, inputs: Relations = NO_RELATIONS) -> frozenset[str]:
     """The stored relations that a query reads, directly or through virtual views."""
-    asked = desugar_query(query, model.checked.relations)
+    asked = desugar_query(query, {**model.checked.relations, **inputs})
     needed = needed_rules((*model.rules, *asked), {names.ANSWER}, model.stored)
     return model.stored & {atom.predicate for rule in needed for atom, _ in atoms(rule.body)}
 
@@ -107,19 +116,24 @@ def answer(
     watch: Watch | None = None,
     magic: bool = True,
     change: ChangeSet = NO_CHANGE,
+    inputs: Inputs = NO_INPUTS,
 ) -> Rows:
     """The answers, and how many facts were generated on the way.
 
-    `change` is the net change of stored relations after which they are to hold.
+    `change` is the net change of stored relations after which they are to hold. `inputs` are
+    relations that exist for this query only, with their rows.
     """
-    sides = {
+    sides: dict[str, Collection[Row]] = {
         side(name): rows[name]
         for side, rows in ((names.plus, change.inserted), (names.minus, change.deleted))
         for name in change.relations
     }
-    plan = _known_plan(model, query, magic, frozenset(change.relations))
+    given = {relation.name: relation for relation, _ in inputs}
+    plan = _known_plan(model, query, magic, frozenset(change.relations), given)
     try:
         create(engine, plan.relations)
+        for relation, input_rows in inputs:
+            engine.insert(names.apart(relation.name), input_rows)
         for name, rows in sides.items():
             engine.insert(names.apart(name), rows)
         statistics = run(engine, install(engine, plan.stages), limits, watch=watch)
@@ -148,28 +162,32 @@ PLANS_MAX = 256
 """How many plans of queries are kept for a program."""
 
 
-def _known_plan(model: Model, query: Query, magic: bool, changed: frozenset[str]) -> _Plan:
+def _known_plan(
+    model: Model, query: Query, magic: bool, changed: frozenset[str], inputs: Relations
+) -> _Plan:
     """The plan of a query, kept for the next time.
 
     It depends on nothing but the program: facts decide only later in which order rules are joined.
     """
-    key, plans = (query, magic, changed), model.query_plans
+    key, plans = (query, magic, changed, tuple(inputs.values())), model.query_plans
     found: _Plan | None = plans.get(key)
     if found is None:
-        found = _plan(model, query, magic, changed)
+        found = _plan(model, query, magic, changed, inputs)
         if len(plans) >= PLANS_MAX:
             del plans[next(iter(plans))]
         plans[key] = found
     return found
 
 
-def _plan(model: Model, query: Query, magic: bool, changed: frozenset[str]) -> _Plan:
-    prepared = prepare_query(model, query, magic, changed)
-    stored = {name: model.relations[name] for name in model.stored}
+def _plan(
+    model: Model, query: Query, magic: bool, changed: frozenset[str], inputs: Relations
+) -> _Plan:
+    prepared = prepare_query(model, query, magic, changed, inputs=inputs)
+    stored = {**{name: model.relations[name] for name in model.stored}, **inputs}
     sides = {
         side(name): model.relations[name] for side in (names.plus, names.minus) for name in changed
     }
-    made = {**generated_relations(prepared.rules, {**stored, **sides}), **sides}
+    made = {**generated_relations(prepared.rules, {**stored, **sides}), **sides, **inputs}
     apart = {name: names.apart(name) for name in made}
     return _Plan(
         prepared.columns,

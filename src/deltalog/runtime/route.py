@@ -32,12 +32,14 @@ if TYPE_CHECKING:
 class Route:
     """The part of a network that a change takes to the `views` that are wanted, and the stored.
 
-    A node is on it if it is stored, wanted, or read by another one that is on it.
+    A node is on it if it is stored, wanted, or read by another one that is on it. So are the views
+    that constraints and active rules watch, whose change is kept for these, and not shown.
     """
 
     def __init__(self, network: Propagation, views: frozenset[str]) -> None:
         self.network = network
         self.views = views
+        self._kept = views | network.watched
         self.nodes = self._reached()
         self.readers: dict[str, list[int]] = {}
         for node in self.nodes:
@@ -52,7 +54,7 @@ class Route:
             self.wave.place(source.number, source.station(self))
 
     def _reached(self) -> tuple[Node, ...]:
-        needed = set(self.views | self.network.stored)
+        needed = set(self._kept | self.network.stored)
         found = []
         for node in reversed(self.network.nodes):
             if not needed.isdisjoint(node.choice.predicates):
@@ -77,7 +79,7 @@ class Route:
                 asked[name] = max(used, asked.get(name, 0))
         found: dict[tuple[str, ...], tuple[str, ...]] = {}
         for name in direct:
-            if name not in self.network.stored and name not in self.views:
+            if name not in self.network.stored and name not in self._kept:
                 last = asked if names.new(name) in on_demand else direct
                 reader = self.nodes[last[name]].choice.predicates
                 found[reader] = (*found.get(reader, ()), *sides_of((name,)))

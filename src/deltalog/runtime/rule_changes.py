@@ -70,7 +70,7 @@ def _shape(relation: Relation) -> tuple[object, ...]:
 def _all_rules(checked: CheckedProgram) -> tuple[Rule, ...]:
     """The rules, and the facts of views, which are rules without a body."""
     facts = (f for f in checked.program.facts if checked.relations[f.predicate].kind == "view")
-    return (*checked.program.rules, *(Rule(fact) for fact in facts))
+    return (*checked.program.definitions, *(Rule(fact) for fact in facts))
 
 
 def _guarded(rule: Rule, guard: str) -> Rule:
@@ -97,7 +97,11 @@ def to_rebuild(old: Model, new: Model, reached: Set[str]) -> frozenset[str]:
     """
     before, after = _helper_rules(old), _helper_rules(new)
     stale = {view for view in after if view in reached or before.get(view) != after[view]}
-    helpers = {name for name in new.stored if is_generated(name) and _view(name) in stale}
+    helpers = {
+        name
+        for name in new.stored
+        if is_generated(name) and new.relations[name].kind == "view" and _view(name) in stale
+    }
     component_of = {name: choice.members for choice in old.choices for name in choice.predicates}
     unordered = {n for choice in old.choices if choice.is_unordered for n in choice.predicates}
     unranked = {

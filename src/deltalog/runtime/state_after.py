@@ -7,14 +7,17 @@ The change is propagated, as far as the query reads it, and stored relations are
 from __future__ import annotations
 
 from collections.abc import Callable, Set
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from deltalog.checks.program import check_query
-from deltalog.language.ast import Query, Row
+from deltalog.checks.program import check_program, check_query
+from deltalog.language.ast import Query, Row, Rule
 from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.model import query_model
 from deltalog.runtime.parameters import Parameters, bound_query
 from deltalog.runtime.queries import answer, stored_reads, whole_relation
 from deltalog.runtime.rows import Rows
+from deltalog.runtime.system_relations import SYSTEM_RELATIONS, system_inputs
 from deltalog.runtime.wanted_views import known_views
 
 if TYPE_CHECKING:
@@ -29,8 +32,20 @@ def query_after(
 ) -> Rows:
     """The answers of a query on the state after a change."""
     with database.turn():
-        query = bound_query(text, parameters, database.relations)
+        query = bound_query(text, parameters, database.model.readable)
         return _answer_after(database, wanted(), query, magic=True)
+
+
+def query_with_views(
+    database: MemoryDatabase, wanted: Wanted, query: Query, rules: tuple[Rule, ...]
+) -> Rows:
+    """The answers of a query on the state after a change, with views that only it has."""
+    with database.turn():
+        program = database.model.checked.program
+        checked = check_program(replace(program, rules=(*program.rules, *rules), queries=()))
+        model = query_model(checked, database.model.stored.intersection(checked.relations))
+        change = _change_of(database, wanted(), stored_reads(model, query))
+        return answer(database.engine, model, query, database.limits, database.watch, True, change)
 
 
 def facts_after(database: MemoryDatabase, wanted: Wanted, relation: str) -> set[Row]:
@@ -48,9 +63,10 @@ def facts_after(database: MemoryDatabase, wanted: Wanted, relation: str) -> set[
 def _answer_after(database: MemoryDatabase, wanted: ChangeSet, query: Query, magic: bool) -> Rows:
     """Propagate the change without making it, and read stored relations through it."""
     model = database.model.as_written
-    check_query(query, database.relations)
-    change = _change_of(database, wanted, stored_reads(model, query))
-    return answer(database.engine, model, query, database.limits, database.watch, magic, change)
+    check_query(query, database.model.readable)
+    change = _change_of(database, wanted, stored_reads(model, query, SYSTEM_RELATIONS))
+    arguments = database.limits, database.watch, magic, change, system_inputs(database, query)
+    return answer(database.engine, model, query, *arguments)
 
 
 def _change_of(database: MemoryDatabase, wanted: ChangeSet, reads: Set[str]) -> ChangeSet:

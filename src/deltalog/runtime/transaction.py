@@ -22,7 +22,7 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.base import Changed, LazyTable
-from deltalog.language.ast import Query, Row
+from deltalog.language.ast import Query, Row, Rule
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.checked_rows import (
     FindKey,
@@ -42,7 +42,7 @@ from deltalog.runtime.incoming import (
     incoming_rows,
     is_many,
 )
-from deltalog.runtime.state_after import facts_after, query_after
+from deltalog.runtime.state_after import facts_after, query_after, query_with_views
 from deltalog.runtime.whole_tables import WholeTables
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def base_relation(relations: Relations, name: str) -> Relation:
 
 
 class Ground(NamedTuple):
-    """What transactions know of the state that they change; one for many of them."""
+    """Access to the state that transactions change; one for many of them."""
 
     relations: Relations
     find: FindKey
@@ -96,6 +96,8 @@ class Transaction:
         self._holders: dict[tuple[str, Row], Row | None] = {}
         self._set_keys: set[tuple[str, Row]] = set()
         self._is_over = False
+        self.after_operation: Callable[[Transaction], None] | None = None
+        """Called where constraints or rules are immediate; it may change the transaction."""
         self.delta = NO_CHANGE
 
     def insert(self, relation: str, rows: RowsLike) -> None:
@@ -105,6 +107,8 @@ class Transaction:
         if known.key:
             self._check_keys(known, with_unique_keys(known, checked))
         self._put_all(known, checked, True)
+        if self.after_operation is not None:
+            self._end_operation()
 
     def _check_keys(self, relation: Relation, rows: list[Row]) -> None:
         """No other fact may have the key of one of the rows."""
@@ -121,6 +125,8 @@ class Transaction:
         """Remove facts from a base relation."""
         known = self._open(relation)
         self._put_all(known, self._taken(known, rows, False), False)
+        if self.after_operation is not None:
+            self._end_operation()
 
     def set(self, relation: str, rows: RowsLike) -> None:
         """Replace the fact that has this key, or add it if there is none; one row or many.
@@ -139,6 +145,20 @@ class Transaction:
                 self._put(known, other, False)
             self._put(known, checked, True)
             self._set_keys.add((known.name, key_of(known, checked)))
+        if self.after_operation is not None:
+            self._end_operation()
+
+    def _end_operation(self) -> None:
+        """See to what is immediate; if an operation is refused, the transaction has ended."""
+        after, self.after_operation = self.after_operation, None
+        assert after is not None
+        try:
+            with self._ground.lock:
+                after(self)
+        except BaseException:
+            self.rollback()
+            raise
+        self.after_operation = after
 
     def _taken(self, relation: Relation, given: RowsLike, holds: bool) -> list[Row]:
         """Check rows; return those to be put one by one: none, if they stay a whole table."""
@@ -204,9 +224,19 @@ class Transaction:
             found = self._ground.find(relation.name, dict(zip(relation.key, key, strict=True)))
             return next(iter(found), None)
 
+    def _fact_with_key(self, relation: str, key: Row) -> Row | None:
+        """The fact of a base relation that has this key after the changes so far."""
+        known = self._open(relation)
+        values = dict(zip(known.key, key, strict=True))
+        return self._holder(known, tuple(values.get(i) for i in range(known.arity)))
+
     def query(self, text: str | Query, parameters: Mapping[str, Any] | None = None) -> Rows:
         """The answers of a query after the changes so far, which nobody else sees."""
         return query_after(self._readable(), self._wanted, text, parameters)
+
+    def query_with_views(self, query: Query, rules: tuple[Rule, ...]) -> Rows:
+        """The answers of a query that reads views of its own, which these rules define."""
+        return query_with_views(self._readable(), self._wanted, query, rules)
 
     def facts(self, relation: str) -> FactSet:
         """All facts of a base relation or view after the changes so far."""

@@ -169,7 +169,7 @@ class FileDatabase(MemoryDatabase):
     def relations_at(self, version: int) -> Mapping[str, Relation]:
         """The base relations and views that the program of a version had."""
         with self._snapshot():
-            return self._history.program_at(version).relations
+            return self._history.relations_at(version)
 
     def delta(self, first: int, last: int | None = None) -> ChangeSet:
         """The net change from one version to another, which may also be an earlier one."""

@@ -213,7 +213,7 @@ class FilePersistence:
         before: Columns,
         text: str,
     ) -> None:
-        self.log.append_program(version, text, relations_json(database.relations))
+        self.log.append_program(version, text, relations_json(database.model.checked.relations))
         self.writer.columns = _log_columns(database)
         self.log.append(version, kind, change, before, self.writer.columns)
 
@@ -247,7 +247,7 @@ def _engine(database: MemoryDatabase) -> RankedEngine:
 
 def _log_columns(database: MemoryDatabase) -> Columns:
     """The columns of every relation of the program, as the log wants them."""
-    return {name: each.types for name, each in database.relations.items()}
+    return {name: each.types for name, each in database.model.checked.relations.items()}
 
 
 def _table(model: Model, relation: Relation, name: str) -> Table:

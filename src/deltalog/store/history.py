@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Protocol
 
+from deltalog.analysis.columns import Relations
 from deltalog.checks.program import CheckedProgram, check_query
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Query, Row
+from deltalog.rewrites.names import is_generated
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.evaluation import create
@@ -89,19 +92,25 @@ class LoggedHistory:
         self.check_version(version)
         return stored_program(self._log.program_at(version))
 
+    def relations_at(self, version: int) -> Relations:
+        """The relations of the program of a version, but those of active rules."""
+        known = self.program_at(version).relations
+        return {name: each for name, each in known.items() if not is_generated(name)}
+
     def delta(self, first: int, last: int | None) -> ChangeSet:
         last = self._database.version if last is None else last
         self.check_version(first)
         self.check_version(last)
         if first <= last:
-            return self._log.net(first, last)
-        return -self._log.net(last, first)
+            return visible(self._log.net(first, last))
+        return -visible(self._log.net(last, first))
 
     def commits(self, after: int | None, until: int | None) -> list[Commit]:
         after = self._log.first if after is None else after
         until = self._database.version if until is None else until
         self.check_version(after)
-        return list(self._log.commits(after, until))
+        found = self._log.commits(after, until)
+        return [replace(each, change=visible(each.change)) for each in found]
 
     def programs(self) -> list[tuple[int, str, str]]:
         return self._log.programs()
@@ -111,3 +120,9 @@ class LoggedHistory:
         if not isinstance(version, int) or not first <= version <= last:
             words = {"version": str(version), "first": str(first), "last": str(last)}
             raise DataError([catalogue.NO_SUCH_VERSION.at(None, name=self._name, **words)])
+
+
+def visible(change: ChangeSet) -> ChangeSet:
+    """The change without relations that active rules keep for themselves."""
+    hidden = [name for name in change.relations if is_generated(name)]
+    return change.without(*hidden) if hidden else change

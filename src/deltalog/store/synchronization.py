@@ -215,7 +215,8 @@ class FileSynchronization:
 
     def _follow(self, database: MemoryDatabase, change: ChangeSet) -> None:
         """Make the base changes of another process in memory; views follow as they did there."""
-        base = (name for name in change.relations if database.relations[name].kind == "base")
+        known = database.model.checked.relations
+        base = (name for name in change.relations if known[name].kind == "base")
         self.staleness = Staleness.UNKNOWN
         followed = change.only(*base)
         if followed:
@@ -223,6 +224,7 @@ class FileSynchronization:
             with Propagated(*arguments) as outcome:
                 outcome.apply()
                 database.statistics = outcome.statistics
+            database.propagation.watch_active_rules()
         self.staleness = Staleness.CURRENT
 
 

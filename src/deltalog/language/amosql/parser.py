@@ -1,0 +1,172 @@
+"""Text to statements of AMOSQL.
+
+The token stream is cut at every `;` outside of a `begin … end` block, and each statement is parsed
+alone (LALR, `grammar.lark`), as those of the rule language are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from lark import Lark, UnexpectedInput
+from lark.exceptions import VisitError
+
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import Diagnostic, ProgramError, raise_if_any
+from deltalog.language.amosql.tree import Statement
+from deltalog.language.amosql.tree_builder import TreeBuilder
+from deltalog.language.narrowing import PlacedToken, StatementError
+from deltalog.language.parser import DEPTH_MAX, ERRORS_MAX
+from deltalog.language.tokens import LEXICAL, expected_words, terminals_of
+from deltalog.language.tokens import tokens as tokens_of
+from deltalog.source import Source, Span
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A statement and all of its text, the final `;` included."""
+
+    statement: Statement
+    span: Span
+
+    @property
+    def text(self) -> str:
+        return self.span.text
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The tokens of one statement, the last of them its `;` unless that is missing."""
+
+    tokens: tuple[PlacedToken, ...]
+    is_ended: bool
+
+    @property
+    def span(self) -> Span:
+        return self.tokens[0].span.to(self.tokens[-1].span)
+
+
+def parse(source: Source) -> tuple[Parsed, ...]:
+    """All statements of a source; raises with every syntax error."""
+    problems: list[Diagnostic] = []
+    found: list[Parsed] = []
+    for piece in pieces(source):
+        try:
+            found.append(parse_piece(piece))
+        except ProgramError as error:
+            problems += error.diagnostics
+        if len(problems) > ERRORS_MAX:
+            break
+    raise_if_any(problems)
+    return tuple(found)
+
+
+def pieces(source: Source) -> Iterator[Piece]:
+    """The statements of a source, not parsed yet.
+
+    >>> [each.span.text for each in pieces(Source("<text>", "begin; f(1); commit;"))]
+    ['begin;', 'f(1);', 'commit;']
+    """
+    waiting: list[PlacedToken] = []
+    depth = 0
+    for token in tokens_of(source, _terminals()):
+        if token.type == "SEMICOLON" and waiting and waiting[-1].type == "BEGIN":
+            depth = max(depth - 1, 0)  # `begin;` opens a transaction, and not a block
+        depth += (token.type == "BEGIN") - (token.type == "END" and depth > 0)
+        waiting.append(token)
+        if token.type == "SEMICOLON" and depth == 0:
+            yield Piece(tuple(waiting), True)
+            waiting = []
+    if waiting:
+        yield Piece(tuple(waiting), False)
+
+
+def parse_piece(piece: Piece) -> Parsed:
+    """The statement of a piece, or a `ProgramError`."""
+    damaged = [LEXICAL[token.type](token) for token in piece.tokens if token.type in LEXICAL]
+    raise_if_any(damaged)
+    if not piece.is_ended:
+        raise ProgramError([catalogue.MISSING_SEMICOLON.at(piece.span)])
+    _check_depth(piece)
+    try:
+        return Parsed(_parse(piece.tokens), piece.span)
+    except StatementError as problem:
+        raise ProgramError([problem.diagnostic]) from None
+
+
+def _parse(tokens: tuple[PlacedToken, ...]) -> Statement:
+    parser: Any = _grammar().parse_interactive()
+    token = tokens[0]
+    try:
+        for token in tokens[:-1]:
+            parser.feed_token(token)
+        token = tokens[-1]
+        statement: Statement = parser.feed_eof()
+    except UnexpectedInput:
+        raise StatementError(_unexpected(parser, token)) from None
+    except VisitError as error:
+        raise error.orig_exc from None
+    return statement
+
+
+def _unexpected(parser: Any, token: PlacedToken) -> Diagnostic:
+    accepted = parser.accepts()
+    expected = expected_words(accepted, _EXPECTED)
+    if {"OBJECT", "INT"} <= accepted:
+        expected = "an expression"
+    return catalogue.UNEXPECTED_TOKEN.at(token.span, expected=expected, found=f"`{token}`")
+
+
+_KEYWORDS = (
+    "under as for each on when do to from end select into where of type function rule instances"
+)
+_EXPECTED = (
+    ("`(`", "LPAR"),
+    ("`,`", "COMMA"),
+    ("`)`", "RPAR"),
+    ("`->`", "ARROW"),
+    ("`=`", "EQUALS"),
+    ("text", "TEXT"),
+    ("a name", "NAME"),
+    ("an object like `:x`", "OBJECT"),
+    *((f"`{word}`", word.upper()) for word in _KEYWORDS.split()),
+    ("`;`", "$END"),
+)
+
+
+def _check_depth(piece: Piece) -> None:
+    """Deep nesting is refused before the parser meets it."""
+    levels = [0]
+    for token in piece.tokens:
+        if token.type == "LPAR":
+            levels.append(0)
+        elif token.type == "RPAR" and len(levels) > 1:
+            levels.pop()
+        elif token.type in _DEEPENING:
+            levels[-1] += 1
+        elif token.type in ("COMMA", "SEMICOLON"):
+            levels[-1] = 0
+        if len(levels) + sum(levels) > DEPTH_MAX:
+            raise ProgramError([catalogue.TOO_DEEP.at(token.span, depth_max=DEPTH_MAX)])
+
+
+_DEEPENING = ("PLUS", "MINUS", "TIMES", "DIVIDE", "MOD", "AND", "OR", "NOT")
+
+
+@cache
+def _grammar() -> Lark:
+    text = resources.files("deltalog.language.amosql").joinpath("grammar.lark").read_text("utf-8")
+    return Lark(
+        text, parser="lalr", lexer="basic", start="statement", transformer=TreeBuilder(),
+        maybe_placeholders=True,
+    )  # fmt: skip
+
+
+@cache
+def _terminals() -> re.Pattern[str]:
+    return terminals_of(_grammar())

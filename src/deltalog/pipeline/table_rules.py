@@ -1,0 +1,52 @@
+"""The verbs of a database in tables that concern constraints and active rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from deltalog.language.ast import Value
+from deltalog.runtime.database import MemoryDatabase
+from deltalog.runtime.messages import Message
+from deltalog.runtime.rule_verbs import Registered, RuleState
+from deltalog.runtime.violations import Violation
+
+
+class TableRules:
+    """Every verb is that of the database on the driver, which keeps its facts in tables."""
+
+    _database: MemoryDatabase
+
+    def _changing(self) -> AbstractContextManager[None]:
+        raise NotImplementedError
+
+    def _begin(self) -> None:
+        raise NotImplementedError
+
+    def violations(self, name: str | None = None) -> tuple[Violation, ...]:
+        """Return the violations of all constraints, or of the one of that name, as of now."""
+        return self._database.violations(name)
+
+    def rules(self) -> list[RuleState]:
+        """Return the active rules of the program, in its order, with their state."""
+        return self._database.rules()
+
+    def messages(self, after: int = 0) -> list[Message]:
+        """Return the messages that rules have emitted, behind a sequence number."""
+        return self._database.messages(after)
+
+    def action(self, name: str) -> Callable[[Registered], Registered]:
+        """Register the function that `call name(…)` of active rules calls, as a decorator."""
+        return self._database.action(name)
+
+    def activate(self, rule: str, **parameters: Value) -> None:
+        """Activate a rule, for these parameters if it has some; nothing fires by that."""
+        with self._changing():
+            self._begin()
+            self._database.activate(rule, **parameters)
+
+    def deactivate(self, rule: str, **parameters: Value) -> None:
+        """Deactivate a rule, for these parameters if it has some."""
+        with self._changing():
+            self._begin()
+            self._database.deactivate(rule, **parameters)

@@ -1,0 +1,141 @@
+"""An action is a rule that derives its arguments from the instances that are triggered.
+
+    rule reorder for I when quantity(I, Q), max_stock(I, M), Q < 9 do call order(I, M - Q).
+    →  reorder__action1(I, V1) :-
+           reorder__triggered(I), quantity(I, Q), max_stock(I, M), Q < 9, V1 = M - Q.
+
+It is asked when the action is executed, in the state of that moment, once for all instances: a
+query whose first literal has them as its rows. An `else` has the instances alone: its condition
+does not hold. A `_` in `delete old(X, _)` stands for whatever facts there are. Literals
+of the action itself (`where`) are read there, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from deltalog.analysis.active_rules import (
+    activations,
+    event_variables,
+    instance_variables,
+)
+from deltalog.analysis.columns import Relation, Relations
+from deltalog.analysis.rule_types import variable_types
+from deltalog.language.ast import (
+    Action,
+    ActiveRule,
+    Atom,
+    Column,
+    Comparison,
+    Constant,
+    Literal,
+    Operation,
+    Query,
+    Term,
+    Variable,
+)
+from deltalog.language.walk import fresh_names
+from deltalog.language.walk import names as variable_names
+from deltalog.rewrites import names
+
+
+@dataclass(frozen=True)
+class AskedAction:
+    """An action, with the query for its arguments and where these are among the answers."""
+
+    action: Action
+    query: Query
+    instance: tuple[int, ...]
+    arguments: tuple[int | Constant, ...]
+
+    def rows(self, answers: Iterator[tuple[object, ...]]) -> list[tuple[object, ...]]:
+        """The distinct argument tuples of all answers."""
+        found = {
+            tuple(a.value if isinstance(a, Constant) else row[a] for a in self.arguments): None
+            for row in answers
+        }
+        return list(found)
+
+
+def triggered_relation(rule: ActiveRule, relations: Relations) -> Relation:
+    """The relation that has the triggered instances, or the events, when an action is asked."""
+    body = (*_active(rule), *_event(rule), *rule.condition)
+    types = variable_types(body, relations)
+    columns = (Column(v.name.lower(), types.get(v.name), True) for v in driven_by(rule))
+    return Relation(names.triggered(rule.name), "base", tuple(columns))
+
+
+def driven_by(rule: ActiveRule) -> tuple[Variable, ...]:
+    """The variables whose values are known when a rule is executed."""
+    if rule.event is not None:
+        return event_variables(rule)
+    return (*rule.parameters, *instance_variables(rule))
+
+
+def fired_query(rule: ActiveRule) -> tuple[Query, tuple[int, ...], tuple[int, ...]]:
+    """The query for the instances of events whose condition holds.
+
+    Beside it, where an instance and where an event is among its answers.
+    """
+    body = _executed(rule)
+    order = _answer_order(body)
+    instance = (*rule.parameters, *instance_variables(rule))
+    places = tuple(order.index(v.name) for v in instance)
+    return Query(body), places, tuple(order.index(v.name) for v in driven_by(rule))
+
+
+def asked_action(rule: ActiveRule, action: Action, is_otherwise: bool) -> AskedAction:
+    """The query for the arguments of an action of a rule."""
+    body: list[Literal] = [_triggered(rule)] if is_otherwise else [*_executed(rule)]
+    body += action.where
+    terms = () if action.atom is None else action.atom.arguments
+    fresh = fresh_names({*variable_names(*body), *variable_names(*terms)}, "V")
+    arguments: list[Term] = []
+    for term in terms:
+        if isinstance(term, Operation):
+            variable = Variable(next(fresh))
+            body.append(Comparison("=", variable, term, None, term.span))
+            arguments.append(variable)
+        elif isinstance(term, Variable) and term.name == "_":
+            arguments.append(Variable(next(fresh)))
+        else:
+            arguments.append(term)
+    if action.atom is not None and any(
+        isinstance(term, Variable) and term.name == "_" for term in terms
+    ):
+        body.append(Atom(action.atom.predicate, tuple(arguments)))
+    order = _answer_order(tuple(body))
+    instance = driven_by(rule) if is_otherwise else rule.parameters + instance_variables(rule)
+    return AskedAction(
+        action,
+        Query(tuple(body)),
+        tuple(order.index(v.name) for v in instance),
+        tuple(
+            order.index(term.name) if isinstance(term, Variable) else term
+            for term in arguments
+            if isinstance(term, Variable | Constant)
+        ),
+    )
+
+
+def _executed(rule: ActiveRule) -> tuple[Literal, ...]:
+    active = _active(rule) if rule.event is not None else ()
+    return (_triggered(rule), *active, *rule.condition)
+
+
+def _triggered(rule: ActiveRule) -> Atom:
+    return Atom(names.triggered(rule.name), driven_by(rule))
+
+
+def _active(rule: ActiveRule) -> tuple[Atom, ...]:
+    return (Atom(activations(rule), rule.parameters),) if rule.parameters else ()
+
+
+def _event(rule: ActiveRule) -> tuple[Atom, ...]:
+    return () if rule.event is None else (rule.event.atom,)
+
+
+def _answer_order(body: tuple[Literal, ...]) -> list[str]:
+    """The named variables of a query, in the order in which it returns them."""
+    return [name for name in variable_names(*body) if not Variable(name).is_wildcard]

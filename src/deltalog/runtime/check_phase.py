@@ -1,0 +1,216 @@
+"""The check phase of a transaction: execute triggered rules, one after the other, until quiet.
+
+    propagate ─▶ which rules are triggered? ─ none ─▶ constraints, persistence: commit
+        ▲                  │ the first by priority, then in the order of the program
+        └── its changes ◀──┘ is executed for all its instances, in the state of this moment
+
+The transaction is rehearsed: its changes so far are propagated without being applied, and only the
+last propagation, after which nothing is triggered, is the commit (Risch & Sköld 1999, section
+1.4.1). So a transaction that triggers nothing costs nothing more, and one that is refused leaves no
+trace. A rule is *checked* when it is executed and when a phase ends; it is triggered for instances
+whose condition is true now and was false then.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from deltalog.analysis.active_rules import STATISTICS
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import LimitError
+from deltalog.language.ast import Row
+from deltalog.language.values import sort_key
+from deltalog.runtime.active_rules import NO_DELTA, ActiveRules, Delta, PreparedRule
+from deltalog.runtime.changes import NO_CHANGE, ChangeSet, Firing, with_firings
+from deltalog.runtime.derivation import fact_text
+from deltalog.runtime.execution import Execution
+from deltalog.runtime.messages import Emitted, add_messages
+from deltalog.runtime.violations import ConstraintError
+
+if TYPE_CHECKING:
+    from deltalog.runtime.database import MemoryDatabase
+    from deltalog.runtime.outcome import Propagated
+    from deltalog.runtime.transaction import Transaction
+
+Run = Callable[[ChangeSet, "CheckPhase | None"], ChangeSet]
+"""Propagates a change and commits it, unless the phase finds a rule that is triggered by it."""
+FACTS_SHOWN = 5
+
+
+class CheckPhase:
+    """The rules that one transaction has triggered and fired so far.
+
+    With `is_tried` nothing is called or emitted: a what-if ends where a function would be called.
+    """
+
+    def __init__(self, database: MemoryDatabase, rules: ActiveRules, is_tried: bool) -> None:
+        self._database = database
+        self._rules = rules
+        self._is_tried = is_tried
+        self._last: dict[str, Delta] = {}
+        self._now: dict[str, Delta] = {}
+        self._chosen: tuple[PreparedRule, set[Row], set[Row]] | None = None
+        self._executed: list[tuple[str, list[Row]]] = []
+        self._pending: list[Emitted] = []
+        self._sent = 0
+        self.firings: list[Firing] = []
+        self.is_over = False
+
+    # --- which rule is next
+
+    def is_triggered(self, outcome: Propagated | None, only_immediate: bool = False) -> bool:
+        """Whether a rule is triggered by what has been propagated; it will be executed next."""
+        self._now = {} if outcome is None else self._deltas(outcome)
+        self._chosen = None
+        inactive: set[str] | None = None
+        for prepared in self._candidates():
+            if only_immediate and not prepared.rule.is_immediate:
+                continue
+            rose, fell = prepared.triggered(
+                self._now.get(prepared.watched, NO_DELTA), self._last.get(prepared.name, NO_DELTA)
+            )
+            if rose or fell:
+                if inactive is None:
+                    inactive = self._rules.inactive(self._database.engine)
+                if prepared.name not in inactive:
+                    self._chosen = prepared, rose, fell
+                    if self._database.trace.is_recording:
+                        self._database.trace.triggered(self._database.propagation, prepared.watched)
+                    return True
+        return False
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a rule is triggered and not yet executed."""
+        return self._chosen is not None
+
+    def _deltas(self, outcome: Propagated) -> dict[str, Delta]:
+        watched = self._rules.by_watched
+        return {
+            name: (frozenset(outcome.inserted_rows(name)), frozenset(outcome.deleted_rows(name)))
+            for name in outcome.reached()
+            if name in watched
+        }
+
+    def _candidates(self) -> list[PreparedRule]:
+        """Rules whose watched relation has changed, or had when they were last checked."""
+        found = {r.name: r for name in self._now for r in self._rules.by_watched[name]}
+        found |= {name: self._rules.by_name[name] for name in self._last}
+        return sorted(found.values(), key=lambda each: self._rules.place[each.name])
+
+    def end(self, only_immediate: bool) -> None:
+        """All rules of this phase have been checked in the state as it is now."""
+        for prepared in self._candidates():
+            if prepared.rule.is_immediate or not only_immediate:
+                self._last[prepared.name] = self._now.get(prepared.watched, NO_DELTA)
+
+    # --- executing it
+
+    def execute(self, accumulated: Transaction) -> None:
+        """Execute the rule that is next; its changes are added to the transaction."""
+        assert self._chosen is not None
+        prepared, rose, fell = self._chosen
+        self._chosen = None
+        self._last[prepared.name] = self._now.get(prepared.watched, NO_DELTA)
+        started = time.perf_counter()
+        execution = Execution(self._database, prepared, accumulated, self._is_tried)
+        fired = sorted(execution.run(rose, fell), key=sort_key)
+        self.is_over = execution.is_stopped
+        self.firings += [Firing(prepared.name, instance) for instance in fired]
+        self._executed.append((prepared.name, fired))
+        if fired and self._database.trace.is_recording:
+            self._database.trace.executed(prepared.name, fired, prepared.watched)
+        if not self._is_tried:
+            self._pending += execution.emitted
+        if fired and not self._is_tried:
+            self._count(accumulated, prepared.name, len(fired), time.perf_counter() - started)
+        if len(self._executed) >= self._database.limits.firings_max:
+            raise self._endless()
+
+    @property
+    def has_messages(self) -> bool:
+        return bool(self._pending)
+
+    def send(self, accumulated: Transaction) -> None:
+        """Add the messages emitted so far to the transaction, which is about to commit."""
+        add_messages(accumulated, self._database.version + 1, self._sent, self._pending)
+        self._sent += len(self._pending)
+        self._pending = []
+
+    def _count(self, accumulated: Transaction, name: str, fired: int, seconds: float) -> None:
+        before = accumulated._fact_with_key(STATISTICS, (name,))
+        total, spent = (0, 0.0) if before is None else before[1:3]
+        now = datetime.now(UTC).replace(tzinfo=None)
+        accumulated.set(STATISTICS, (name, total + fired, spent + seconds, now))  # type: ignore[operator]
+
+    def _endless(self) -> LimitError:
+        """Name the rules between the last two executions of the last one, with their facts."""
+        names = [name for name, _ in self._executed]
+        rest = names[:-1]
+        turn = rest[::-1].index(names[-1]) + 1 if names[-1] in rest else len(names)
+        shown = [self._shown(*each) for each in self._executed[-turn:]]
+        entry = catalogue.FIRINGS_LIMIT
+        hint = "`Limits(firings_max=…)` or `--firings-max` raises the limit"
+        return LimitError([entry.at(None, limit=len(names), cycle=" → ".join(shown), hint=hint)])
+
+    def _shown(self, name: str, fired: list[Row]) -> str:
+        facts = [fact_text(name, row) for row in islice(fired, FACTS_SHOWN)]
+        return ", ".join(facts) if facts else name
+
+
+def settle(database: MemoryDatabase, phase: CheckPhase, base: ChangeSet, run: Run) -> ChangeSet:
+    """Run a transaction until no rule is triggered; returns its change, with what has fired."""
+    accumulated: Transaction | None = None
+    try:
+        while True:
+            if phase.has_messages:
+                accumulated = accumulated or database.rehearsal(base)
+                phase.send(accumulated)
+                base = accumulated.net()
+            found = _run(phase, base, run)
+            if not phase.is_waiting:
+                return _shown(database, base, found, phase)
+            accumulated = accumulated or database.rehearsal(base)
+            phase.execute(accumulated)
+            base = accumulated.net()
+            if phase.is_over:
+                return _shown(database, base, run(base, None), phase)
+    except ConstraintError as refused:
+        refused.base = base
+        raise
+
+
+def _run(phase: CheckPhase, base: ChangeSet, run: Run) -> ChangeSet:
+    """Propagate a change; where rules have undone all of it, some may be triggered by that."""
+    if base:
+        return run(base, phase)
+    phase.is_triggered(None)
+    return NO_CHANGE
+
+
+def _shown(
+    database: MemoryDatabase, base: ChangeSet, change: ChangeSet, phase: CheckPhase
+) -> ChangeSet:
+    """The change without relations that nobody sees, and with what has fired."""
+    hidden = database.model.hidden
+    if not hidden.isdisjoint(base.relations):
+        change = change.without(*hidden)
+    return with_firings(change, phase.firings) if phase.firings else change
+
+
+def settle_immediate(phase: CheckPhase, transaction: Transaction, run: Run) -> None:
+    """Execute the immediate rules that the operations of a transaction so far trigger."""
+    while True:
+        base = transaction.net()
+        if base:
+            run(base, phase)
+        else:
+            phase.is_triggered(None, only_immediate=True)
+        if not phase.is_waiting:
+            phase.end(only_immediate=True)
+            return
+        phase.execute(transaction)

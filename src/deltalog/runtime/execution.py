@@ -1,0 +1,153 @@
+"""One execution of an active rule: its actions, for all triggered instances, in one state.
+
+All arguments are asked before the first action is carried out, so they belong to one state: that
+after the changes of the transaction so far. `call` gets the distinct argument tuples of all
+instances as one list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from deltalog.analysis.active_rules import instance_variables
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError
+from deltalog.language.ast import Query, Row
+from deltalog.language.values import plain, sort_key
+from deltalog.rewrites.action_rules import AskedAction, driven_by
+from deltalog.runtime.active_rules import PreparedRule
+from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.messages import Emitted
+from deltalog.runtime.outcome import Propagated
+from deltalog.runtime.queries import answer, stored_reads
+from deltalog.runtime.violations import ConstraintError, Violation
+
+if TYPE_CHECKING:
+    from deltalog.runtime.database import MemoryDatabase
+    from deltalog.runtime.transaction import Transaction
+
+CHANGES = ("delete", "insert", "set")
+
+
+def make_changes(transaction: Transaction, name: str, made: object) -> None:
+    """Make the changes that a registered function has returned."""
+    if made is None:
+        return
+    if not isinstance(made, Mapping) or not set(made) <= set(CHANGES):
+        raise DataError([catalogue.BAD_RESULT.at(None, name=name, value=f"{made!r:.80}")])
+    for verb in CHANGES:
+        for relation, facts in (made.get(verb) or {}).items():
+            getattr(transaction, verb)(relation, facts)
+
+
+class Execution:
+    """The execution of a rule; `is_stopped` says that a what-if cannot go on behind it."""
+
+    def __init__(
+        self,
+        database: MemoryDatabase,
+        prepared: PreparedRule,
+        accumulated: Transaction,
+        is_tried: bool,
+    ) -> None:
+        self._database = database
+        self._prepared = prepared
+        self._accumulated = accumulated
+        self._is_tried = is_tried
+        self._base = accumulated.net()
+        self.is_stopped = False
+        self.emitted: list[Emitted] = []
+
+    def run(self, rose: set[Row], fell: set[Row]) -> set[Row]:
+        """Execute the actions, and those of `else`; returns the instances that fired."""
+        fired, holding, failing = self._split(rose, fell)
+        steps = [(each, self._rows(each, holding)) for each in self._prepared.actions if holding]
+        steps += [(each, self._rows(each, failing)) for each in self._prepared.otherwise if failing]
+        for asked, rows in steps:
+            if rows and not self.is_stopped:
+                self._carry_out(asked, rows)
+        return fired
+
+    def _split(self, rose: set[Row], fell: set[Row]) -> tuple[set[Row], set[Row], set[Row]]:
+        """The instances that fire, and what actions and `else` are asked for."""
+        prepared = self._prepared
+        if prepared.rule.event is None:
+            return rose, rose, fell
+        query, instance, event = prepared.fired
+        answers = list(self._ask(query, rose))
+        fired = {tuple(row[i] for i in instance) for row in answers}
+        holding = {tuple(row[i] for i in event) for row in answers}
+        return fired, holding, rose - holding if prepared.otherwise else set()
+
+    # --- asking
+
+    def _rows(self, asked: AskedAction, triggered: Collection[Row]) -> list[Row]:
+        """The argument tuples of an action, sorted; of `reject` the instances."""
+        answers = self._ask(asked.query, triggered)
+        if asked.action.verb == "reject":
+            found = {tuple(row[i] for i in asked.instance) for row in answers}
+        else:
+            found = set(asked.rows(answers))
+        return sorted(found, key=sort_key)
+
+    def _ask(self, query: Query, triggered: Collection[Row]) -> Any:
+        database, model = self._database, self._database.model.as_written
+        change = self._change.only(*(n for n in self._change.relations if n in model.stored))
+        inputs = ((self._prepared.input, triggered),)
+        return answer(database.engine, model, query, database.limits, None, True, change, inputs)
+
+    @cached_property
+    def _change(self) -> ChangeSet:
+        """The change of the stored relations that the actions read."""
+        database, prepared = self._database, self._prepared
+        model, inputs = database.model.as_written, {prepared.input.name: prepared.input}
+        queries = [each.query for each in (*prepared.actions, *prepared.otherwise)]
+        queries += [prepared.fired[0]] if prepared.rule.event is not None else []
+        reads = frozenset().union(*(stored_reads(model, query, inputs) for query in queries))
+        views = frozenset(n for n in reads if database.model.relations[n].kind == "view")
+        if not views or not self._base:
+            return self._base.only(*(n for n in self._base.relations if n in reads))
+        network = database.propagation
+        arguments = network, self._base, database.limits, database.watch, True
+        with Propagated(*arguments, network.route_to(views)) as outcome:
+            return outcome.changes().only(*reads)
+
+    # --- carrying out
+
+    def _carry_out(self, asked: AskedAction, rows: list[Row]) -> None:
+        action, accumulated = asked.action, self._accumulated
+        name = "" if action.atom is None else action.atom.predicate
+        match action.verb:
+            case "insert":
+                accumulated.insert(name, rows)
+            case "delete":
+                accumulated.delete(name, rows)
+            case "set":
+                accumulated.set(name, rows)
+            case "call":
+                self._call(name, rows)
+            case "emit":
+                self.emitted += [(self._prepared.name, name, row) for row in rows]
+            case "reject":
+                raise self._rejected(asked, rows)
+
+    def _call(self, name: str, rows: list[Row]) -> None:
+        if self._is_tried:
+            self.is_stopped = True
+            return
+        make_changes(self._accumulated, name, self._database.call_action(name, rows))
+
+    def _rejected(self, asked: AskedAction, rows: list[Row]) -> ConstraintError:
+        rule = self._prepared.rule
+        is_otherwise = asked in self._prepared.otherwise
+        own = driven_by(rule) if is_otherwise else (*rule.parameters, *instance_variables(rule))
+        found = []
+        for row in rows:
+            known = {v.name: plain(value) for v, value in zip(own, row, strict=True)}
+            message = (asked.action.message or "").format_map(known)
+            found.append(
+                Violation(rule.name, row, message, span=asked.action.span, is_rejection=True)
+            )
+        return ConstraintError(found, len(found))

@@ -1,0 +1,48 @@
+"""Constraints and rules that are checked after each operation of a transaction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltalog.runtime.changes import NO_CHANGE, ChangeSet
+from deltalog.runtime.check_phase import CheckPhase, settle_immediate
+from deltalog.runtime.outcome import Propagated
+from deltalog.runtime.refusals import with_causes
+from deltalog.runtime.transaction import Transaction
+from deltalog.runtime.violations import ConstraintError
+
+if TYPE_CHECKING:
+    from deltalog.runtime.database import MemoryDatabase
+
+
+class ImmediateChecks:
+    """Stands beside one transaction: immediate rules are executed, then constraints checked."""
+
+    def __init__(self, database: MemoryDatabase, is_tried: bool = False) -> None:
+        self._database = database
+        rules = database.propagation.rules
+        self.phase = None if rules is None else CheckPhase(database, rules, is_tried)
+        self._is_tried = is_tried
+
+    def after_operation(self, transaction: Transaction) -> None:
+        database = self._database
+        with database.turn():
+            try:
+                if self.phase is not None:
+                    settle_immediate(self.phase, transaction, self._run)
+                base = transaction.net()
+                if base and not self._is_tried:
+                    self._run(base, None)
+            except ConstraintError as refused:
+                raise with_causes(database, transaction.net(), refused) from None
+
+    def _run(self, base: ChangeSet, phase: CheckPhase | None) -> ChangeSet:
+        """Propagate a change, for rules that are triggered by it, or constraints that refuse it."""
+        database, network = self._database, self._database.propagation
+        arguments = network, base, database.limits, database.watch, False
+        with Propagated(*arguments, network.route_to(frozenset())) as outcome:
+            if phase is not None:
+                phase.is_triggered(outcome, only_immediate=True)
+            elif network.constraints is not None:
+                network.constraints.refuse(outcome, is_immediate=True)
+        return NO_CHANGE

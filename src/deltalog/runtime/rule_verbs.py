@@ -1,0 +1,253 @@
+"""The verbs of a database that concern constraints and active rules.
+
+@db.action("order")
+def order(rows): ...              # what `call order(I, N)` calls
+db.activate("low", L=10)          # a rule with parameters
+db.rules()                        # every rule, and how often it has fired
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from deltalog.analysis.active_rules import INACTIVE, STATISTICS, activations
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.arguments import check_argument
+from deltalog.diagnostics.report import DataError
+from deltalog.diagnostics.similar import did_you_mean
+from deltalog.language.ast import ActiveRule, Row, Value
+from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.check_phase import CheckPhase, settle
+from deltalog.runtime.constraints import ConstraintChecks, current_violations
+from deltalog.runtime.fact_arguments import fill
+from deltalog.runtime.immediate import ImmediateChecks
+from deltalog.runtime.messages import Message, stored_messages
+from deltalog.runtime.rule_trace import RuleTrace
+from deltalog.runtime.violations import Violation
+
+if TYPE_CHECKING:
+    from deltalog.engines.base import Engine
+    from deltalog.runtime.database import MemoryDatabase
+    from deltalog.runtime.model import Model
+    from deltalog.runtime.propagation import Propagation
+    from deltalog.runtime.transaction import Commit, Transaction
+
+ActionFunction = Callable[..., Any]
+Counts = tuple[int, float, datetime | None]
+Registered = TypeVar("Registered", bound=ActionFunction)
+
+
+@dataclass(frozen=True)
+class RuleState:
+    """An active rule: whether it is active, for which parameters, and what it has done so far."""
+
+    name: str
+    priority: int
+    is_active: bool
+    firings: int = 0
+    seconds: float = 0.0
+    last: datetime | None = None
+    parameters: tuple[Row, ...] = ()
+
+
+class RuleVerbs:
+    """The part of a database that knows of constraints and active rules."""
+
+    model: Model
+    engine: Engine
+    propagation: Propagation
+    _phase: CheckPhase | None = None
+    _actions: dict[str, ActionFunction] | None = None
+    _is_acting = False
+
+    @cached_property
+    def trace(self) -> RuleTrace:
+        """The firings of this database, recorded while somebody wants them."""
+        return RuleTrace()
+
+    def turn(self) -> AbstractContextManager[None]:
+        raise NotImplementedError
+
+    @property
+    def _itself(self) -> MemoryDatabase:
+        return cast("MemoryDatabase", self)
+
+    # --- constraints
+
+    def violations(self, name: str | None = None) -> tuple[Violation, ...]:
+        """Return the violations of all constraints, or of the one of that name, as of now.
+
+        An enforced constraint has none. Those of a required fact have it as their name.
+        """
+        with self.turn():
+            return tuple(self._violations(name))
+
+    def _violations(self, name: str | None) -> Iterator[Violation]:
+        constraints = self.propagation.constraints or ConstraintChecks(())
+        for check in constraints.named(name):
+            yield from current_violations(self._itself, check)
+
+    # --- active rules
+
+    def rules(self) -> list[RuleState]:
+        """Return the active rules of the program, in its order, with their state."""
+        with self.turn():
+            return self.rule_states()
+
+    def rule_states(self) -> list[RuleState]:
+        """Return the same in the turn of the caller."""
+        return [self._state(rule) for rule in self.model.checked.program.active_rules]
+
+    def _state(self, rule: ActiveRule) -> RuleState:
+        engine = self.engine
+        fired = next(iter(engine.lookup(STATISTICS, {0: rule.name})), None)
+        count, seconds, last = cast("Counts", (0, 0.0, None) if fired is None else fired[1:])
+        parameters: tuple[Row, ...] = ()
+        if rule.parameters:
+            parameters = tuple(sorted(engine.rows(activations(rule))))
+            is_active = bool(parameters)
+        else:
+            is_active = not any(engine.present(INACTIVE, [(rule.name,)]))
+        return RuleState(rule.name, rule.priority, is_active, count, seconds, last, parameters)
+
+    def activate(self, rule: str, **parameters: Value) -> None:
+        """Activate a rule, for these parameters if it has some; nothing fires by that."""
+        known, row = self._known_rule(rule, parameters)
+        if known.parameters:
+            self._change_activation({activations(known): [row]}, {})
+        else:
+            self._change_activation({}, {INACTIVE: [(rule,)]})
+
+    def deactivate(self, rule: str, **parameters: Value) -> None:
+        """Deactivate a rule, for these parameters if it has some."""
+        known, row = self._known_rule(rule, parameters)
+        if known.parameters:
+            self._change_activation({}, {activations(known): [row]})
+        else:
+            self._change_activation({INACTIVE: [(rule,)]}, {})
+
+    def _known_rule(self, name: str, parameters: dict[str, Value]) -> tuple[ActiveRule, Row]:
+        rules = {rule.name: rule for rule in self.model.checked.program.active_rules}
+        if name not in rules:
+            hint = did_you_mean(str(name), rules)
+            raise DataError([catalogue.UNKNOWN_RULE.at(None, name=name, hint=hint)])
+        wanted = [variable.name for variable in rules[name].parameters]
+        if set(wanted) != set(parameters):
+            shown = [", ".join(each) or "no parameters" for each in (wanted, list(parameters))]
+            raise DataError(
+                [catalogue.BAD_ACTIVATION.at(None, name=name, wanted=shown[0], given=shown[1])]
+            )
+        return rules[name], tuple(parameters[each] for each in wanted)
+
+    def _change_activation(
+        self, insert: dict[str, list[Row]], delete: dict[str, list[Row]]
+    ) -> None:
+        database = self._itself
+        with self.turn():
+            changing = database.silent_transaction()
+            for relation, rows in insert.items():
+                changing.insert(relation, rows)
+            for relation, rows in delete.items():
+                changing.delete(relation, rows)
+            changing.commit()
+            self.propagation.watch_active_rules()
+
+    def messages(self, after: int = 0) -> list[Message]:
+        """Return the messages that rules have emitted, behind a sequence number."""
+        with self.turn():
+            return stored_messages(self._itself, after)
+
+    # --- functions
+
+    def action(self, name: str) -> Callable[[Registered], Registered]:
+        """Register the function that `call name(…)` calls, as a decorator.
+
+        It gets the list of distinct argument tuples, once for each execution of a rule, inside the
+        transaction. It returns nothing, or changes: a mapping with `insert`, `delete` or `set`.
+        """
+        hint = 'as in `@db.action("order")`'
+        check_argument(isinstance(name, str), "name", name, hint)
+
+        def register(function: Registered) -> Registered:
+            self._actions = {**(self._actions or {}), name: function}
+            return function
+
+        return register
+
+    def registered(self, name: str) -> ActionFunction | None:
+        """The function that is registered under this name, if there is one."""
+        return (self._actions or {}).get(name)
+
+    def take_actions(self, other: RuleVerbs) -> None:
+        """Take over the functions that are registered elsewhere."""
+        self._actions = other._actions
+
+    def check_actions(self) -> None:
+        """Raise if a transaction must not begin: a function is not registered, or is running."""
+        if self._is_acting:
+            raise DataError([catalogue.CHANGE_IN_ACTION.at(None)])
+        registered = self._actions or {}
+        rules = self.propagation.rules
+        assert rules is not None
+        for name, rule in rules.called.items():
+            if name not in registered and rule not in rules.inactive(self.engine):
+                hint = f'`@db.action("{name}")`, or `--actions FILE.py` on the command line'
+                entry = catalogue.UNKNOWN_ACTION
+                raise DataError([entry.at(None, rule=rule, name=name, hint=hint)])
+
+    def call_action(self, name: str, rows: Sequence[Row]) -> Any:
+        """Call a registered function; it may read the state before the transaction."""
+        assert self._actions is not None
+        self._is_acting = True
+        try:
+            return self._actions[name](list(rows))
+        finally:
+            self._is_acting = False
+
+    # --- transactions with rules
+
+    def settled(
+        self, base: ChangeSet, is_committed: bool, views: frozenset[str] | None
+    ) -> ChangeSet:
+        """Propagate a change, and execute the rules that it triggers, until none is."""
+        database, rules = self._itself, self.propagation.rules
+        assert rules is not None
+        if is_committed:
+            self.check_actions()
+        phase = self._phase or CheckPhase(database, rules, is_tried=not is_committed)
+
+        def run(changed: ChangeSet, checking: CheckPhase | None) -> ChangeSet:
+            return database._propagated(changed, is_committed, views, checking)
+
+        return settle(database, phase, base, run)
+
+    def silent_transaction(self, commit: Commit | None = None) -> Transaction:
+        """A transaction in which no rule fires, unless `commit` takes care of that."""
+        database = self._itself
+        silent = partial(database.propagate_wanted, is_committed=True, is_firing=False)
+        return database._transaction(silent if commit is None else commit)
+
+    def rehearsal(self, base: ChangeSet) -> Transaction:
+        """A transaction that begins with these changes and is never committed."""
+        made = self._itself._transaction(lambda wanted: wanted)
+        return fill(made, base.inserted, base.deleted, None)
+
+    def immediate_transaction(self, commit: Commit, is_tried: bool) -> Transaction:
+        """A transaction after each operation of which something is checked."""
+        checks = ImmediateChecks(self._itself, is_tried)
+
+        def commit_phase(wanted: ChangeSet) -> ChangeSet:
+            self._phase = checks.phase
+            try:
+                return commit(wanted)
+            finally:
+                self._phase = None
+
+        made = self._itself.silent_transaction(commit_phase)
+        made.after_operation = checks.after_operation
+        return made

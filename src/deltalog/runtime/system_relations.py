@@ -1,0 +1,85 @@
+"""Relations that describe the program: its relations, columns, types, constraints and rules.
+
+    ? sys_rule(Name, Priority, true).
+    ? sys_column(R, _, C, "decimal", _, _), sys_relation(R, "base", _).
+
+They are computed when a query reads them, and exist for that query only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING
+
+from deltalog.analysis.columns import Relation, Relations
+from deltalog.language.ast import TYPES, Column, Query, Row
+from deltalog.language.walk import atoms
+
+if TYPE_CHECKING:
+    from deltalog.runtime.database import MemoryDatabase
+    from deltalog.runtime.queries import Inputs
+
+
+def _relation(name: str, /, **columns: str) -> Relation:
+    return Relation(name, "view", tuple(Column(each, type_) for each, type_ in columns.items()))
+
+
+SYSTEM_RELATIONS: Relations = {
+    relation.name: relation
+    for relation in (
+        _relation("sys_type", name="str"),
+        _relation("sys_relation", name="str", kind="str", stored="bool"),
+        _relation(
+            "sys_column",
+            relation="str",
+            position="int",
+            name="str",
+            type="str",
+            nullable="bool",
+            key="bool",
+        ),
+        _relation("sys_constraint", name="str", relation="str", mode="str", immediate="bool"),
+        _relation("sys_rule", name="str", priority="int", active="bool"),
+    )
+}
+
+
+def system_inputs(database: MemoryDatabase, query: Query) -> Inputs:
+    """The relations of the system that a query reads, with their rows."""
+    read = {atom.predicate for atom, _ in atoms(query.body)} & SYSTEM_RELATIONS.keys()
+    return tuple((SYSTEM_RELATIONS[name], tuple(_ROWS[name](database))) for name in sorted(read))
+
+
+def _types(database: MemoryDatabase) -> Iterator[Row]:
+    return ((name,) for name in TYPES)
+
+
+def _relations(database: MemoryDatabase) -> Iterator[Row]:
+    for name, relation in database.relations.items():
+        yield name, relation.kind, name in database.model.stored
+
+
+def _columns(database: MemoryDatabase) -> Iterator[Row]:
+    for name, relation in database.relations.items():
+        for position, column in enumerate(relation.columns, start=1):
+            yield name, position, column.name, column.type, column.nullable, column.key
+
+
+def _constraints(database: MemoryDatabase) -> Iterator[Row]:
+    constraints = database.propagation.constraints
+    for check in () if constraints is None else constraints.checks:
+        yield check.name, check.relation, check.mode, check.is_immediate
+
+
+def _rules(database: MemoryDatabase) -> Iterator[Row]:
+    return ((each.name, each.priority, each.is_active) for each in database.rule_states())
+
+
+_ROWS: dict[str, Callable[[MemoryDatabase], Collection[Row] | Iterator[Row]]] = {
+    "sys_type": _types,
+    "sys_relation": _relations,
+    "sys_column": _columns,
+    "sys_constraint": _constraints,
+    "sys_rule": _rules,
+}
+assert _ROWS.keys() == SYSTEM_RELATIONS.keys()

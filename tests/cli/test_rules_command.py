@@ -1,0 +1,112 @@
+"""`deltalog rules`, `--actions`, and what other commands say about constraints and rules."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import Call
+
+import deltalog
+
+PROGRAM = """
+base quantity(item: str key, amount: int).
+base reserve(item: str key, amount: int).
+base scarce(item: str).
+threshold(I, R * 2) :- reserve(I, R).
+deny negative(I) :- quantity(I, Q), Q < 0 say "{I} is negative".
+rule reorder for I priority 5 when quantity(I, Q), threshold(I, T), Q < T do call order(I, T - Q).
+rule note on insert scarce(I) do emit scarce(I).
+rule low for I when quantity(I, Q), Q < 3 do insert scarce(I).
+reserve("nut", 10). quantity("nut", 100).
+"""
+ACTIONS = """
+import sys
+
+def order(rows):
+    print("order", rows, file=sys.stderr)
+
+def _private(rows):
+    raise AssertionError
+"""
+
+
+@pytest.fixture(autouse=True)
+def _shop() -> None:
+    Path("shop.dl").write_text(PROGRAM, encoding="utf-8")
+    Path("actions.py").write_text(ACTIONS, encoding="utf-8")
+    change = {"set": {"quantity": [["nut", 2]]}}
+    Path("changes.jsonl").write_text(json.dumps(change) + "\n", encoding="utf-8")
+
+
+FAST = ("--engine", "reference")
+
+
+def test_rules_are_listed_with_what_they_have_done(invoke: Call) -> None:
+    assert invoke("create", "shop.db", "shop.dl", *FAST).exit_code == 0
+    applied = invoke("apply", "shop.db", "changes.jsonl", "--actions", "actions.py", *FAST)
+    assert applied.exit_code == 0
+    assert "order [('nut', 18)]" in applied.stderr
+    assert 'fired reorder("nut")' in applied.stdout
+    listed = invoke("rules", "shop.db", "--format", "json", *FAST)
+    records = {each["name"]: each for each in json.loads(listed.stdout)}
+    assert {name: each["firings"] for name, each in records.items()} == {
+        "reorder": 1,
+        "note": 1,
+        "low": 1,
+    }
+    text = invoke("rules", "shop.db", *FAST).stdout
+    assert "reorder         5  active        1" in text
+    assert text.index("reorder") < text.index("low")
+
+
+def test_an_unregistered_function_is_refused_before_anything_changes(invoke: Call) -> None:
+    invoke("create", "shop.db", "shop.dl", *FAST)
+    refused = invoke("apply", "shop.db", "changes.jsonl", *FAST)
+    assert refused.exit_code == 1
+    assert "E1205" in refused.stderr
+    with deltalog.connect("shop.db", read_only=True, engine="reference") as db:
+        assert db.version == 0
+
+
+def test_a_trace_shows_arcs_as_text_and_picture(invoke: Call) -> None:
+    text = invoke("rules", "shop.dl", "--trace", "changes.jsonl", *FAST).stdout
+    assert text.splitlines() == ['reorder("nut")', "  quantity → reorder: +1 −1"]
+    drawn = invoke("rules", "shop.dl", "--trace", "changes.jsonl", "--format", "mermaid", *FAST)
+    assert "flowchart" in drawn.stdout
+    assert "rule reorder" in drawn.stdout
+    assert invoke("rules", "shop.dl", "--format", "dot", *FAST).exit_code == 2
+
+
+def test_a_violation_is_reported_with_its_place(invoke: Call) -> None:
+    change = {"set": {"quantity": [["nut", -1]]}}
+    Path("bad.jsonl").write_text(json.dumps(change) + "\n", encoding="utf-8")
+    done = invoke("apply", "shop.dl", "bad.jsonl", "--actions", "actions.py", *FAST)
+    assert done.exit_code == 1
+    assert "nut is negative" in done.stderr
+    assert "deny negative(I)" in done.stderr
+    tried = invoke("apply", "shop.dl", "bad.jsonl", "--what-if", "--format", "json", *FAST)
+    assert json.loads(tried.stdout)["inserted"]["negative"] == [["nut"]]
+    assert json.loads(tried.stdout)["firings"] == [["reorder", ["nut"]]]
+
+
+def test_a_file_of_actions_that_fails_is_reported(invoke: Call) -> None:
+    Path("actions.py").write_text("1 / 0", encoding="utf-8")
+    done = invoke("apply", "shop.dl", "changes.jsonl", "--actions", "actions.py", *FAST)
+    assert "ZeroDivisionError" in done.stderr
+
+
+def test_a_check_warns_of_rules_that_may_not_end(invoke: Call) -> None:
+    Path("loop.dl").write_text("base p(x: int). rule a when p(X) do insert p(X + 1).")
+    done = invoke("check", "loop.dl")
+    assert done.exit_code == 0
+    assert "warning[W1201]" in done.stderr
+    assert "1 active rule" in done.stdout
+    summary = invoke("check", "shop.dl").stdout
+    assert "1 constraint, 3 active rules" in summary
+
+
+def test_rules_describe_themselves(invoke: Call) -> None:
+    asked = invoke("query", "shop.dl", "sys_rule(N, 5, A)", "--format", "json", *FAST)
+    assert json.loads(asked.stdout)["row"] == {"N": "reorder", "A": True}
