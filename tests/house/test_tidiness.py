@@ -16,7 +16,7 @@ KNOWN = [
     r"\.ci/(run|setup\.py)",
     r"\.gitignore|\.importlinter|LICENSE|Makefile|constraints\.txt|pyproject\.toml",
     r"(README|ARCHITECTURE|CONTRIBUTING|CHANGELOG)\.md",
-    r"src/deltalog/([a-z_]+/)*[a-z_0-9]+\.py",
+    r"src/(deltalog|pyspark_deltalog)/([a-z_]+/)*[a-z_0-9]+\.py",
     r"src/deltalog/(py\.typed|language/(amosql/)?grammar\.lark)",
     r"src/deltalog/web/[a-z]+\.(css|html|js)",
     r"src/deltalog/web/vendor/(README\.md|[a-z-]+\.(LICENSE|min\.js))",
@@ -25,7 +25,7 @@ KNOWN = [
     r"bench/([a-z_]+/)*[a-z_0-9]+\.(py|md)",
     r"bench/([a-z_]+/)*(src/[a-z_]+\.rs|Cargo\.(lock|toml)|rustfmt\.toml)",
     r"docs/([a-z_]+/)*[\w-]+\.(md|svg)",
-    r"examples/([a-z_]+/)*[\w-]+\.(py|md|dl|amosql|csv|jsonl|toml)",
+    r"examples/([a-z_-]+/)*[\w-]+\.(py|md|dl|amosql|csv|jsonl|toml)",
 ]
 SIZE_MAX = 200_000
 """Bytes: data to measure with is generated or given, not committed."""
