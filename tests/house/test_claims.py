@@ -111,6 +111,7 @@ OF_RULES = (
 )
 PAGE_OF = {
     "Limits": "language.md",
+    "AmosqlSession": "amosql.md",
     **dict.fromkeys(OF_FILES, "durability.md"),
     **dict.fromkeys(OF_RULES, "rules.md"),
 }
