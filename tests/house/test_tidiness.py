@@ -25,7 +25,7 @@ KNOWN = [
     r"bench/([a-z_]+/)*[a-z_0-9]+\.(py|md)",
     r"bench/([a-z_]+/)*(src/[a-z_]+\.rs|Cargo\.(lock|toml)|rustfmt\.toml)",
     r"docs/([a-z_]+/)*[\w-]+\.(md|svg)",
-    r"examples/([a-z_]+/)*[\w-]+\.(py|md|dl|amosql|csv|jsonl|toml)",
+    r"examples/([a-z_-]+/)*[\w-]+\.(py|md|dl|amosql|csv|jsonl|toml)",
 ]
 SIZE_MAX = 200_000
 """Bytes: data to measure with is generated or given, not committed."""
