@@ -19,7 +19,8 @@ from rich.table import Table
 from rich.text import Text
 
 from deltalog.pipeline.project import read_project
-from deltalog.pipeline.run import Pipeline, Step
+from deltalog.pipeline.run import Pipeline
+from deltalog.pipeline.step import Step
 
 EXAMPLE = Path(__file__).parent / "catalogue"
 FOLDER = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("demo-catalogue")
@@ -95,8 +96,8 @@ def run(pipeline: Pipeline) -> list[Step]:
 def show_step(step: Step) -> None:
     if step.refused:
         console.print("[red]Refused, nothing of it is taken; it is in the quarantine, with why:[/]")
-        for _, reason, row in step.refused:
-            console.print(f"  [red]{reason}[/]  [dim]{row}[/]")
+        for bad in step.refused:
+            console.print(f"  [red]{bad.reason}[/]  [dim]{bad.row}[/]")
         return
     table = Table("", "view", "facts", title=f"exact change, version {step.delta.version}")
     for op, name, row in step.delta.changes:

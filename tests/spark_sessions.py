@@ -1,6 +1,12 @@
-"""The Spark session of tests: one for a run, quick for many small queries."""
+"""The Spark session of tests: one for a run, quick for many small queries.
+
+It is on this machine, unless `DELTALOG_SPARK_MASTER` names a cluster or a Spark Connect server
+(`tests/spark/elsewhere.py` starts them).
+"""
 
 from __future__ import annotations
+
+import os
 
 from pyspark.sql import SparkSession
 
@@ -23,5 +29,19 @@ QUICK = {
 """There are many queries and few rows: what takes time is to compile each of them."""
 
 
+MASTER = os.environ.get("DELTALOG_SPARK_MASTER", "")
+ELSEWHERE = {
+    "spark.executor.memory": "512m",
+    "spark.driver.host": "127.0.0.1",
+    "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+    "spark.cores.max": "1",  # a run that is killed, and the one that looks at what it left
+}
+
+
 def delta_session() -> SparkSession:
+    if MASTER.startswith("sc:"):
+        connected: SparkSession = SparkSession.builder.remote(MASTER).getOrCreate()
+        return connected
+    if MASTER.startswith("spark:"):
+        return local_session(settings={**QUICK, **ELSEWHERE, "spark.master": MASTER})
     return local_session(settings=QUICK)

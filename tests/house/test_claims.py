@@ -105,15 +105,19 @@ def test_the_table_of_arguments_is_complete_and_right() -> None:
 
 PUBLIC = [deltalog.Database, deltalog.Transaction, deltalog.ChangeSet, deltalog.DeltalogError]
 OF_FILES = ("FileDatabase", "Retention", "RetentionWarning")
+OF_TABLES = ("register_format", "register_tables")
 OF_RULES = (
     *("ConstraintError", "ConstraintWarning", "Violation", "violations", "rules", "activate"),
     *("deactivate", "action", "messages", "firings"),
 )
+OF_VIEW_UPDATES = ("Budget", "Realization", "Realizations", "realize")
 PAGE_OF = {
     "Limits": "language.md",
     "AmosqlSession": "amosql.md",
     **dict.fromkeys(OF_FILES, "durability.md"),
     **dict.fromkeys(OF_RULES, "rules.md"),
+    **dict.fromkeys(OF_VIEW_UPDATES, "view_updates.md"),
+    **dict.fromkeys(OF_TABLES, "pipeline.md"),
 }
 
 

@@ -15,6 +15,7 @@ FILES = "tests/unit/test_database_files.py"
 REOPENED = "tests/properties/test_file_database.py"
 WALKS = "tests/walks/test_walks.py"
 EXISTENCE = (PROGRAMS, "-k", "programs/existence-existence_tests or existence-auto-stored]")
+RULES = "tests/unit/test_active_rules.py"
 MACHINE_CODE = "tests/properties/test_machine_code.py"
 
 
@@ -773,5 +774,33 @@ MUTANTS = (
         "        return self.is_recursive and not self.is_maintained",
         "        return False",
         (WALKS, "-k", "once and ranks and reference"),
+    ),
+    Mutant(
+        "what was true, fell and rose again is not triggered",
+        "runtime/active_rules.py",
+        "set((now[0] - last[0]) | (last[1] - now[1]))",
+        "set(now[0] - last[0])",
+        (RULES, "-k", "rose_again"),
+    ),
+    Mutant(
+        "all variables of a condition are its instance",
+        "rewrites/condition_rules.py",
+        "    if rule.is_nervous:",
+        "    if True:",
+        (RULES, "-k", "projected"),
+    ),
+    Mutant(
+        "rules are executed in the order of the program",
+        "runtime/active_rules.py",
+        "key=lambda each: -each.rule.priority",
+        "key=lambda each: 0",
+        (RULES, "-k", "priority"),
+    ),
+    Mutant(
+        "constraints of views that nobody wants are not checked",
+        "runtime/route.py",
+        "self._kept = views | network.watched",
+        "self._kept = views",
+        ("tests/unit/test_constraints.py", "-k", "wanted"),
     ),
 )

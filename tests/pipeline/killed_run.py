@@ -12,8 +12,9 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
+from deltalog.pipeline import state
 from deltalog.pipeline.drafts import Draft
-from deltalog.pipeline.log import Log
+from deltalog.pipeline.log_table import DriverLogTable
 from deltalog.pipeline.project import read_project
 from deltalog.pipeline.run import Pipeline
 from deltalog.pipeline.stored_table import StoredTable
@@ -26,11 +27,12 @@ def die() -> None:
 
 
 WRITES = (
-    (Log, "_write"),
-    (Log, "tidy"),
+    (DriverLogTable, "append"),
+    (DriverLogTable, "_rewrite"),
     (StoredTable, "_commit"),
     (TableFiles, "write"),
     (Draft, "write"),
+    (state, "remove_garbage"),
 )
 """Everything that writes to a state."""
 

@@ -1,7 +1,9 @@
 """Runs that are killed: the next one makes it as if nothing had happened, each batch taken once.
 
-A kill at a chosen write belongs to every run of the tests; `make fuzz` kills fifty times, at random
-writes or random moments, and lets killed runs repair what killed runs have left.
+Five kills at chosen writes belong to every run of the tests; `make fuzz` kills fifty times, or as
+often as `DELTALOG_KILLS` says, at random writes or moments of a process that takes batches, loads,
+folds, compacts and goes over to other programs (`killed_walk.py`), and lets killed processes go on
+after killed ones.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import killed_walk
 import pytest
 from pyspark.sql import SparkSession
 from test_table_database import replay
@@ -25,7 +28,7 @@ from deltalog.pipeline.run import Pipeline
 from waiting import HANG_SECONDS
 
 HERE = Path(__file__).parent
-KILLS = 50 if os.environ.get("DELTALOG_FUZZ") else 0
+KILLS = int(os.environ.get("DELTALOG_KILLS", "50" if os.environ.get("DELTALOG_FUZZ") else "0"))
 KILLED = [(1, "before"), (1, "after"), (3, "after"), (12, "before"), (14, "after")]
 """Writes at which a run is killed in every test."""
 PROGRAM = """
@@ -69,11 +72,14 @@ def add_batch(folder: Path, number: int, rng: random.Random) -> None:
 
 
 def start(folder: Path, write: int, when: str) -> subprocess.Popen[str]:
-    paths = [str(HERE.parent), str(HERE.parents[1] / "src")]
+    return run("killed_run.py", str(folder / "project.toml"), str(write), when)
+
+
+def run(script: str, *words: str) -> subprocess.Popen[str]:
+    paths = [str(HERE.parent), str(HERE.parents[1] / "src"), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    command = [sys.executable, str(HERE / "killed_run.py"), str(folder / "project.toml")]
     return subprocess.Popen(
-        [*command, str(write), when],
+        [sys.executable, str(HERE / script), *words],
         start_new_session=True,
         env=environment,
         stdout=subprocess.PIPE,
@@ -110,22 +116,67 @@ def test_a_killed_run_can_go_on(spark: SparkSession, folder: Path, write: int, w
     finish(spark, folder)
 
 
+def check_walk(spark: SparkSession, state: Path, done: set[str]) -> None:
+    """Every batch that was acknowledged is there once, and everything follows from the batches."""
+    with killed_walk.opened(spark, str(state)) as database:
+        log = spark.read.format("delta").load(str(state / "log")).where("change = 'batch'")
+        taken = [json.loads(row[0])[1] for row in log.orderBy("sequence").select("text").collect()]
+        assert len(taken) == len(set(taken))
+        assert done <= set(taken)
+        edges: killed_walk.Edges = set()
+        for number in map(int, taken):
+            inserted, deleted = killed_walk.batch(number)
+            edges = (edges - deleted) | inserted
+        assert database.facts("edge") == edges
+        assert database.verify().is_clean
+        for name, version in database.table_versions.items():
+            if name in database.relations and version >= database.first_version:
+                table = spark.read.format("delta").load(str(state / "tables" / name))
+                listed = [tuple(row) for row in table.drop("rank__").collect()]
+                assert Counter(listed) == Counter(database.facts(name, version)), name
+
+
 @pytest.mark.skipif(not KILLS, reason="make fuzz kills fifty times")
-def test_many_kills(spark: SparkSession, folder: Path) -> None:
-    rng = random.Random(20261116)
-    finish(spark, folder)
-    for number in range(KILLS):
-        add_batch(folder, number, rng)
-        at_write = rng.random() < 0.7
-        write = rng.randrange(1, 20) if at_write else 0
-        process = start(folder, write, rng.choice(("before", "after")))
-        if not at_write:
-            assert process.stdout is not None
-            process.stdout.readline()
-            time.sleep(rng.uniform(0, 15))
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-        process.wait(HANG_SECONDS)
-        if rng.random() < 0.3:
-            finish(spark, folder)
-    finish(spark, folder)
+def test_many_kills(spark: SparkSession, tmp_path: Path) -> None:
+    """At random writes and moments of loads, batches, folds, compactions and migrations.
+
+    `DELTALOG_KILLS` says how many; a tally of where they died is printed.
+    """
+    seed = int(os.environ.get("DELTALOG_KILL_SEED", "20261118"))
+    rng, state = random.Random(seed), tmp_path / "state"
+    done: set[str] = set()
+    tally: Counter[str] = Counter()
+    while sum(tally.values()) < KILLS:
+        write = rng.randrange(1, 25) if rng.random() < 0.7 else 0
+        said = killed(state, rng, write)
+        done |= {line.split()[1] for line in said if line.startswith("batch")}
+        if said and said[-1].startswith("dies"):
+            step = said[-2].split()[0] if len(said) > 1 else "start"
+            tally[f"{said[-1]}, after {step}"] += 1
+        elif said and said[-1] == "killed":
+            tally["at a moment"] += 1
+        if rng.random() < 0.4 and state.exists():
+            check_walk(spark, state, done)
+        print(f"{sum(tally.values())} kills, {len(done)} batches", file=sys.stderr, flush=True)
+    check_walk(spark, state, done)
+    print(json.dumps(dict(sorted(tally.items())), indent=1), file=sys.stderr, flush=True)
+
+
+def killed(state: Path, rng: random.Random, write: int) -> list[str]:
+    """Run a walk until it dies; returns what it said."""
+    words = (str(state), str(rng.randrange(10**6)), str(write), rng.choice(("before", "after")))
+    process = run("killed_walk.py", *words)
+    assert process.stdout is not None
+    said: list[str] = []
+    steps = rng.randrange(1, 12) if not write else 0
+    for line in process.stdout:
+        said.append(line.strip())
+        if len(said) == steps:
+            time.sleep(rng.uniform(0, 1))
+            break
+    if process.poll() is None and steps:
+        os.killpg(process.pid, signal.SIGKILL)
+        said += [line.strip() for line in process.stdout] + ["killed"]
+    status = process.wait(HANG_SECONDS)
+    assert status in (0, -signal.SIGKILL), said
+    return said

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 import deltalog
 from deltalog.cli.main import app
 from deltalog.pipeline.project import read_project
-from deltalog.pipeline.run import Pipeline, Step
+from deltalog.pipeline.run import Pipeline
+from deltalog.pipeline.step import Step
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -138,10 +139,13 @@ def test_files_with_ops_and_bad_rows(spark: SparkSession, tmp_path: Path) -> Non
     assert facts(spark, tmp_path, "price") != set()
     taken = {(1, step_price("1.5")), (7, step_price("7"))}
     assert step.delta.changes.inserted["price"] == taken
-    reasons = [reason for _, reason, _ in step.refused]
+    reasons = [bad.reason for bad in step.refused]
     assert len(reasons) == 7
     twice = "another row of this batch has the same key and different values"
-    assert [row for _, reason, row in step.refused if reason == twice] == ["(6, 6)", "(6, 7)"]
+    assert [(bad.line, json.loads(bad.row)) for bad in step.refused if bad.reason == twice] == [
+        (8, {"node": "6", "euros": "6"}),
+        (9, {"node": "6", "euros": "7"}),
+    ]
     expected = "`euros`, which is decimal", "is not an operation", "null does not fit"
     for words in (*expected, "cannot be read"):
         assert any(words in reason for reason in reasons), (words, reasons)
@@ -199,13 +203,16 @@ def test_a_large_file_with_bad_rows(spark: SparkSession, tmp_path: Path) -> None
     prices = {1: "1.75", 2: "2.5", 6: "6", 7: "7"}
     assert facts(spark, tmp_path, "price") == {(n, step_price(p)) for n, p in prices.items()}
     assert step.delta.counts == {"price": (3, 1)}
-    bad = sorted((reason, row) for _, reason, row in step.refused)
-    assert len(bad) == 6
-    assert ("price(2, 2.5) already has this key", "(2, 9)") in bad
+    bad = {(each.line, each.op): each for each in step.refused}
+    assert len(bad) == len(step.refused) == 6
+    assert bad[4, "+"].reason == "price(2, 2.5) already has this key"
+    assert json.loads(bad[4, "+"].row) == {"node": 2, "euros": 9}
     twice = "another row of this batch has the same key and different values"
-    assert [row for reason, row in bad if reason == twice] == ["(5, 5)", "(5, 6)"]
-    for words in ("`euros`, which is decimal", "`?` is not an operation", "cannot be read"):
-        assert any(words in reason for reason, _ in bad), (words, bad)
+    assert bad[7, "+"].reason == bad[8, "+"].reason == twice
+    assert "`euros`, which is decimal" in bad[5, "+"].reason
+    assert "`?` is not an operation" in bad[6, "?"].reason
+    assert "cannot be read" in bad[12, None].reason
+    assert {each.file for each in step.refused} == {str(incoming / "2.csv")}
 
 
 def step_price(text: str) -> object:
@@ -228,6 +235,11 @@ def test_the_example_as_a_command(spark: SparkSession, tmp_path: Path) -> None:
     assert records[2]["counts"]["offer"] == [3, 3]
     assert [len(record["refused"]) for record in records] == [0, 0, 0, 0, 2]
     assert records[3]["sinks"] == ["offer"]
+    for record in records[1:]:
+        metrics = record["metrics"]
+        assert metrics["rows"] == sum(map(sum, record["counts"].values()))
+        assert 0 < metrics["seconds"] < 600
+        assert metrics["jobs"] == 0
     offers = facts(spark, folder, "offer")
     assert offers == {
         ("bike", "Touring bike", 17610),
@@ -242,6 +254,11 @@ def test_the_example_as_a_command(spark: SparkSession, tmp_path: Path) -> None:
     shown = CliRunner().invoke(app, ["pipeline", "status", str(folder / "project.toml")])
     assert "version 4" in shown.stdout
     assert "rows in quarantine: 2" in shown.stdout
+    state = json.loads(
+        CliRunner().invoke(app, [*command[:1], "status", command[2], "--json"]).stdout
+    )
+    assert [each["rows"] for each in state["metrics"]] == [r["metrics"]["rows"] for r in records]
+    assert [each["jobs"] for each in state["metrics"][1:]] == [0, 0, 0, 0]
     assert "price_changes: 4 batches, the last `4-a-bad-batch.csv`" in shown.stdout
 
 

@@ -188,7 +188,7 @@ def test_a_batch_is_checked_once(
             data = spark.createDataFrame(rows, "op string, node string, grams string")
             offer = sources.of_stream(source, relation, data, 1)
             before = database.engine.jobs["probe"]
-            found = classify(database, [(relation, offer.data)])
+            found = classify(database, [offer])
             database.apply(found.insert, found.delete, found.set)
             assert made() == ["checked_frame"]
             return database.engine.jobs["probe"] - before

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from test_table_database import replay
 
 import deltalog
 from database_verbs import (
@@ -18,6 +21,7 @@ from database_verbs import (
     check_verbs,
     check_wanted_views,
 )
+from deltalog.pipeline import garbage
 
 
 def test_tables_have_the_verbs_of_every_database(spark: SparkSession, tmp_path: Path) -> None:
@@ -106,3 +110,140 @@ def test_tables_have_history_and_upkeep(spark: SparkSession, tmp_path: Path) -> 
         assert db.audit() == ()
     with pytest.raises(deltalog.DataError, match="E1002"):
         deltalog.connect(spark=spark, program=PROGRAM, state=state)
+
+
+ALTERED = """
+base edge(src: int, dst: int).
+path(X, Y, 1) :- edge(X, Y).
+view path(src: int, dst: int, hops: int).
+first(float(X)) :- edge(X, _).
+view first(number: float).
+"""
+BEFORE = """
+base edge(src: int, dst: int).
+path(X, Y) :- edge(X, Y).
+view path(src: int, dst: int).
+first(X) :- edge(X, _).
+view first(number: int).
+"""
+
+
+@pytest.mark.parametrize("freshness", ["commit", "demand"])
+def test_feeds_and_versions_over_altered_columns(
+    spark: SparkSession, tmp_path: Path, freshness: Any
+) -> None:
+    """A feed has the columns of all its versions; a version has the columns of its program."""
+    state = tmp_path / "state"
+    with deltalog.connect(spark=spark, program=BEFORE, state=state, freshness=freshness) as db:
+        db.apply(insert={"edge": [(1, 2)]})
+        db.apply(insert={"edge": [(2, 3)]})
+        db.fold()
+        db.apply(delete={"edge": [(1, 2)]})
+        before = {version: db.facts("path", version) for version in (1, 2, 3)}
+        db.change_program(ALTERED)
+        db.apply(insert={"edge": [(3, 4)]})
+        feed = db.changes("path")
+        assert feed.columns[:3] == ["src", "dst", "hops"]
+        assert replay(feed) == db.facts("path") == {(2, 3, 1), (3, 4, 1)}
+        source = spark.read.format("deltalog").option("relation", "path").load
+        for version, facts in before.items():
+            assert db.facts("path", version) == facts
+            frames = [
+                db.frame("path", version),
+                deltalog.read(spark, state, "path", version=version),
+                spark.read.format("deltalog")
+                .option("relation", "path")
+                .option("version", version)
+                .load(str(state)),
+            ]
+            for frame in frames:
+                assert frame.columns == ["src", "dst"]
+                assert {tuple(row) for row in frame.collect()} == facts, version
+        whole = spark.read.format("deltalog").option("relation", "path")
+        assert replay(whole.option("readChangeFeed", "true").load(str(state))) == db.facts("path")
+        assert {tuple(row) for row in source(str(state)).collect()} == db.facts("path")
+        assert replay(db.changes("first")) == db.facts("first")
+        assert db.verify().is_clean
+
+
+def test_a_closed_database_is_not_read(spark: SparkSession, tmp_path: Path) -> None:
+    with deltalog.connect(spark=spark, program=PROGRAM, state=tmp_path / "state") as db:
+        delta = db.apply(insert={"edge": [(7, 8)]})
+    verbs: list[Callable[[], object]] = [
+        lambda: db.facts("edge"),
+        lambda: db.rows("edge"),
+        lambda: db.frame("edge"),
+        lambda: db.query("path(1, X)"),
+        lambda: db.changes("path"),
+        lambda: db.delta(0),
+        lambda: db.commits(),
+        lambda: db.explain(),
+        lambda: db.audit(),
+        lambda: db.verify(),
+        lambda: db.quarantine(),
+        lambda: db.readers,
+    ]
+    for verb in verbs:
+        with pytest.raises(deltalog.DataError, match="E1006"):
+            verb()
+    assert db.version == 2
+    assert delta.inserted["edge"].count() == 1  # it reads the state, not the database
+
+
+def test_files_that_nobody_can_name_are_removed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What killed runs and rewritten tables leave; what a version needs stays."""
+    monkeypatch.setattr(garbage, "RETENTION_HOURS", 0)
+    state = tmp_path / "state"
+    spark.conf.set("spark.deltalog.driver_rows_max", "2")
+    try:
+        with deltalog.connect(spark=spark, program=PROGRAM, state=state, freshness="commit") as db:
+            frame = spark.createDataFrame([(n, n + 1) for n in range(9)], "src long, dst long")
+            db.apply(insert={"edge": frame})
+            db.apply(delete={"edge": frame})
+            for number in range(5):
+                db.apply(insert={"edge": [(number, number)]})
+            lost = [state / "changes/path/abc/part-0.parquet", state / "tables/edge/x.parquet"]
+            for path in lost:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(b"")
+            versions = range(db.first_version, db.version + 1)
+            facts = {version: db.facts("path", version) for version in versions}
+            before = len(list(state.rglob("*.parquet")))
+            db.compact()
+            assert not any(path.exists() for path in lost)
+            assert len(list(state.rglob("*.parquet"))) < before
+            assert {version: db.facts("path", version) for version in versions} == facts
+            assert replay(db.changes("path")) == db.facts("path")
+            between = len(list(state.rglob("*.parquet")))
+            db.compact(deltalog.Retention(versions=0))
+            assert len(list(state.rglob("*.parquet"))) < between
+            assert db.verify().is_clean
+            live = {f"{t.relative}/{f}" for t in db._writer.stored.values() for f in t._files()}
+            found = {str(path.relative_to(state)) for path in state.rglob("*.parquet")}
+            rest = found - live
+            assert all(path.startswith(("log/", "tables/edge/_", "tables/path/_")) for path in rest)
+    finally:
+        spark.conf.unset("spark.deltalog.driver_rows_max")
+
+
+def test_tables_are_registered_in_a_catalogue(spark: SparkSession, tmp_path: Path) -> None:
+    state, schema = tmp_path / "it's a state", "deltalog_test"
+    spark.sql(f"CREATE SCHEMA {schema} LOCATION '{tmp_path / 'schema'}'")
+    try:
+        with deltalog.connect(spark=spark, program=PROGRAM, state=state, freshness="commit") as db:
+            db.apply(insert={"edge": [(7, 8)]})
+            names = deltalog.register_tables(spark, state, schema)
+            assert names == [f"{schema}.edge", f"{schema}.path"]
+            assert names == deltalog.register_tables(spark, state, schema)
+            db.apply(insert={"edge": [(8, 9)]})
+            found = {tuple(row) for row in spark.table(f"{schema}.path").drop("rank__").collect()}
+            assert found == db.facts("path")
+        other = tmp_path / "other"
+        with deltalog.connect(spark=spark, program=PROGRAM, state=other, freshness="commit") as db:
+            db.apply(insert={"edge": [(7, 8)]})
+            with pytest.raises(deltalog.DataError, match="E0711"):
+                deltalog.register_tables(spark, other, schema)
+    finally:
+        spark.sql(f"DROP SCHEMA {schema} CASCADE")

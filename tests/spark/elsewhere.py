@@ -21,7 +21,9 @@ from pathlib import Path
 
 import pyspark
 
+from deltalog.engines.spark.jars import delta_settings
 from deltalog.engines.spark.java import java_home
+from deltalog.engines.spark.session import DELTA
 
 ROOT = Path(__file__).parents[2]
 SECONDS_MAX = 1_800
@@ -105,6 +107,8 @@ def connect(servers: Servers) -> str:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.python.daemon.module": "deltalog.engines.spark.daemon",
+        **DELTA,
+        **delta_settings({}),
     }
     told = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     server = "org.apache.spark.sql.connect.service.SparkConnectServer"

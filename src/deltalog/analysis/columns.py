@@ -26,6 +26,7 @@ from deltalog.analysis.rule_types import (
     variable_types,
 )
 from deltalog.language.ast import (
+    Aggregate,
     Atom,
     Column,
     Constant,
@@ -108,15 +109,29 @@ def _unnamed(arity: int) -> tuple[Column, ...]:
 
 
 def undeclared_view(head: Atom, storage: Storage) -> Relation:
-    columns = _unnamed(len(head.arguments))
-    named = tuple(
-        Column(term.name.lower()) if isinstance(term, Variable) and not term.is_wildcard else column
-        for term, column in zip(head.arguments, columns, strict=True)
-    )
-    distinct = len({column.name for column in named}) == len(named)
-    chosen = named if distinct else columns
+    chosen = tuple(Column(name) for name in _head_names(head))
     inferred = frozenset(range(len(chosen)))
     return Relation(head.predicate, "view", chosen, storage, False, inferred, head.span)
+
+
+def _head_names(head: Atom) -> list[str]:
+    """Names of columns from the first rule of a view: `total(X, sum(Y))` has `x` and `sum_y`."""
+    names: list[str] = []
+    for number, term in enumerate(head.arguments, 1):
+        name = _term_name(term) or f"c{number}"
+        names.append(f"{name}_{number}" if name in names else name)
+    return names
+
+
+def _term_name(term: Term) -> str | None:
+    match term:
+        case Variable() if not term.is_wildcard:
+            return term.name.lower()
+        case Aggregate(function, argument):
+            inner = None if argument is None else _term_name(argument)
+            return function if inner is None else f"{function}_{inner}"
+        case _:
+            return None
 
 
 def _from_fact(atom: Atom, known: Relation | None) -> Relation:

@@ -87,15 +87,15 @@ def write_changes(answers: Iterable[Applied], path: Path) -> None:
 def change_json(answer: Applied) -> str:
     record: dict[str, Any] = {
         "version": answer.version,
-        "inserted": _sorted(answer.change.inserted),
-        "deleted": _sorted(answer.change.deleted),
+        "inserted": sorted_facts(answer.change.inserted),
+        "deleted": sorted_facts(answer.change.deleted),
     }
     if answer.change.firings:
         record["firings"] = answer.change.firings
     return json.dumps(record, ensure_ascii=False, default=plain)
 
 
-def _sorted(facts: Any) -> dict[str, list[Row]]:
+def sorted_facts(facts: Any) -> dict[str, list[Row]]:
     return {name: sorted(facts[name], key=sort_key) for name in sorted(facts)}
 
 

@@ -37,6 +37,10 @@ class DurabilityName(StrEnum):
     NORMAL = "normal"
 
 
+ProjectFile = Annotated[Path, typer.Argument(metavar="PROJECT", help="The project file, in TOML.")]
+WholeJson = Annotated[bool, typer.Option("--json", help="Write one JSON object.")]
+
+
 def one_of(name: str, known: Iterable[str], what: str) -> str:
     """Return the name if it is known, else raise a usage error."""
     known = tuple(known)

@@ -264,7 +264,7 @@ STATE_OF_OTHER_PROGRAM = Entry(
 BAD_PROJECT = Entry("E1003", "{reason}")
 SOURCE_COLUMNS = Entry(
     "E1004",
-    "the columns of source `{name}` do not match `{relation}`: {reason}",
+    "the columns of {what} do not match `{relation}`: {reason}",
     "a source has the columns of its relation{op}",
 )
 BAD_ROWS = Entry(
@@ -275,6 +275,11 @@ BAD_ROWS = Entry(
 STATE_CLOSED = Entry("E1006", "the state `{name}` is closed")
 CHECK_REFUSED = Entry("E1007", "the change was refused: {reason}", "nothing has changed")
 SINK_FAILED = Entry("E1008", "sink `{name}` failed at version {version}: {reason}")
+FEED_COLUMNS = Entry(
+    "E1020",
+    "the feed of `{name}` has a new column `{column}`",
+    "a stream keeps the columns with which it began",
+)
 
 # Constraints
 CONSTRAINT_VIOLATED = Entry(
@@ -311,6 +316,14 @@ BAD_RESULT = Entry(
     "E1209",
     "`{name}` has returned {value}",
     "a function that a rule calls returns nothing, or a mapping with `insert`, `delete` or `set`",
+)
+
+# View updates
+CONTRADICTING_REQUESTS = Entry("E1401", "the requests `{one}` and `{other}` contradict each other")
+REQUEST_OUTDATED = Entry(
+    "E1402",
+    "the database has changed since version {version}, for which realizations are searched",
+    "a realization holds for one state; request it again",
 )
 
 WARNINGS = {

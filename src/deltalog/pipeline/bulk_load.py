@@ -24,6 +24,7 @@ from deltalog.pipeline.deltas import Counts
 from deltalog.pipeline.drafts import NOTHING, Draft, Held, few, unranked
 from deltalog.pipeline.reading import read_frame
 from deltalog.pipeline.stored_table import StoredTable
+from deltalog.runtime.checked_rows import CheckedRows
 from deltalog.runtime.constraints import check_state
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.evaluation import evaluate
@@ -40,9 +41,11 @@ def check_bulk_keys(database: MemoryDatabase, frames: Mapping[str, DataFrame]) -
 
 
 def bulk_load(
-    database: MemoryDatabase, writer: CommitWriter, frames: Mapping[str, DataFrame]
+    database: MemoryDatabase,
+    writer: CommitWriter,
+    frames: Mapping[str, DataFrame | CheckedRows],
 ) -> Counts:
-    """Load checked frames, compute all views, and commit everything that is not as it was.
+    """Load checked facts, compute all views, and commit everything that is not as it was.
 
     Returns how many facts of each relation were inserted and deleted.
     """
@@ -50,7 +53,10 @@ def bulk_load(
     virtual = sorted(database.model.checked.relations.keys() - writer.stored.keys())
     before = {} if state.is_new else {name: _virtual(database, name) for name in virtual}
     for name, data in frames.items():
-        engine.load_frame(name, data)
+        if isinstance(data, CheckedRows):
+            engine.insert(name, data)
+        else:
+            engine.load_frame(name, data)
     evaluate(engine, database.model, database.limits, database.watch)
     check_state(database)
     draft = Draft(engine.spark)

@@ -33,8 +33,7 @@ class TableLog:
         return self._state.first
 
     def program_at(self, version: int) -> str:
-        found = [r.program for r in self._state.records if r.program and r.version <= version]
-        return found[-1] if found else self._state.program
+        return self._state.program_at(version)
 
     def programs(self) -> list[tuple[int, str, str]]:
         """Every program there was: the version from which on it counted, the time, the text."""
@@ -89,10 +88,9 @@ class TableLog:
         return self.columns_at(version if kind == INSERT else version - 1)[name]
 
     def _read(self, folder: str, types: Types) -> list[Row]:
-        data = self._state.read_files(folder)
-        columns = tuple(each for each in data.columns if not each.endswith("__"))
-        table = StoredTable(self._state.location, "", columns, types)
-        return [row for row, _ in table.decoded(data.toArrow())]
+        data = self._state.read_rows(folder)
+        columns = tuple(each for each in data.column_names if not each.endswith("__"))
+        return StoredTable(self._state.location, "", columns, types).rows(data)
 
 
 _Change = tuple[int, str, str, Row]

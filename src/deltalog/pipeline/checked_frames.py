@@ -20,8 +20,9 @@ are in `runtime/checked_rows.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import reduce
+from typing import Any, NamedTuple
 
 import pyarrow
 from pyspark.sql import Column, DataFrame
@@ -31,23 +32,26 @@ from pyspark.sql import types as T
 from deltalog.analysis.columns import Relation
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
-from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.spark.columns import SPARK_TYPES, name_of, rows_in
 from deltalog.engines.spark.frames import apart, within, without
 from deltalog.language.ast import Column as RelationColumn
 from deltalog.language.ast import Row
 from deltalog.language.values import VALUE_ERRORS, parse_value, plain
+from deltalog.pipeline.rejected import Rejected
+from deltalog.pipeline.source_columns import Place, check_columns, leaves_values_out
+from deltalog.pipeline.text_files import DELETE_KEY, DELETES, ONLY_DELETIONS
 from deltalog.runtime.checked_rows import CheckedRows, key_of, key_set_twice, key_taken, shown_fact
 
 REASON = "reason__"
 ROW = "row__"
 OP = "op__"
 CORRUPT = "corrupt__"
+FILE = "file__"
+LINE = "line__"
+LEFT_OUT = "left_out__"
+"""There if changes leave out all columns but the key."""
 INT_REFUSED = -(2**63)
 PLACES = 18
-SHOWN_MAX = 3
-Bad = tuple[str, str, str]
-"""A row that does not fit: its relation, the reason, and the row as text."""
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _SOURCES: dict[str, tuple[type[T.DataType], ...]] = {
     "int": _WHOLE,
@@ -74,7 +78,7 @@ class CheckedFrame(NamedTuple):
 def fitting(
     relation: Relation,
     data: DataFrame,
-    source: str,
+    place: Place,
     *,
     op: str | None = None,
     is_loose: bool = False,
@@ -86,28 +90,20 @@ def fitting(
     """
     found = {field.name: field.dataType for field in data.schema if field.name != CORRUPT}
     wanted = {column.name: column for column in relation.columns}
-    others = {op} if op else set()
-    unknown = [name for name in found if name not in wanted and name not in others]
-    missing = [name for name in (*wanted, *others) if name not in found]
-    reasons = [f"`{name}` is missing" for name in missing if not is_loose or name in others]
-    reasons += [f"`{name}` is unknown" for name in unknown if not is_loose]
-    reasons += [
+    misfits = [
         f"`{name}` is {found[name].simpleString()} instead of {column.type}"
         for name, column in wanted.items()
         if name in found and not _is_readable(found[name], str(column.type))
     ]
-    if reasons:
-        hints = [did_you_mean(name, found) for name in missing]
-        hint = next(filter(None, hints), "`columns` renames columns, `ignore` leaves them out")
-        beside = f", and `{op}`" if op else ""
-        words = {"name": source, "relation": relation.name, "reason": ", ".join(reasons)}
-        raise DataError([catalogue.SOURCE_COLUMNS.at(None, **words, op=beside, hint=hint)])
+    check_columns(place, relation, found, op, misfits=misfits, is_loose=is_loose)
+    unknown = [name for name in found if name not in wanted and name != op]
     kept = [
         F.col(f"`{name}`") if name in found else F.lit(None).cast("string").alias(name)
         for name in wanted
     ]
     kept += [F.col(f"`{name}`") for name in unknown]
     kept += [F.col(f"`{op}`").alias(OP)] if op else []
+    kept += [F.lit(True).alias(LEFT_OUT)] if leaves_values_out(relation, found, op) else []
     kept += [F.col(CORRUPT)] if CORRUPT in data.columns else []
     return data.select(*kept)
 
@@ -119,7 +115,7 @@ def _is_readable(type_: T.DataType, wanted: str) -> bool:
 def checked_frame(data: DataFrame, relation: Relation) -> DataFrame:
     """Columns `c0`, `c1`, … as the engine has them, `op__` if given, the reason and the row."""
     known = [column.name for column in relation.columns]
-    extra = [name for name in data.columns if name not in (*known, OP, CORRUPT)]
+    extra = [name for name in data.columns if name not in (*known, OP, CORRUPT, LEFT_OUT)]
     types = {field.name: field.dataType for field in data.schema}
     reasons = [F.when(F.col(CORRUPT).isNotNull(), F.lit("this row cannot be read"))]
     reasons = reasons if CORRUPT in data.columns else []
@@ -127,18 +123,35 @@ def checked_frame(data: DataFrame, relation: Relation) -> DataFrame:
         F.when(F.col(f"`{name}`").isNotNull(), F.lit(f"column `{name}` is unknown"))
         for name in extra
     ]
+    is_by_key = _is_by_key(data, relation)
+    if LEFT_OUT in data.columns:
+        reasons.append(F.when(~is_by_key, F.lit(ONLY_DELETIONS)))
     values = []
     for position, column in enumerate(relation.columns):
         value, reason = _value(F.col(f"`{column.name}`"), types[column.name], column)
         values.append(value.alias(name_of(position)))
-        reasons.append(reason)
-    shown = [F.col(f"`{name}`") for name in data.columns if name not in (OP, CORRUPT)]
+        reasons.append(reason if column.key else F.when(~is_by_key, reason))
+    shown = [F.col(f"`{name}`") for name in data.columns if name not in (OP, CORRUPT, LEFT_OUT)]
     text = F.to_json(F.struct(*shown), {"ignoreNullFields": "false"}) if shown else F.lit("{}")
     if CORRUPT in data.columns:
         text = F.coalesce(F.col(CORRUPT), text)
-    kept = [F.col(OP)] if OP in data.columns else []
+    op = F.when(is_by_key, F.lit(DELETE_KEY)).otherwise(F.col(OP)) if OP in data.columns else None
+    kept = [] if op is None else [op.alias(OP)]
     reason = F.coalesce(*reasons) if reasons else F.lit(None).cast("string")
     return data.select(*values, *kept, reason.alias(REASON), text.alias(ROW))
+
+
+def _is_by_key(data: DataFrame, relation: Relation) -> Column:
+    """Whether a row deletes by key: all other values are left out, where null is not a value."""
+    others = [column for column in relation.columns if not column.key]
+    is_left_out = LEFT_OUT in data.columns
+    if OP not in data.columns or not relation.key or not others:
+        return F.lit(False)
+    if not is_left_out and any(column.nullable for column in others):
+        return F.lit(False)
+    empty = [F.col(f"`{column.name}`").isNull() for column in others if not is_left_out]
+    is_deletion = F.coalesce(F.col(OP).cast("string").isin(*DELETES), F.lit(False))
+    return reduce(Column.__and__, empty, is_deletion)
 
 
 def fitting_rows(found: DataFrame, relation: Relation) -> DataFrame:
@@ -147,20 +160,19 @@ def fitting_rows(found: DataFrame, relation: Relation) -> DataFrame:
     return good.select(*(name_of(i) for i in range(relation.arity)))
 
 
-def bad_rows(found: DataFrame, relation: Relation, most: int | None = None) -> list[Bad]:
+def bad_rows(found: DataFrame, relation: Relation, most: int | None = None) -> list[Rejected]:
     """The rows with a reason against them, at most this many."""
-    bad = found.where(F.col(REASON).isNotNull()).select(REASON, ROW)
+    beside = [name for name in (OP, FILE, LINE) if name in found.columns]
+    bad = found.where(F.col(REASON).isNotNull()).select(REASON, ROW, *beside)
     rows = (bad if most is None else bad.limit(most)).collect()
-    return [(relation.name, row[REASON], row[ROW]) for row in rows]
+    return [rejected(relation, row) for row in rows]
 
 
-def refusal(name: str, batch: str, reasons: Sequence[str]) -> DataError:
-    """The error for rows that cannot be taken, with the first of the reasons."""
-    shown = "; ".join(dict.fromkeys(reasons[:SHOWN_MAX]))
-    more = f"; and {len(reasons) - SHOWN_MAX:,} more" if len(reasons) > SHOWN_MAX else ""
-    count = f"{len(reasons):,} row{'' if len(reasons) == 1 else 's'}"
-    words = {"count": count, "batch": batch, "name": name, "reason": shown + more}
-    return DataError([catalogue.BAD_ROWS.at(None, **words)])
+def rejected(relation: Relation, row: Any) -> Rejected:
+    """A row of a frame of checked rows that was not taken."""
+    held = row.asDict()
+    op, file, line = (held.get(name) for name in (OP, FILE, LINE))
+    return Rejected(relation.name, held[REASON], held[ROW], op, file, line)
 
 
 def _value(given: Column, type_: T.DataType, column: RelationColumn) -> tuple[Column, Column]:

@@ -5,10 +5,10 @@
     3   4   -     null               bad     edge  "`?` is not an operation …"
     5   6   ?     null
 
-A row is bad if it does not fit its relation (`checked_frames.py`), has no known operation, is
-inserted although another fact, which stays, has its key, or is set while another row of the batch
-sets its key to other values. A small batch is classified on the
-driver, a large one on the cluster, by columns and joins.
+A row is bad if it does not fit its relation (`text_files.py`, `checked_frames.py`), has no known
+operation, is inserted although another fact, which stays, has its key, or is set while another row
+of the batch sets its key to other values. A deletion by key deletes the fact that has it. A small
+batch is classified on the driver, a large one on the cluster, by columns and joins.
 """
 
 from __future__ import annotations
@@ -22,22 +22,31 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from deltalog.analysis.columns import Relation
-from deltalog.engines.spark.columns import name_of
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError, Diagnostic
+from deltalog.engines.spark.columns import frame, name_of
 from deltalog.engines.spark.engine import SparkEngine
-from deltalog.engines.spark.frames import contents
+from deltalog.engines.spark.frames import contents, within
 from deltalog.language.ast import Row
 from deltalog.language.values import plain
 from deltalog.pipeline.checked_frames import (
+    FILE,
+    LINE,
     OP,
     REASON,
     ROW,
-    Bad,
     CheckedFrame,
     arrow_facts,
+    engine_types,
+    rejected,
     split_by_repeated_keys,
 )
 from deltalog.pipeline.checked_frames import split_by_taken_keys as split_frame_by_taken_keys
+from deltalog.pipeline.offers import Offer, offer_frame
+from deltalog.pipeline.rejected import Rejected
 from deltalog.pipeline.table_database import TableDatabase
+from deltalog.pipeline.text_files import DELETE_KEY, TextRow, json_text
+from deltalog.pipeline.text_frames import UNREADABLE
 from deltalog.runtime.checked_rows import CheckedRows, key_conflicts, key_of
 from deltalog.runtime.checked_rows import split_by_taken_keys as split_rows_by_taken_keys
 
@@ -48,68 +57,149 @@ OPS: Mapping[str, str] = {
     "delete": "delete",
     "set": "set",
 }
+_KINDS = {**OPS, DELETE_KEY: DELETE_KEY}
 KIND = "kind__"
 REPEATED_KEY = "another row of this batch has the same key and different values"
-Offered = tuple[Relation, DataFrame]
 Facts = TypeVar("Facts", list[Row], CheckedFrame)
 
 
 @dataclass
 class Classified(Generic[Facts]):
-    """Facts to delete, insert and set per relation; of bad rows the relation, reason and row."""
+    """Facts to delete, insert and set per relation, and the rows that are rejected."""
 
     delete: dict[str, Facts] = field(default_factory=dict)
     insert: dict[str, Facts] = field(default_factory=dict)
     set: dict[str, Facts] = field(default_factory=dict)
-    bad: list[Bad] = field(default_factory=list)
+    bad: list[Rejected] = field(default_factory=list)
 
 
-def classify(database: TableDatabase, offered: Sequence[Offered]) -> Classified[Any]:
+def classify(database: TableDatabase, offers: Sequence[Offer]) -> Classified[Any]:
     """Classify the rows of offers that belong together."""
     most = database.engine.settings.driver_rows_max
-    tables = [data.limit(most + 1).toArrow() for _, data in offered]
-    if any(table.num_rows > most for table in tables):
-        return _classified_frames(database, offered)
-    named = [(relation, table) for (relation, _), table in zip(offered, tables, strict=True)]
-    return _classified_rows(database, named)
+    rows = [_driver_rows(offer, most) for offer in offers]
+    few = [(offer, each) for offer, each in zip(offers, rows, strict=True) if each is not None]
+    found: Classified[Any]
+    if len(few) == len(offers):
+        found = _Rows(database).classified(few)
+    else:
+        found = _Frames(database).classified(offers)
+    found.bad.sort(key=lambda each: (each.source, each.file or "", each.line or 0))
+    return found
+
+
+def _driver_rows(offer: Offer, most: int) -> list[TextRow] | None:
+    """The rows of an offer, or None if they are too many."""
+    if isinstance(offer.data, list):
+        return offer.data
+    table = offer.data.limit(most + 1).toArrow()
+    if table.num_rows > most:
+        return None
+    facts = arrow_facts(offer.relation, table)
+    beside = [table.column(name).to_pylist() for name in (FILE, LINE, OP, REASON, ROW)]
+    return [
+        TextRow(file, line, op, None if reason else row, reason, text)
+        for row, file, line, op, reason, text in zip(facts, *beside, strict=True)
+    ]
+
+
+def _shown(row: Row) -> str:
+    return f"({', '.join(plain(value) for value in row)})"
+
+
+def _taken_key(relation: Relation, holder: Row) -> str:
+    return f"{relation.name}{_shown(holder)} already has this key"
+
+
+def _no_op(op: str) -> str:
+    return f"`{op}` is not an operation; use one of {' '.join(OPS)}"
+
+
+def _no_key(relation: Relation) -> str:
+    return f"`{relation.name}` has no key, so `set` cannot replace anything"
 
 
 # --- on the driver --------------------------------------------------------------------------------
 
 
-def _classified_rows(
-    database: TableDatabase, tables: Iterable[tuple[Relation, Any]]
-) -> Classified[list[Row]]:
-    found: Classified[list[Row]] = Classified()
-    for relation, table in tables:
-        rows = arrow_facts(relation, table)
-        beside = (table.column(name).to_pylist() for name in (OP, REASON, ROW))
-        for row, op, reason, text in zip(rows, *beside, strict=True):
-            kind = OPS.get(str(op))
-            if reason is None and kind is None:
-                reason = _no_op(str(op))
-            if reason is None and kind == "set" and not relation.key:
-                reason = _no_key(relation)
-            if reason is not None:
-                found.bad.append((relation.name, reason, text))
-            else:
-                getattr(found, str(kind)).setdefault(relation.name, []).append(row)
-    for name, inserted in found.insert.items():
-        relation = database.relations[name]
-        if relation.key:
-            holders = _key_holders(database.engine, relation, inserted)
-            deleted = found.delete.get(name, ())
-            found.insert[name], refused = split_rows_by_taken_keys(
-                relation, inserted, deleted, holders
-            )
-            found.bad += [(name, _taken_key(relation, each), _shown(row)) for row, each in refused]
-    for name, put in found.set.items():
-        repeated = key_conflicts(database.relations[name], put)
-        found.bad += [(name, REPEATED_KEY, _shown(row)) for row in put if row in repeated]
-        found.set[name] = [row for row in put if row not in repeated]
-    for side in (found.delete, found.insert, found.set):
-        side.update({n: CheckedRows(database.relations[n], rows) for n, rows in side.items()})
-    return found
+class _Rows:
+    """Classifies rows of the driver, and knows where each was written."""
+
+    def __init__(self, database: TableDatabase) -> None:
+        self._database = database
+        self._found: Classified[list[Row]] = Classified()
+        self._origins: dict[tuple[str, str, Row], list[tuple[Offer, TextRow]]] = {}
+
+    def classified(self, offers: Iterable[tuple[Offer, list[TextRow]]]) -> Classified[list[Row]]:
+        by_key: dict[str, list[Row]] = {}
+        for offer, rows in offers:
+            for row in rows:
+                self._sort(offer, row, by_key)
+        for name, keys in by_key.items():
+            holders = _key_holders(self._database.engine, self._database.relations[name], keys)
+            self._found.delete.setdefault(name, []).extend(holders.values())
+        self._split_taken_keys()
+        self._split_repeated_keys()
+        found = self._found
+        for side in (found.delete, found.insert, found.set):
+            relations = self._database.relations
+            side.update({n: CheckedRows(relations[n], rows) for n, rows in side.items()})
+        return found
+
+    def _sort(self, offer: Offer, row: TextRow, by_key: dict[str, list[Row]]) -> None:
+        relation = offer.relation
+        kind = _KINDS.get(str(row.op))
+        reason = row.reason
+        if reason is None and kind is None:
+            reason = _no_op(str(row.op))
+        if reason is None and kind == "set" and not relation.key:
+            reason = _no_key(relation)
+        if reason is not None or row.row is None:
+            self._found.bad.append(_rejected(offer, row, str(reason)))
+        elif kind == DELETE_KEY:
+            by_key.setdefault(relation.name, []).append(row.row)
+        else:
+            getattr(self._found, str(kind)).setdefault(relation.name, []).append(row.row)
+            if kind != "delete" and relation.key:
+                origin = str(kind), relation.name, row.row
+                self._origins.setdefault(origin, []).append((offer, row))
+
+    def _reject(self, kind: str, name: str, row: Row, reason: str) -> None:
+        for offer, written in self._origins.pop((kind, name, row), ()):
+            self._found.bad.append(_rejected(offer, written, reason))
+
+    def _split_taken_keys(self) -> None:
+        found = self._found
+        for name, inserted in found.insert.items():
+            relation = self._database.relations[name]
+            if relation.key:
+                holders = _key_holders(self._database.engine, relation, inserted)
+                deleted = found.delete.get(name, ())
+                found.insert[name], refused = split_rows_by_taken_keys(
+                    relation, inserted, deleted, holders
+                )
+                for row, holder in refused:
+                    self._reject("insert", name, row, _taken_key(relation, holder))
+
+    def _split_repeated_keys(self) -> None:
+        for name, put in self._found.set.items():
+            repeated = key_conflicts(self._database.relations[name], put)
+            for row in [each for each in put if each in repeated]:
+                self._reject("set", name, row, REPEATED_KEY)
+            self._found.set[name] = [row for row in put if row not in repeated]
+
+
+def _rejected(offer: Offer, row: TextRow, reason: str) -> Rejected:
+    relation = offer.relation
+    if isinstance(offer.data, list):
+        text = row.text
+    else:
+        text = str(row.values or _row_text(relation, row.row or ()))
+    op = "delete" if row.op == DELETE_KEY else row.op
+    return Rejected(relation.name, reason, text, op, row.file, row.line, *offer.batch)
+
+
+def _row_text(relation: Relation, row: Row) -> str:
+    return json_text({c.name: value for c, value in zip(relation.columns, row, strict=True)})
 
 
 def _key_holders(engine: SparkEngine, relation: Relation, rows: Sequence[Row]) -> dict[Row, Row]:
@@ -124,35 +214,31 @@ def _key_holders(engine: SparkEngine, relation: Relation, rows: Sequence[Row]) -
     return {key: row for key, row in found.items() if row is not None}
 
 
-def _taken_key(relation: Relation, holder: Row) -> str:
-    return f"{relation.name}{_shown(holder)} already has this key"
-
-
-def _shown(row: Row) -> str:
-    return f"({', '.join(plain(value) for value in row)})"
-
-
-def _no_op(op: str) -> str:
-    return f"`{op}` is not an operation; use one of {' '.join(_OPERATIONS)}"
-
-
-def _no_key(relation: Relation) -> str:
-    return f"`{relation.name}` has no key, so `set` cannot replace anything"
-
-
-_OPERATIONS = tuple(OPS)
-
 # --- on the cluster -------------------------------------------------------------------------------
 
 
-def _classified_frames(
-    database: TableDatabase, offered: Iterable[Offered]
-) -> Classified[CheckedFrame]:
-    """Bad rows come to the driver, where they go to the quarantine from; the others do not."""
-    parts: dict[tuple[str, str], list[DataFrame]] = {}
-    found: Classified[CheckedFrame] = Classified()
-    kinds = F.create_map(*(F.lit(word) for pair in OPS.items() for word in pair))
-    for relation, data in offered:
+class _Frames:
+    """Classifies frames by columns and joins; only bad rows come to the driver."""
+
+    def __init__(self, database: TableDatabase) -> None:
+        self._database = database
+        self._found: Classified[CheckedFrame] = Classified()
+        self._marked: list[tuple[Offer, DataFrame]] = []
+
+    def classified(self, offers: Iterable[Offer]) -> Classified[CheckedFrame]:
+        self._marked = [(offer, self._mark(offer)) for offer in offers]
+        for offer, marked in self._marked:
+            bad = marked.where(F.col(REASON).isNotNull()).collect()
+            self._found.bad += [self._rejected(offer, row) for row in bad]
+        names = sorted({offer.relation.name for offer, _ in self._marked})
+        for name in names:
+            self._split(self._database.relations[name])
+        return self._found
+
+    def _mark(self, offer: Offer) -> DataFrame:
+        relation = offer.relation
+        data = offer_frame(self._database.spark, offer)
+        kinds = F.create_map(*(F.lit(word) for pair in _KINDS.items() for word in pair))
         op = F.coalesce(F.col(OP).cast("string"), F.lit("None"))
         before, after = _no_op("\0").split("\0")
         reason = F.coalesce(
@@ -160,26 +246,67 @@ def _classified_frames(
             F.when(kinds[op].isNull(), F.concat(F.lit(before), op, F.lit(after))),
             F.when((kinds[op] == "set") & F.lit(not relation.key), F.lit(_no_key(relation))),
         )
-        marked = data.withColumn(KIND, kinds[op]).withColumn(REASON, reason).localCheckpoint()
-        bad = marked.where(F.col(REASON).isNotNull()).select(REASON, ROW).collect()
-        found.bad += [(relation.name, row[REASON], row[ROW]) for row in bad]
-        for kind in ("delete", "insert", "set"):
-            good = marked.where(F.col(REASON).isNull() & (F.col(KIND) == kind))
-            columns = [name_of(i) for i in range(relation.arity)]
-            parts.setdefault((kind, relation.name), []).append(good.select(*columns))
-    frames = {each: reduce(DataFrame.unionAll, data).distinct() for each, data in parts.items()}
-    for (kind, name), data in frames.items():
+        return data.withColumn(KIND, kinds[op]).withColumn(REASON, reason).localCheckpoint()
+
+    def _rejected(self, offer: Offer, row: Any) -> Rejected:
+        found = rejected(offer.relation, row)
+        if found.op == UNREADABLE and found.line == 0:
+            raise DataError([Diagnostic(catalogue.CANNOT_READ.code, found.reason)])
+        return found._replace(source=offer.source.name, batch=offer.name)
+
+    def _split(self, relation: Relation) -> None:
+        """Facts of one relation, by what is done with them."""
+        name, arity = relation.name, relation.arity
+        deleted, inserted, put = (self._of_kind(relation, k) for k in ("delete", "insert", "set"))
+        by_key = self._of_kind(relation, DELETE_KEY)
+        if relation.key:
+            stored = contents(self._database.spark, self._database.engine.relations[name])
+            if not by_key.isEmpty():
+                deleted = deleted.unionAll(within(stored, by_key, relation.key)).distinct()
+            put = self._without_repeated(relation, "set", put)
+            inserted = self._without_repeated(relation, "insert", inserted)
+            inserted, refused = split_frame_by_taken_keys(relation, inserted, deleted, stored)
+            reasons = {row: _taken_key(relation, holder) for row, holder in refused}
+            self._reject(relation, "insert", reasons)
+        sides = (
+            (self._found.delete, deleted),
+            (self._found.insert, inserted),
+            (self._found.set, put),
+        )
+        for side, data in sides:
+            if not data.isEmpty():
+                side[name] = CheckedFrame(relation, data.select(*map(name_of, range(arity))))
+
+    def _of_kind(self, relation: Relation, kind: str) -> DataFrame:
+        columns = [name_of(i) for i in range(relation.arity)]
+        is_good = F.col(REASON).isNull() & (F.col(KIND) == kind)
+        parts = [
+            marked.where(is_good).select(*columns)
+            for offer, marked in self._marked
+            if offer.relation.name == relation.name
+        ]
+        return reduce(DataFrame.unionAll, parts).distinct()
+
+    def _without_repeated(self, relation: Relation, kind: str, data: DataFrame) -> DataFrame:
         if data.isEmpty():
-            continue
-        relation = database.relations[name]
-        if kind != "delete" and relation.key:
-            data, repeated = split_by_repeated_keys(relation, data)
-            found.bad += [(name, REPEATED_KEY, _shown(row)) for row in repeated]
-        if kind == "insert" and relation.key:
-            stored = contents(database.spark, database.engine.relations[name])
-            data, refused = split_frame_by_taken_keys(
-                relation, data, frames["delete", name], stored
-            )
-            found.bad += [(name, _taken_key(relation, each), _shown(row)) for row, each in refused]
-        getattr(found, kind)[name] = CheckedFrame(relation, data)
-    return found
+            return data
+        kept, repeated = split_by_repeated_keys(relation, data)
+        self._reject(relation, kind, dict.fromkeys(repeated, REPEATED_KEY))
+        return kept
+
+    def _reject(self, relation: Relation, kind: str, reasons: Mapping[Row, str]) -> None:
+        """Reject facts, with where each was written."""
+        if not reasons:
+            return
+        rows = frame(self._database.spark, list(reasons), engine_types(relation))
+        for offer, marked in self._marked:
+            if offer.relation.name == relation.name:
+                own = marked.where(F.col(REASON).isNull() & (F.col(KIND) == kind))
+                table = within(own, rows, tuple(range(relation.arity))).toArrow()
+                beside = (table.column(each).to_pylist() for each in (OP, FILE, LINE, ROW))
+                facts = arrow_facts(relation, table)
+                for row, op, file, line, text in zip(facts, *beside, strict=True):
+                    shown = text or _row_text(relation, row)
+                    self._found.bad.append(
+                        Rejected(relation.name, reasons[row], shown, op, file, line, *offer.batch)
+                    )

@@ -22,8 +22,9 @@ from deltalog.language.printer import print_program
 from deltalog.pipeline.drafts import NOTHING, Draft, Held, few, unranked
 from deltalog.pipeline.folds import Folds, net_fold
 from deltalog.pipeline.freshness import MINUTE, Freshness
-from deltalog.pipeline.log import Batch, Files, Record, Refused
+from deltalog.pipeline.log import Batch, Files, Record
 from deltalog.pipeline.log_rows import DELETE, INSERT, Changes
+from deltalog.pipeline.rejected import Refused
 from deltalog.pipeline.state import State
 from deltalog.pipeline.stored_table import Fold, Ranked, StoredTable
 from deltalog.runtime.changes import ChangeSet
@@ -57,13 +58,13 @@ class CommitWriter:
             return self.unstored(name, "tables", is_ranked)
         types = self.types(name)
         columns = tuple(name_of(i) for i in range(len(types)))
-        return StoredTable(self.state.location, f"helpers/{name}", columns, types, is_ranked)
+        return self.state.table(f"helpers/{name}", columns, types, is_ranked)
 
     def unstored(self, name: str, room: str = "changes", is_ranked: bool = False) -> StoredTable:
         """A table with the declared columns of a relation; the default is for changes only."""
         columns = tuple(column.name for column in self.model.relations[name].columns)
         place = f"{room}/{name}"
-        return StoredTable(self.state.location, place, columns, self.types(name), is_ranked)
+        return self.state.table(place, columns, self.types(name), is_ranked)
 
     def types(self, name: str) -> tuple[str, ...]:
         return tuple(type_ or "int" for type_ in self.model.relations[name].types)
@@ -111,7 +112,7 @@ class CommitWriter:
 
     def _is_large(self, engine: SparkEngine, name: str) -> bool:
         table, most = self.stored[name], engine.settings.driver_rows_max
-        return bool(table.types) and table.delta is not None and table.size > most
+        return bool(table.types) and table.exists and table.size > most
 
     def program_changed(
         self, database: MemoryDatabase, touched: Set[str], change: ChangeSet

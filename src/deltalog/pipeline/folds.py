@@ -103,7 +103,7 @@ class Folds:
     def _follow_log(self, name: str, until: int) -> None:
         table = self.tables[name]
         changes = self.state.log.changes(name, table.version, until)
-        if changes.num_rows or table.delta is None:
+        if changes.num_rows or not table.exists:
             table.follow(net_fold(changes, table.types), until)
 
     def _adopt(self, table: StoredTable, files: Files, version: int) -> None:

@@ -15,7 +15,7 @@ from deltalog.analysis.columns import Relation
 from deltalog.engines.spark.columns import frame
 from deltalog.pipeline.checked_frames import (
     REASON,
-    SHOWN_MAX,
+    ROW,
     CheckedFrame,
     arrow_facts,
     bad_rows,
@@ -23,8 +23,9 @@ from deltalog.pipeline.checked_frames import (
     engine_types,
     fitting,
     fitting_rows,
-    refusal,
 )
+from deltalog.pipeline.rejected import SHOWN_MAX, Rejected, refusal
+from deltalog.pipeline.source_columns import Place
 from deltalog.runtime.checked_rows import CheckedRows
 from deltalog.runtime.incoming import incoming_rows
 
@@ -42,9 +43,14 @@ def input_facts(relation: Relation, given: FactsInput, most: int) -> CheckedRows
     table = found.limit(most + 1).toArrow()
     if table.num_rows > most:
         return _without_bad_rows(relation, found)
-    reasons = [reason for reason in table.column(REASON).to_pylist() if reason is not None]
-    if reasons:
-        raise refusal(relation.name, "DataFrame", reasons)
+    reasons, rows = (table.column(name).to_pylist() for name in (REASON, ROW))
+    bad = [
+        Rejected(relation.name, reason, row)
+        for reason, row in zip(reasons, rows, strict=True)
+        if reason is not None
+    ]
+    if bad:
+        raise refusal(relation.name, "DataFrame", bad)
     return arrow_facts(relation, table)
 
 
@@ -58,13 +64,15 @@ def input_frame(spark: SparkSession, relation: Relation, given: FactsInput) -> D
 
 
 def _checked(relation: Relation, given: FactsInput) -> DataFrame:
-    return checked_frame(fitting(relation, cast("DataFrame", given), relation.name), relation)
+    return checked_frame(
+        fitting(relation, cast("DataFrame", given), Place(relation.name)), relation
+    )
 
 
 def _without_bad_rows(relation: Relation, found: DataFrame) -> CheckedFrame:
     bad = bad_rows(found, relation, SHOWN_MAX + 1)
     if bad:
-        raise refusal(relation.name, "DataFrame", [reason for _, reason, _ in bad])
+        raise refusal(relation.name, "DataFrame", bad)
     return CheckedFrame(relation, fitting_rows(found, relation))
 
 

@@ -11,13 +11,17 @@ A commit is the exact change of every relation it touches, and a record of what 
 It has happened if the transaction has, and not otherwise: nothing else decides, so after a crash
 there is nothing to put back. Tables follow later (`folds.py`).
 
-The transaction is a conditional one: it makes the next version of the Delta table, or fails if
-somebody else has made it. So two writers never mix. A version that only rearranges the files of
-the log is no reason to fail: the writer looks, and tries again. In a folder of one machine there is
-also a lock on the file `lock`, which the operating system gives back when the process ends.
+The transaction is a conditional one: it happens only if nobody else has committed since
+(`log_table.py`, `spark_storage.py`). So two writers never mix. A version that only rearranges the
+files of the log is no reason to fail: the writer looks, and tries again. In a folder of one machine
+there is also a lock on the file `lock`, which the operating system gives back when the process
+ends.
 
 What is too large for the driver is written to files before the commit, which names them; files that
 no commit names are garbage.
+
+Readers say how far they are in rows that belong to no commit, whoever writes: a writer that meets
+one tries again, as with files that were rearranged.
 """
 
 from __future__ import annotations
@@ -26,19 +30,16 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow
-import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, write_deltalake
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
-from deltalog.pipeline.location import Location
 from deltalog.pipeline.log_rows import (
     BATCH,
     COMMIT,
+    READER,
     REFUSED,
     Changes,
     Stamp,
@@ -46,32 +47,12 @@ from deltalog.pipeline.log_rows import (
     encoded_texts,
     log_schema,
 )
-from deltalog.pipeline.table_files import (
-    GROUP_ROWS,
-    Actions,
-    TableFiles,
-    dataset_of,
-    removed,
-)
+from deltalog.pipeline.log_table import LogTable, Wanted
+from deltalog.pipeline.rejected import Refused, Rejected
 
 Batch = tuple[str, str]
 """The name of a source, and of what it gave."""
-Refused = Sequence[tuple[str, str, str]]
-"""Rows that are not taken: relation, reason, and the row as text."""
 ATTEMPTS_MAX = 20
-COMPACTED_FILES = 64
-"""Files of the log that are made one."""
-
-
-class RefusedRow(NamedTuple):
-    """A row that was not taken: when, from where, for which relation, why, and the row as text."""
-
-    at: datetime
-    source: str
-    batch: str
-    relation: str
-    reason: str
-    row: str
 
 
 @dataclass(frozen=True)
@@ -93,8 +74,9 @@ class Record:
 
     `counts` are rows that were inserted and deleted, `sizes` how many stored relations hold after
     it, `files` those that are elsewhere. `spread` tells of large relations how many rows the values
-    of each column have, `sinks` and `readers` how far they have got (None: unregistered). `program`
-    is there if it is another one, `first` if the log leads back only to that version.
+    of each column have, `sinks` how far they have got. `program` is there if it is another one,
+    `first` if the log leads back only to that version. `problems` are parts of a pipeline that
+    fail, with the reason (None: mended), `metrics` what it cost.
     """
 
     sequence: int = 0
@@ -108,8 +90,9 @@ class Record:
     files: Mapping[str, Files] = field(default_factory=dict)
     spread: Mapping[str, Sequence[float]] = field(default_factory=dict)
     sinks: Mapping[str, int] = field(default_factory=dict)
-    readers: Mapping[str, int | None] = field(default_factory=dict)
     first: int | None = None
+    problems: Mapping[str, str | None] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
     def text(self) -> str:
         held = {k: v for k, v in asdict(self).items() if k not in ("sequence", "version", "at")}
@@ -118,6 +101,7 @@ class Record:
     @classmethod
     def read(cls, row: Mapping[str, Any]) -> Record:
         held = json.loads(row["text"])
+        held.pop("mark", None)
         counts = {name: (each[0], each[1]) for name, each in held.pop("counts", {}).items()}
         files = {name: Files(**each) for name, each in held.pop("files", {}).items()}
         made = {"sequence": row["sequence"], "version": row["version"], "at": row["at"]}
@@ -125,69 +109,44 @@ class Record:
 
 
 class Log:
-    """The log of one state, read and written by the driver."""
+    """The log of one state; `table` is read and written by the driver, or by Spark."""
 
-    def __init__(self, location: Location) -> None:
-        self._location = location
-        self.path = location.path("log")
-        self._table: DeltaTable | None = None
-        self._files = 0
+    def __init__(self, table: LogTable, name: str) -> None:
+        self.table = table
+        self._name = name
+        self._sequence = -1
+        self._is_there = False
 
     def open(self) -> list[Record]:
-        """Read what has been committed: the records of all commits, oldest first."""
-        try:
-            self._table = DeltaTable(self.path)
-        except TableNotFoundError:
-            return []
-        self._files = len(self._table.file_uris())
-        return self._records(-1)
-
-    def refresh(self, after: int) -> list[Record]:
-        """The records of commits after this one (its sequence), which others have made."""
-        if self._table is None:
-            return self.open()
-        self._table.update_incremental()
-        return self._records(after)
-
-    @property
-    def _log_files(self) -> TableFiles:
-        return TableFiles(*self._location.files("log"))
-
-    @property
-    def table_version(self) -> int | None:
-        return None if self._table is None else self._table.version()
-
-    def _records(self, after: int) -> list[Record]:
-        wanted = (pc.field("change") == COMMIT) & (pc.field("sequence") > after)
+        """Read what has been committed since: the records of commits, oldest first."""
+        self._is_there = self.table.open()
+        wanted = Wanted(change=COMMIT, later=self._sequence)
         found = self._read(wanted, ["sequence", "version", "at", "text"]).sort_by("sequence")
-        return [Record.read(row) for row in found.to_pylist()]
+        records = [Record.read(row) for row in found.to_pylist()]
+        self._sequence = max([self._sequence, *(record.sequence for record in records)])
+        return records
 
     def batches(self) -> set[Batch]:
         """Everything that has been taken from sources."""
-        found = self._read(pc.field("change") == BATCH, ["text"]).column("text").to_pylist()
+        found = self._read(Wanted(change=BATCH), ["text"]).column("text").to_pylist()
         return {(source, batch) for source, batch in map(json.loads, found)}
 
-    def refused(self) -> list[RefusedRow]:
-        """The rows that were not taken, oldest first."""
-        found = self._read(pc.field("change") == REFUSED, ["sequence", "at", "text"])
+    def refused(self) -> list[tuple[datetime, Rejected]]:
+        """The rows that were not taken, oldest first, each with the time."""
+        found = self._read(Wanted(change=REFUSED), ["sequence", "at", "text"])
         listed = found.sort_by("sequence").to_pylist()
-        return [RefusedRow(row["at"], *json.loads(row["text"])) for row in listed]
+        return [(row["at"], Rejected(*json.loads(row["text"]))) for row in listed]
 
     def changes(self, relation: str, after: int, until: int) -> pyarrow.Table:
         """The rows of the log for a relation in versions after one, up to another, in order."""
-        version = pc.field("version")
-        wanted = (pc.field("relation") == relation) & (version > after) & (version <= until)
+        wanted = Wanted(relation=relation, after=after, until=until)
         return self._read(wanted, None).sort_by("sequence")
 
-    def _read(self, wanted: pc.Expression, columns: list[str] | None) -> pyarrow.Table:
-        if self._table is None:
-            schema = log_schema([])
-            names = schema.names if columns is None else columns
-            return schema.empty_table().select(names)
-        schema = pyarrow.schema(self._table.schema().to_arrow())
-        bounded = ("sequence", "version")
-        files = dataset_of(self._table, self._log_files, schema, bounded)
-        return files.to_table(columns=columns, filter=wanted)
+    def _read(self, wanted: Wanted, columns: list[str] | None) -> pyarrow.Table:
+        if self._is_there:
+            return self.table.read(wanted, columns)
+        schema = log_schema([])
+        return schema.empty_table().select(schema.names if columns is None else columns)
 
     # --- writing
 
@@ -203,81 +162,63 @@ class Log:
         assert record.at is not None
         stamp = Stamp(record.sequence, record.version, record.at)
         schema = log_schema(all_types)
-        if self._table is not None:
-            held = pyarrow.schema(self._table.schema().to_arrow())
-            schema = pyarrow.unify_schemas([held, schema])
+        if self.table.schema is not None:
+            schema = pyarrow.unify_schemas([self.table.schema, schema])
         rows = pyarrow.concat_tables(
             [
                 encoded_changes(stamp, changes, schema),
                 encoded_texts(stamp, BATCH, [json.dumps(each) for each in batches], schema),
-                encoded_texts(stamp, REFUSED, _refused_texts(batches, refused), schema),
+                encoded_texts(stamp, REFUSED, [json.dumps(each) for each in refused], schema),
                 encoded_texts(stamp, COMMIT, [record.text()], schema),
             ]
         )
         for _ in range(ATTEMPTS_MAX):
-            try:
-                self._write(rows)
-            except CommitFailedError:
-                if self.refresh(record.sequence - 1):
-                    raise in_use(self._location.name, "another run") from None
-            else:
-                self._files += 1
+            if self.table.append(rows, record.sequence):
+                self._sequence, self._is_there = record.sequence, True
                 return
-        raise in_use(self._location.name, "another run")
+            self._meet_others()
+        raise in_use(self._name, "another run")
 
-    def _write(self, rows: pyarrow.Table) -> None:
-        once = CommitProperties(max_commit_retries=0)
-        if self._table is None:
-            write_deltalake(self.path, rows, mode="error", commit_properties=once)
-            self._table = DeltaTable(self.path)
-            return
-        is_known = len(self._table.schema().fields) == len(rows.schema)
-        write_deltalake(
-            self._table,
-            rows,
-            mode="append",
-            schema_mode=None if is_known else "merge",
-            commit_properties=once,
-        )
+    def _meet_others(self) -> None:
+        """Look at what others have written: files and readers may be, a commit must not."""
+        if self.open():
+            raise in_use(self._name, "another run") from None
 
     def drop(self, version: int) -> None:
         """Delete the changes up to a version; records of commits and batches stay."""
-        dropped = pc.field("relation").is_valid() & (pc.field("version") <= version)
-        self._rewrite(list(self._sizes()), ~dropped)
+        self.table.drop(version)
+        self._meet_others()
 
     def tidy(self) -> None:
         """Make many small files one."""
-        if self._table is not None and self._files > COMPACTED_FILES:
-            small = [path for path, size in self._sizes().items() if size < GROUP_ROWS]
-            self._rewrite(small, None)
+        if self.table.tidy():
+            self._meet_others()
 
-    def _sizes(self) -> dict[str, int]:
-        assert self._table is not None
-        actions = pyarrow.table(self._table.get_add_actions(flatten=True))
-        names, sizes = (actions.column(name).to_pylist() for name in ("path", "num_records"))
-        return dict(zip(names, sizes, strict=True))
+    # --- readers
 
-    def _rewrite(self, paths: Sequence[str], kept: pc.Expression | None) -> None:
-        """Write the rows of some files to one; a version that no writer need mind."""
-        assert self._table is not None
-        files = self._log_files
-        schema = pyarrow.schema(self._table.schema().to_arrow())
-        rows = pyarrow.concat_tables([files.read(path, schema) for path in paths])
-        rows = rows if kept is None else rows.filter(kept)
-        actions: Actions = [removed(path, is_change=False) for path in paths]
-        self._table.create_write_transaction(
-            [files.write(rows, "sequence", is_change=False), *actions],
-            "append",
-            self._table.schema(),
-        )
-        self._table.update_incremental()
-        self._files = len(self._table.file_uris())
+    def readers(self, now_in: LogTable) -> dict[str, int]:
+        """The registered readers, each with the version it has acknowledged.
 
+        They are read from the table as it is now; this log stays where it is, so that no commit is
+        passed over.
+        """
+        if not now_in.open():
+            return {}
+        rows = now_in.read(Wanted(change=READER), ["at", "text"]).sort_by("at")
+        found: dict[str, int] = {}
+        for name, version in map(json.loads, rows.column("text").to_pylist()):
+            if version is None:
+                found.pop(name, None)
+            else:
+                found[name] = max(version, found.get(name, 0))
+        return dict(sorted(found.items()))
 
-def _refused_texts(batches: Sequence[Batch], refused: Refused) -> list[str]:
-    """Rows that were not taken, each with the batch it was in."""
-    source, batch = batches[0] if batches else ("", "")
-    return [json.dumps((source, batch, *each)) for each in refused]
+    def note_reader(self, name: str, version: int | None) -> None:
+        """Write that a reader has read up to a version; None unregisters it."""
+        assert self.table.schema is not None, "a log that is read has commits"
+        stamp = Stamp(0, version or 0, now())
+        text = json.dumps((name, version))
+        self.table.note(encoded_texts(stamp, READER, [text], self.table.schema))
 
 
 def now() -> datetime:

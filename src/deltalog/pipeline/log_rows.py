@@ -7,7 +7,7 @@
 `change` is `insert` or `delete`, which together are the exact change of a relation, or `rank`: the
 row was there before and has another rank now (`docs/decisions/0011`). Rows of the log itself have
 no relation: `commit` has a record of the whole commit, `batch` a source and what was taken from it,
-`refused` a row that was not taken.
+`refused` a row that was not taken, `reader` a reader of the log and the version it has read up to.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from deltalog.engines.spark.columns import ARROW_TYPES, rows_in, shared_names, v
 from deltalog.language.ast import Row
 
 INSERT, DELETE, RERANK = "insert", "delete", "rank"
-COMMIT, BATCH, REFUSED = "commit", "batch", "refused"
+COMMIT, BATCH, REFUSED, READER = "commit", "batch", "refused", "reader"
 FIXED = (
     ("sequence", pyarrow.int64()),
     ("version", pyarrow.int64()),

@@ -31,6 +31,7 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.pipeline.freshness import MINUTE, Freshness, check_freshness
+from deltalog.pipeline.project_places import span_in
 from deltalog.source import Source as Text
 from deltalog.source import Span
 
@@ -38,6 +39,7 @@ FORMATS = ("csv", "delta", "jdbc", "json", "parquet", "table")
 SOURCE_KINDS = ("changes", "feed", "load", "snapshot", "stream")
 SINK_KINDS = ("append", "function", "merge", "snapshot")
 BAD_ROWS = ("fail", "quarantine", "refuse")
+REFRESH = ("AUTO", "FULL", "INCREMENTAL")
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,9 @@ class Project:
     spark: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[Source, ...] = ()
     sinks: tuple[Sink, ...] = ()
+    refresh: str = "AUTO"
+    views: Mapping[str, str] = field(default_factory=dict)
+    text: Text = field(default=Text("", ""), repr=False)
 
 
 _STRINGS = {"options": dict, "columns": dict, "ignore": list, "key": list, "spark": dict}
@@ -100,7 +105,10 @@ _KNOWN = {
         "spark",
         "sources",
         "sinks",
+        "refresh",
+        "views",
     ),
+    "view": ("refresh",),
     "source": tuple(Source.__dataclass_fields__)[1:],
     "sink": tuple(Sink.__dataclass_fields__)[1:],
 }
@@ -144,7 +152,13 @@ class _Reader:
             self._strings((), found, "spark"),
             tuple(self._source(name, each) for name, each in self._tables(found, "sources")),
             tuple(self._sink(name, each) for name, each in self._tables(found, "sinks")),
+            self._one_of((), found, "refresh", REFRESH, "AUTO"),
+            dict(self._view(name, each) for name, each in self._tables(found, "views")),
+            self.text,
         )
+        if made.strategy != "auto" and (made.views or "refresh" in found):
+            hint = "leave out one of the two"
+            self._wrong((), "strategy", "`strategy` and `refresh` exclude each other", hint)
         if self.problems:
             raise DataError(self.problems)
         return made
@@ -195,6 +209,11 @@ class _Reader:
         elif made.kind in ("append", "merge", "snapshot") and not (made.path or made.table):
             self._wrong(place, None, f"sink `{name}` needs `path` or `table`")
         return made
+
+    def _view(self, name: str, found: dict[str, Any]) -> tuple[str, str]:
+        place = ("views", name)
+        self._check_keys(place, found, "view")
+        return name, self._one_of(place, found, "refresh", REFRESH, "AUTO")
 
     # --- values
 
@@ -287,25 +306,8 @@ class _Reader:
     def _wrong(
         self, place: tuple[str, ...], key: str | None, reason: str, hint: str | None = None
     ) -> None:
-        span = self._span(place, key)
+        span = span_in(self.text, place, key)
         self.problems.append(catalogue.BAD_PROJECT.at(span, reason=reason, hint=hint))
-
-    def _span(self, place: tuple[str, ...], key: str | None) -> Span | None:
-        """Where a key is written, or else the table it belongs to."""
-        header = r"\[\s*" + r"\s*\.\s*".join(rf'"?{re.escape(p)}"?' for p in place) + r"\s*\]"
-        start = 0
-        if place:
-            found = re.search(rf"^\s*({header})", self.text.text, re.MULTILINE)
-            if found is None:
-                return None
-            start = found.end()
-            if key is None:
-                return Span(self.text, *found.span(1))
-        if key is None:
-            return None
-        words = re.compile(rf'^\s*\[*\s*("?{re.escape(key)}"?)\s*[=.\]]', re.MULTILINE)
-        at = words.search(self.text.text, start)
-        return None if at is None else Span(self.text, *at.span(1))
 
 
 def _plain(value: Any) -> str:

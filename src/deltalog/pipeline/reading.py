@@ -9,6 +9,7 @@ Readers need no lock: everything they read was written once and stays as it is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -16,10 +17,14 @@ from pyspark.sql import functions as F
 
 from deltalog.engines.spark.columns import RANK, SPARK_TYPES, name_of, shared_names
 from deltalog.engines.spark.frames import without
+from deltalog.pipeline.change_log import TableLog
+from deltalog.pipeline.feed_columns import FeedColumn, Span, spans
 from deltalog.pipeline.folds import net_fold
 from deltalog.pipeline.log_rows import DELETE, INSERT
 from deltalog.pipeline.state import State
+from deltalog.pipeline.state_tables import table_at
 from deltalog.pipeline.stored_table import HOLDS_COLUMN, StoredTable
+from deltalog.store.cells import with_types
 
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = (
     "_change_type",
@@ -31,27 +36,34 @@ FEED = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
 
 
 def read_frame(state: State, table: StoredTable, name: str, version: int) -> DataFrame:
-    """A stored relation at a version, with the columns of its table."""
+    """A stored relation at a version, as a frame of the engine.
+
+    `table` is as the program of that version has it; on disk it is as that of the version it
+    stands for.
+    """
     stands_for = table.version
-    data = _table_frame(state.spark, table)
     if version < stands_for:
-        return _undone(state, table, name, data, version)
+        return _undone(state, table, name, version)
     after = stands_for
-    for at, files in state.files_since_whole(name, stands_for, version):
-        if files.whole is not None:
-            data = table.inwards(state.read_files(files.whole))
-        elif files.inserted is not None:
+    files = state.files_since_whole(name, stands_for, version)
+    is_replaced = bool(files) and files[0][1].whole is not None
+    data = None if is_replaced else _table_frame(state.spark, table)
+    for at, each in files:
+        if each.whole is not None:
+            data = table.inwards(state.read_files(each.whole))
+        elif each.inserted is not None:
+            assert data is not None
             data = _followed(state, table, name, data, after, at - 1)
-            data = data.unionByName(table.inwards(state.read_files(files.inserted)))
+            data = data.unionByName(table.inwards(state.read_files(each.inserted)))
         after = at
+    assert data is not None
     return _followed(state, table, name, data, after, version)
 
 
 def _table_frame(spark: SparkSession, table: StoredTable) -> DataFrame:
-    if table.delta is None:
+    if not table.exists:
         return table.inwards(spark.createDataFrame(table.encoded([])))
-    reader = spark.read.format("delta").option("versionAsOf", table.delta.version())
-    return table.inwards(reader.load(table.path))
+    return table.inwards(table.frame(spark))
 
 
 def _followed(
@@ -69,13 +81,14 @@ def _followed(
     return data
 
 
-def _undone(
-    state: State, table: StoredTable, name: str, data: DataFrame, version: int
-) -> DataFrame:
+def _undone(state: State, table: StoredTable, name: str, version: int) -> DataFrame:
     """A relation without the changes after a version."""
-    changes = feed_frame(state, table, name, version, table.version)
-    net = net_changes(changes, table)
-    named = [F.col(column).alias(name_of(i)) for i, column in enumerate(table.columns)]
+    held = table_at(state, name, table.version)
+    if held is None or (held.columns, held.types) != (table.columns, table.types):
+        return _undone_here(state, held, table, name, version)
+    data = _table_frame(state.spark, table)
+    net = net_changes(feed_frame(state, name, version, table.version), table)
+    named = [F.col(f"`{column}`").alias(name_of(i)) for i, column in enumerate(table.columns)]
     rank = F.lit(0).cast("long").alias(RANK)
     later, before = (
         net.where(F.col(CHANGE_TYPE) == kind).select(*named, rank) for kind in (INSERT, DELETE)
@@ -83,6 +96,16 @@ def _undone(
     if not table.columns:  # it holds or not
         return data if net.isEmpty() else before
     return without(data, later, len(table.columns)).unionByName(before)
+
+
+def _undone_here(
+    state: State, held: StoredTable | None, table: StoredTable, name: str, version: int
+) -> DataFrame:
+    """The same where a program has altered the columns since, on the driver: few rows are alike."""
+    net = TableLog(state).net(version, table.version, name)
+    facts = set() if held is None else {row for row, _ in held.ranked_rows()}
+    rows = with_types((facts - net.inserted[name]) | net.deleted[name], table.types)
+    return table.inwards(state.spark.createDataFrame(table.encoded([(row, 0) for row in rows])))
 
 
 def net_changes(changes: DataFrame, table: StoredTable) -> DataFrame:
@@ -94,45 +117,58 @@ def net_changes(changes: DataFrame, table: StoredTable) -> DataFrame:
     return total.where("total__ != 0").select(*columns, kind)
 
 
-def feed_frame(
-    state: State, table: StoredTable, name: str, after: int, until: int | None = None
-) -> DataFrame:
+def feed_frame(state: State, name: str, after: int, until: int | None = None) -> DataFrame:
     """The changes of a relation after a version, up to another: its columns and those of a feed."""
     last = state.last.version if until is None else until
-    parts = [_logged(state, table, name, after, last)]
-    times = {record.version: record.at for record in state.records}
+    times = {record.version: record.at for record in state.records if record.counts}
+    log = state.log.table.frame(state.spark)
+    assert log is not None
+    found = spans(state, name, after, last)
+    parts = [_logged(log, span, name, after, last) for span in found]
     for version, files in state.files_of(name, after, last):
-        stamp = (F.lit(version).cast("long"), F.lit(times[version]).cast("timestamp"))
+        stamp = (F.lit(version).cast("long"), F.lit(times.get(version)).cast("timestamp"))
         for kind, folder in ((INSERT, files.inserted), (DELETE, files.deleted)):
-            if folder is not None:
-                data = state.read_files(folder)
-                parts.append(data.select(*_own(table), *_stamped(F.lit(kind), *stamp)))
+            age = version if kind == INSERT else version - 1
+            for span in found if folder is not None else ():
+                if span.first <= age <= span.last:
+                    data = state.read_files(str(folder))
+                    own = _columns(span, {})
+                    parts.append(data.select(*own, *_stamped(F.lit(kind), *stamp)))
     return reduce(DataFrame.unionByName, parts)
 
 
-def _own(table: StoredTable) -> list[Column]:
-    """The columns of a relation; without any, there is one that says that it holds."""
-    found = [F.col(f"`{column}`") for column in table.columns]
-    return found or [F.lit(True).alias(HOLDS_COLUMN)]
+def empty_feed(state: State, table: StoredTable) -> DataFrame:
+    """The feed of a relation of which nothing has been committed."""
+    types = zip(table.columns or (HOLDS_COLUMN,), table.types or ("bool",), strict=True)
+    own = [F.lit(None).cast(SPARK_TYPES[type_]).alias(column) for column, type_ in types]
+    made = (F.lit(""), F.lit(0).cast("long"), F.lit(None).cast("timestamp"))
+    return state.spark.range(0).select(*own, *_stamped(*made))
+
+
+def _logged(log: DataFrame, span: Span, name: str, after: int, until: int) -> DataFrame:
+    """The changes of a relation in the log, for the versions of a span."""
+    version, change = F.col("version"), F.col("change")
+    inserted = (change == INSERT) & version.between(span.first, span.last)
+    deleted = (change == DELETE) & version.between(span.first + 1, span.last + 1)
+    held = (F.col("relation") == name) & (version > after) & (version <= until)
+    own = _columns(span, dict(zip(span.table.columns, shared_names(span.table.types), strict=True)))
+    stamp = [F.col(each) for each in ("change", "version", "at")]
+    return log.where(held & (inserted | deleted)).select(*own, *_stamped(*stamp))
+
+
+def _columns(span: Span, shared: Mapping[str, str]) -> list[Column]:
+    """The columns of a feed, from files or, by the names there, from the log."""
+    return [_column(column, shared).alias(column.name) for column in span.columns]
+
+
+def _column(column: FeedColumn, shared: Mapping[str, str]) -> Column:
+    if column.source == HOLDS_COLUMN:
+        return F.lit(True)
+    if column.source is None:
+        return F.lit(None).cast(SPARK_TYPES[column.type])
+    source = shared.get(column.source, column.source)
+    return F.col(f"`{source}`").cast(SPARK_TYPES[column.type])
 
 
 def _stamped(kind: Column, version: Column, at: Column) -> list[Column]:
     return [each.alias(name) for each, name in zip((kind, version, at), FEED, strict=True)]
-
-
-def _logged(state: State, table: StoredTable, name: str, after: int, until: int) -> DataFrame:
-    kinds = [F.col(each) for each in ("change", "version", "at")]
-    shared = zip(shared_names(table.types), table.columns, strict=True)
-    own = [F.col(each).alias(column) for each, column in shared] or _own(table)
-    version = state.log.table_version
-    if version is None:
-        empty = [
-            F.lit(None).cast(SPARK_TYPES[type_]).alias(column)
-            for type_, column in zip(table.types, table.columns, strict=True)
-        ]
-        made = (F.lit(""), F.lit(0).cast("long"), F.lit(None).cast("timestamp"))
-        return state.spark.range(0).select(*(empty or _own(table)), *_stamped(*made))
-    data = state.spark.read.format("delta").option("versionAsOf", version).load(state.log.path)
-    wanted = (F.col("relation") == name) & F.col("change").isin(INSERT, DELETE)
-    held = data.where(wanted & (F.col("version") > after) & (F.col("version") <= until))
-    return held.select(*own, *_stamped(*kinds))

@@ -7,67 +7,66 @@
 A step is one commit. First comes what is loaded, then snapshots, feeds, files of changes in the
 order of their names, and streams. What happens to rows that cannot be taken is said by `bad_rows`:
 
-    fail         the run ends at this batch, of which nothing is taken
-    refuse       the batch goes to the quarantine with its bad rows, and the run goes on
+    fail         nothing of the batch is taken, and its source waits: later batches come after it
+    refuse       the batch goes to the quarantine with its bad rows, and its source goes on
     quarantine   bad rows go to the quarantine, the others are taken
+
+Sources and sinks fail alone: when all others are done, `steps` raises what failed.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 from itertools import groupby
 from pathlib import Path
 from types import TracebackType
+from typing import ParamSpec, TypeVar
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from deltalog.analysis.columns import Relation
-from deltalog.diagnostics.report import DataError
-from deltalog.engines.spark.columns import name_of
-from deltalog.engines.spark.frames import without
+from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.engines.spark.session import session
-from deltalog.pipeline.checked_frames import (
-    Bad,
-    CheckedFrame,
-    bad_rows,
-    fitting_rows,
-    refusal,
-)
+from deltalog.pipeline.check_project import check_project
+from deltalog.pipeline.checked_frames import fitting_rows
 from deltalog.pipeline.classify import classify
-from deltalog.pipeline.deltas import Delta
-from deltalog.pipeline.log import Batch, Refused
+from deltalog.pipeline.lock import check_unused
+from deltalog.pipeline.log import Batch
+from deltalog.pipeline.metrics import Stopwatch
+from deltalog.pipeline.offers import (
+    Offer,
+    inserting,
+    offer_bad_rows,
+    offer_frame,
+    refused_with,
+    taken_batches,
+)
 from deltalog.pipeline.open_tables import open_tables
+from deltalog.pipeline.problems import Problems
 from deltalog.pipeline.project import Project, Source
+from deltalog.pipeline.quarantine import Quarantined
+from deltalog.pipeline.rejected import Refused, Rejected, as_whole, refusal
+from deltalog.pipeline.replay import Mended, Replay
 from deltalog.pipeline.sinks import Sinks
+from deltalog.pipeline.snapshots import compare_snapshot
 from deltalog.pipeline.sources import (
     LOADED,
-    Offer,
-    feed_version,
-    feed_versions,
+    SourceReader,
     new_files,
     of_stream,
-    streamed,
-    whole,
+    spark_problem,
 )
+from deltalog.pipeline.step import Step
 from deltalog.pipeline.table_database import TableDatabase
 from deltalog.runtime.fixpoint import Watch
 from deltalog.runtime.limits import Limits
-from deltalog.runtime.model import Options
-from deltalog.runtime.transaction import base_relation
 
-
-@dataclass(frozen=True)
-class Step:
-    """One commit of a run: the batches it took, what changed, and what was not taken."""
-
-    batches: tuple[Batch, ...]
-    delta: Delta
-    refused: Refused = ()
-    is_refused: bool = False  # the batch as a whole
-    sinks: tuple[str, ...] = ()
+Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
 
 
 class Pipeline:
@@ -77,37 +76,57 @@ class Pipeline:
         self, project: Project, spark: SparkSession | None = None, watch: Watch | None = None
     ) -> None:
         self.project = project
+        self._checked = check_project(project)
+        check_unused(project.state)
         self.spark = spark or session(settings=project.spark)
-        program, options = Path(project.program), Options.of(project.strategy)
         self.database: TableDatabase = open_tables(
-            program,
+            self._checked.model.checked.program,
             self.spark,
             str(project.state),
-            options,
+            self._checked.model.options,
             Limits(),
             watch,
             freshness=project.freshness,
         )
-        try:
-            for source in project.sources:
-                self._relation(source)
-            for sink in project.sinks:
-                self.database.changes(sink.relation)
-            folder = Path(project.name).parent
-            self._sinks = Sinks(self.database, project.sinks, folder)
-        except BaseException:
-            self.database.close()
-            raise
+        self._sinks = Sinks(self.database, project.sinks, Path(project.name).parent)
+        self.reader = SourceReader(self.spark, self.database.engine.settings.driver_rows_max)
+        self._problems = Problems()
+        self._stopwatch = Stopwatch(self.spark)
 
     def steps(self) -> Iterator[Step]:
-        """Take everything that is new, one commit after the other."""
-        self._sinks.deliver()  # what an earlier run had no time for
-        for step in self._taken():
-            yield step if not step.delta else self._delivered(step)
+        """Take everything that is new, one commit after the other; raise what failed at the end."""
+        self._problems = Problems()
+        self._sinks.deliver(self._problems)  # what an earlier run had no time for
+        yield from self._delivered(self._taken())
+        self.database.note_problems(self._problems.noted(self.database.problems))
+        self._problems.raise_if_any()
 
-    def _delivered(self, step: Step) -> Step:
-        given = tuple(self._sinks.deliver())
-        return Step(step.batches, step.delta, step.refused, step.is_refused, given)
+    def replay(self, mended: Sequence[Mended] | None = None) -> Iterator[Step]:
+        """Take rows back in that are mended; without any, all in quarantine, and refused files."""
+        self._problems = Problems()
+        replay = Replay(self, self._problems)
+        if mended is None:
+            yield from self._delivered(replay.batches())
+        yield from self._delivered(replay.rows(mended))
+        self._problems.raise_if_any()
+
+    @property
+    def quarantined(self) -> list[Quarantined]:
+        """The rows in quarantine."""
+        return self.database.quarantined()
+
+    def _delivered(self, steps: Iterator[Step]) -> Iterator[Step]:
+        """The same steps, when sinks have been given what is new; each with what it cost."""
+        self._stopwatch.restart()
+        while (step := self._next(steps)) is not None:
+            if step.delta:
+                step = replace(step, sinks=tuple(self._sinks.deliver(self._problems)))
+            yield replace(step, metrics=self._stopwatch.metrics(step.delta.counts))
+            self._stopwatch.restart()
+
+    def _next(self, steps: Iterator[Step]) -> Step | None:
+        with self.database.measured(self._stopwatch.of_record):
+            return next(steps, None)
 
     def _taken(self) -> Iterator[Step]:
         is_new = self.database.is_new
@@ -115,9 +134,7 @@ class Pipeline:
         for source in self._of("snapshot") if not is_new else ():
             yield from self._compared(source)
         for source in self._of("feed"):
-            known = self.database.batches
-            for offer in feed_versions(self.spark, source, self._relation(source), known):
-                yield self._applied((offer,))
+            yield from self._fed(source)
         yield from self._files()
         for source in self._of("stream"):
             yield from self._streamed(source)
@@ -125,58 +142,135 @@ class Pipeline:
     def _of(self, kind: str) -> list[Source]:
         return [source for source in self.project.sources if source.kind == kind]
 
-    def _relation(self, source: Source) -> Relation:
-        return base_relation(self.database.relations, source.relation)
+    def relation_of(self, source: Source) -> Relation:
+        return self._checked.relation_of(source)
+
+    # --- failing alone
+
+    def _tried(
+        self,
+        sources: Sequence[Source],
+        read: Callable[Arguments, Result],
+        *arguments: Arguments.args,
+        **named: Arguments.kwargs,
+    ) -> Result | None:
+        """Read something; if that fails, it is a problem of these sources, and of no others."""
+        try:
+            return read(*arguments, **named)
+        except DataError as error:
+            self._fail(sources, error.diagnostics)
+        except PySparkException as error:
+            name = sources[0].table or sources[0].path or sources[0].name
+            self._fail(sources, spark_problem(name, error).diagnostics)
+        return None
+
+    def _fail(self, sources: Iterable[Source], diagnostics: Iterable[Diagnostic]) -> None:
+        for source in sources:
+            self._problems.add(f"source {source.name}", diagnostics)
+            diagnostics = ()  # shown once
+
+    def _is_held(self, source: Source) -> bool:
+        """Whether batches of a source wait for an earlier one that has failed."""
+        is_strict = self.project.bad_rows == "fail"
+        return is_strict and f"source {source.name}" in self._problems
 
     # --- loading
 
     def _loaded(self, is_new: bool) -> Iterator[Step]:
         """Sources that are read as a whole, all in one commit."""
-        frames: dict[str, list[DataFrame]] = {}
-        batches: list[Batch] = []
-        bad: list[Bad] = []
+        offers: list[Offer] = []
         for source in self.project.sources:
-            if source.kind not in ("load", "feed", *(("snapshot",) if is_new else ())):
+            name = self._tried([source], self._load_name, source, is_new)
+            if name is None or (source.name, name) in self.database.batches:
                 continue
-            if source.kind == "feed" and any(s == source.name for s, _ in self.database.batches):
+            relation = self.relation_of(source)
+            data = self._tried([source], self.reader.whole, source, relation)
+            if data is not None:
+                offers.append(Offer(source, relation, name, data))
+        if not offers:
+            return
+        if all(isinstance(offer.data, list) for offer in offers):
+            yield from self._load_rows(offers)
+        else:
+            yield from self._load_frames(offers)
+
+    def _load_name(self, source: Source, is_new: bool) -> str | None:
+        """The name of the batch that is all of a source, if it is to be read as a whole."""
+        if source.kind == "feed" and all(s != source.name for s, _ in self.database.batches):
+            return str(self.reader.feed_version(source))
+        is_whole = source.kind == "load" or (source.kind == "snapshot" and is_new)
+        return LOADED if is_whole else None
+
+    def _load_rows(self, offers: list[Offer]) -> Iterator[Step]:
+        """Few rows of text: classified like insertions, and no frame is made of them."""
+        kept: list[Offer] = []
+        for offer in offers:
+            loading = replace(offer, data=inserting(offer.data))
+            found = classify(self.database, [loading])
+            if not self._is_refused([offer], found.bad):
+                kept.append(loading)
+        found = classify(self.database, kept)
+        if self._is_refused(kept, found.bad) or not kept:
+            return
+        batches = taken_batches(kept)
+        delta = self.database.load_rows(found.insert, batches, found.bad)
+        yield Step(batches, delta, tuple(found.bad))
+
+    def _load_frames(self, offers: list[Offer]) -> Iterator[Step]:
+        frames: dict[str, list[DataFrame]] = {}
+        kept: list[Offer] = []
+        bad: list[Rejected] = []
+        for offer in offers:
+            data = offer_frame(self.spark, offer)
+            found_bad = self._tried([offer.source], offer_bad_rows, offer, data)
+            if found_bad is None or self._is_refused([offer], found_bad):
                 continue
-            name = str(feed_version(self.spark, source)) if source.kind == "feed" else LOADED
-            if (source.name, name) in self.database.batches:
-                continue
-            relation = self._relation(source)
-            found = whole(self.spark, source, relation)
-            found_bad = bad_rows(found, relation)
-            if found_bad and self.project.bad_rows != "quarantine":
-                raise refusal(source.name, name, [reason for _, reason, _ in found_bad])
             bad += found_bad
-            frames.setdefault(relation.name, []).append(fitting_rows(found, relation))
-            if source.kind != "snapshot":
-                batches.append((source.name, name))
-        if frames:
-            whole_frames = {name: reduce(DataFrame.unionAll, each) for name, each in frames.items()}
-            delta = self.database.load_frames(whole_frames, batches=tuple(batches), refused=bad)
-            yield Step(tuple(batches), delta, tuple(bad))
+            kept.append(offer)
+            frames.setdefault(offer.relation.name, []).append(fitting_rows(data, offer.relation))
+        if kept:
+            whole = {name: reduce(DataFrame.unionAll, each) for name, each in frames.items()}
+            batches = taken_batches(kept)
+            delta = self.database.load_frames(whole, batches=batches, refused=bad)
+            yield Step(batches, delta, tuple(bad))
+
+    def _is_refused(self, offers: Sequence[Offer], bad: Refused) -> bool:
+        """Whether bad rows keep something out that is loaded; it is reported then."""
+        if not bad or self.project.bad_rows == "quarantine":
+            return False
+        by_batch = {offer.batch: offer.source for offer in offers}
+        for batch, source in by_batch.items():
+            own = [each for each in bad if (each.source, each.batch) == batch]
+            if own:
+                self._fail([source], refusal(*batch, own).diagnostics)
+        return True
+
+    # --- snapshots
 
     def _compared(self, source: Source) -> Iterator[Step]:
         """The difference between a source and what its relation holds."""
-        relation = self._relation(source)
-        found = whole(self.spark, source, relation)
-        bad = bad_rows(found, relation)
-        text = "\n".join(sorted(row for _, _, row in bad))
-        batch = (source.name, f"rows {hashlib.sha256(text.encode()).hexdigest()[:12]}")
+        relation = self.relation_of(source)
+        data = self._tried([source], self.reader.whole, source, relation)
+        if data is None:
+            return
+        offer = Offer(source, relation, "snapshot", data)
+        compared = self._tried([source], compare_snapshot, self.database, offer)
+        if compared is None:
+            return
+        inserted, deleted, bad = compared
         if bad and self.project.bad_rows == "fail":
-            raise refusal(source.name, "snapshot", [reason for _, reason, _ in bad])
+            self._fail([source], refusal(source.name, "snapshot", bad).diagnostics)
+            return
+        text = "\n".join(sorted(each.row for each in bad))
+        batch = (source.name, f"rows {hashlib.sha256(text.encode()).hexdigest()[:12]}")
         if batch in self.database.batches:  # these have been put in quarantine before
             bad = []
+        bad = [each._replace(batch=batch[1]) for each in bad]
         named: tuple[Batch, ...] = (batch,) if bad else ()
         if bad and self.project.bad_rows == "refuse":
+            bad = as_whole(bad)
             yield Step(named, self.database.apply(batches=named, refused=bad), tuple(bad), True)
             return
-        good = fitting_rows(found, relation).distinct()
-        names = [name_of(i) for i in range(relation.arity)]
-        held = self.database.frame(relation.name).toDF(*names)
-        inserted = CheckedFrame(relation, without(good, held, relation.arity))
-        deleted = CheckedFrame(relation, without(held, good, relation.arity))
         delta = self.database.apply(
             insert={relation.name: inserted},
             delete={relation.name: deleted},
@@ -188,63 +282,88 @@ class Pipeline:
 
     # --- changes
 
+    def _fed(self, source: Source) -> Iterator[Step]:
+        """The versions of a Delta table that are new, one after the other."""
+        relation, known = self.relation_of(source), self.database.batches
+        versions = self._tried([source], self.reader.feed_versions, source, known)
+        for version in versions or ():
+            if self._is_held(source):
+                return
+            offer = self._tried([source], self.reader.feed, source, relation, version)
+            if offer is not None:
+                yield from self._applied([offer])
+
     def _files(self) -> Iterator[Step]:
         """Files of all sources together, by name; the same name is one transaction."""
-        offers: list[Offer] = []
+        waiting: list[tuple[Source, Path]] = []
         known = self.database.batches
         for source in self._of("changes"):
-            offers += new_files(self.spark, source, self._relation(source), known)
-        offers.sort(key=lambda offer: (Path(offer.name).stem, offer.source.name))
-        for _, together in groupby(offers, key=lambda offer: Path(offer.name).stem):
-            yield self._applied(tuple(together))
+            paths = self._tried([source], new_files, source, known)
+            waiting += [(source, path) for path in paths or ()]
+        waiting.sort(key=lambda each: (each[1].stem, each[0].name))
+        for _, together in groupby(waiting, key=lambda each: each[1].stem):
+            group = list(together)
+            sources = [source for source, _ in group]
+            if any(map(self._is_held, sources)):
+                self._fail(sources, ())  # what belongs together waits together
+                continue
+            offers = self._tried(sources, self._read_files, group)
+            if offers is not None:
+                yield from self._applied(offers)
+
+    def _read_files(self, files: Iterable[tuple[Source, Path]]) -> list[Offer]:
+        return [self.reader.file(source, self.relation_of(source), path) for source, path in files]
 
     def _streamed(self, source: Source) -> Iterator[Step]:
         """Everything a streaming query has now, as steps of their own."""
         steps: list[Step] = []
-        problems: list[DataError] = []
-        relation = self._relation(source)
+        relation = self.relation_of(source)
 
         def take(data: DataFrame, number: int) -> None:
+            offer = of_stream(source, relation, data, number)
+            if offer.batch not in self.database.batches:
+                made = list(self._applied([offer]))
+                if not made:  # the checkpoint must not pass over it
+                    raise DataError(self._problems.diagnostics)
+                steps.extend(made)
+
+        def run() -> None:
+            query = (
+                self.reader.streamed(source)
+                .writeStream.foreachBatch(take)
+                .option("checkpointLocation", f"{self.project.state}/streams/{source.name}")
+                .trigger(availableNow=True)
+                .start()
+            )
             try:
-                offer = of_stream(source, relation, data, number)
-                if offer.batch not in self.database.batches:
-                    steps.append(self._applied((offer,)))
-            except DataError as error:
-                problems.append(error)
-                raise
+                query.awaitTermination()
+            except Exception:
+                if f"source {source.name}" not in self._problems:
+                    raise
 
-        query = (
-            streamed(self.spark, source)
-            .writeStream.foreachBatch(take)
-            .option("checkpointLocation", f"{self.project.state}/streams/{source.name}")
-            .trigger(availableNow=True)
-            .start()
-        )
-        try:
-            query.awaitTermination()
-        except Exception:
-            if not problems:
-                raise
+        self._tried([source], run)
         yield from steps
-        if problems:
-            raise problems[0]
 
-    def _applied(self, offers: tuple[Offer, ...]) -> Step:
-        """One commit for what some sources offer together."""
-        found = classify(
-            self.database, [(self._relation(each.source), each.data) for each in offers]
-        )
+    def _applied(self, offers: Sequence[Offer]) -> Iterator[Step]:
+        """One commit for what some sources offer together, or none if it fails."""
+        sources = [offer.source for offer in offers]
+        found = self._tried(sources, classify, self.database, offers)
+        if found is None:
+            return
         batches = tuple(offer.batch for offer in offers)
         if found.bad and self.project.bad_rows == "fail":
-            source, name = batches[0]
-            raise refusal(source, name, [reason for _, reason, _ in found.bad])
+            first = found.bad[0]
+            self._fail(sources, refusal(first.source, first.batch, found.bad).diagnostics)
+            return
         if found.bad and self.project.bad_rows == "refuse":
-            delta = self.database.apply(batches=batches, refused=found.bad)
-            return Step(batches, delta, tuple(found.bad), True)
+            bad = as_whole([*found.bad, *refused_with(offers, found.bad)])
+            delta = self.database.apply(batches=batches, refused=bad)
+            yield Step(batches, delta, tuple(bad), True)
+            return
         delta = self.database.apply(
             found.insert, found.delete, found.set, batches=batches, refused=found.bad
         )
-        return Step(batches, delta, tuple(found.bad))
+        yield Step(batches, delta, tuple(found.bad))
 
     # --- ending
 

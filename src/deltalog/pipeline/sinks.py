@@ -15,17 +15,23 @@ of the view and `_change_type` (insert or delete), `_commit_version` and `_commi
 from __future__ import annotations
 
 import importlib
+import secrets
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from deltalog.diagnostics import catalogue
-from deltalog.diagnostics.report import DataError
+from deltalog.diagnostics.report import Diagnostic
+from deltalog.language.arrow import arrow_table
+from deltalog.language.values import sort_key
 from deltalog.pipeline.log_rows import DELETE, INSERT
+from deltalog.pipeline.problems import Problems
 from deltalog.pipeline.project import Sink
 from deltalog.pipeline.reading import CHANGE_TYPE, COMMIT_VERSION, FEED
 from deltalog.pipeline.table_database import TableDatabase
@@ -40,23 +46,26 @@ class Sinks:
         self._folder = folder
         self._reached = database.delivered
 
-    def deliver(self) -> list[str]:
-        """Give every sink what is new; returns the names of those that got something."""
+    def deliver(self, problems: Problems) -> list[str]:
+        """Give every sink what is new; returns the names of those that got something.
+
+        One that fails is a problem of its own. It waits for the next run, and gets all it missed.
+        """
         version = self._database.version
-        waiting = [each for each in self._sinks if self._reached.get(each.name, 0) < version]
-        for sink in waiting:
-            try:
-                self._give(sink, self._reached.get(sink.name, 0))
-            except Exception as error:
-                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-                failed = catalogue.SINK_FAILED.at(
-                    None, name=sink.name, version=version, reason=reason
-                )
-                raise DataError([failed]) from error
-            self._reached[sink.name] = version
-        if waiting:
-            self._database.note_delivered({sink.name: version for sink in waiting})
-        return [sink.name for sink in waiting]
+        given: list[str] = []
+        for sink in self._sinks:
+            after, part = self._reached.get(sink.name, 0), f"sink {sink.name}"
+            if after < version and part not in problems:
+                try:
+                    self._give(sink, after)
+                except Exception as error:
+                    problems.add(part, [_failed(sink, version, error)])
+                else:
+                    self._reached[sink.name] = version
+                    given.append(sink.name)
+        if given:
+            self._database.note_delivered(dict.fromkeys(given, version))
+        return given
 
     def _give(self, sink: Sink, after: int) -> None:
         match sink.kind:
@@ -98,11 +107,24 @@ class Sinks:
         merging.whenNotMatchedInsert(is_inserted, values).execute()
 
     def _snapshot(self, sink: Sink) -> None:
+        if self._is_on_driver(sink):
+            relation = self._database.relations[sink.relation]
+            rows = sorted(self._database.facts(sink.relation), key=sort_key)
+            write_snapshot(Path(sink.path), arrow_table(relation.columns, rows))
+            return
         writer = self._database.frame(sink.relation).write.mode("overwrite").format("parquet")
         if sink.table:
             writer.saveAsTable(sink.table)
         else:
             writer.save(sink.path)
+
+    def _is_on_driver(self, sink: Sink) -> bool:
+        """Whether a view is small, and goes to a folder that the driver can write to."""
+        engine, relation = self._database.engine, self._database.relations[sink.relation]
+        is_folder = not sink.table and "://" not in sink.path
+        is_virtual = sink.relation not in self._database.table_versions
+        is_small = is_virtual or engine.size(sink.relation) <= engine.settings.driver_rows_max
+        return is_folder and is_small and relation.arity > 0
 
     def _call(self, sink: Sink, after: int) -> None:
         module, _, name = sink.function.partition(":")
@@ -126,3 +148,20 @@ class Sinks:
             writer.saveAsTable(sink.table)
         else:
             writer.save(sink.path)
+
+
+def _failed(sink: Sink, version: int, error: Exception) -> Diagnostic:
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    hint = "the next run gives it all that it has missed"
+    return catalogue.SINK_FAILED.at(None, name=sink.name, version=version, reason=reason, hint=hint)
+
+
+def write_snapshot(folder: Path, table: pyarrow.Table) -> None:
+    """Replace what a folder holds by one Parquet file, without a job of Spark."""
+    folder.mkdir(parents=True, exist_ok=True)
+    before = [path for path in folder.iterdir() if path.is_file()]
+    partial = folder / f".{secrets.token_hex(8)}.partial"
+    pyarrow.parquet.write_table(table, partial)
+    for path in before:
+        path.unlink()
+    partial.rename(folder / f"part-{partial.stem[1:]}.parquet")

@@ -9,13 +9,14 @@
 | `stream`   | a micro-batch of a streaming query, rows with op  | its number        |
 
 A batch has a name, so that it is applied once. Files are taken in the order of their names; those
-of several sources that have the same name, whatever the suffix, are one transaction.
+of several sources that have the same name, whatever the suffix, are one transaction. Few rows of
+text are read by the driver, without a job; many by tasks, with the same reader.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
+from itertools import chain, islice
 from pathlib import Path
 
 from delta.tables import DeltaTable
@@ -27,41 +28,118 @@ from pyspark.sql import types as T
 from deltalog.analysis.columns import Relation
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
-from deltalog.pipeline.checked_frames import CORRUPT, OP, checked_frame, fitting
+from deltalog.pipeline.checked_frames import CORRUPT, FILE, LINE, OP, checked_frame, fitting
 from deltalog.pipeline.log import Batch
+from deltalog.pipeline.offers import Data, Offer
 from deltalog.pipeline.project import Source
+from deltalog.pipeline.source_columns import Place, shown_path
+from deltalog.pipeline.text_files import TextReader, files_of, is_known
+from deltalog.pipeline.text_frames import text_frame
 
 LOADED = "load"
 FEED_OPS = {"insert": "+", "update_postimage": "+", "delete": "-", "update_preimage": "-"}
+RFC_4180 = {"escape": '"', "multiLine": "true", "nullValue": "\ufffe"}
+"""Options by which Spark reads CSV as we do; with another null, `""` is the empty text."""
+DRIVER_BYTES_MAX = 16 * 2**20
+"""Files of text up to this size are read by the driver, if they have few rows."""
 
 
-RFC_4180 = {"escape": '"', "multiLine": "true"}
+class SourceReader:
+    """Reads sources; up to `most` rows of text come to the driver."""
+
+    def __init__(self, spark: SparkSession, most: int) -> None:
+        self.spark = spark
+        self._most = most
+
+    def whole(self, source: Source, relation: Relation) -> Data:
+        """All rows of a source, checked."""
+        return self._rows(source, relation, source.path, None)
+
+    def file(self, source: Source, relation: Relation, path: Path) -> Offer:
+        """A file or folder of changes."""
+        return Offer(source, relation, path.name, self._rows(source, relation, path, source.op))
+
+    def _rows(self, source: Source, relation: Relation, path: str | Path, op: str | None) -> Data:
+        if is_known(source):
+            return self._text(TextReader(source, relation, op), files_of(Path(path)))
+        found = _read(self.spark, source, str(path))
+        return _checked(found, source, relation, op, shown_path(path) if path else None)
+
+    def _text(self, reader: TextReader, files: list[Path]) -> Data:
+        size = sum(path.stat().st_size for path in files if path.exists())
+        most = self._most if size <= DRIVER_BYTES_MAX else 0
+        rows = list(islice(chain.from_iterable(map(reader.rows, files)), most + 1))
+        return rows if len(rows) <= most else text_frame(self.spark, reader, files)
+
+    # --- feeds and streams
+
+    def feed_versions(self, source: Source, known: Iterable[Batch]) -> range:
+        """The versions of a Delta table after the last one that was taken."""
+        taken = [int(name) for owner, name in known if owner == source.name]
+        return range(max(taken, default=-1) + 1, self.feed_version(source) + 1)
+
+    def feed(self, source: Source, relation: Relation, version: int) -> Offer:
+        """The changes of one version of a Delta table."""
+        between = {"readChangeFeed": "true", "startingVersion": version, "endingVersion": version}
+        options = {name: str(value) for name, value in between.items()}
+        reader = self.spark.read.format("delta").options(**options)
+        data = reader.table(source.table) if source.table else reader.load(source.path)
+        ops = F.create_map(*(F.lit(word) for pair in FEED_OPS.items() for word in pair))
+        data = data.withColumn(OP, ops[F.col("_change_type")])
+        data = data.drop("_change_type", "_commit_version", "_commit_timestamp")
+        return Offer(source, relation, str(version), _checked(data, source, relation, OP))
+
+    def feed_version(self, source: Source) -> int:
+        table = (
+            DeltaTable.forName(self.spark, source.table)
+            if source.table
+            else DeltaTable.forPath(self.spark, source.path)
+        )
+        return int(table.history(1).select("version").collect()[0]["version"])
+
+    def streamed(self, source: Source) -> DataFrame:
+        """A streaming frame: files of a folder, a Delta table, or Kafka by options."""
+        reader = self.spark.readStream.options(**_options(source)).format(source.format)
+        if source.schema:
+            reader = reader.schema(source.schema)
+        if source.format == "csv":
+            reader = reader.option("header", "true")
+        return reader.load(source.path) if source.path else reader.load()
 
 
-@dataclass(frozen=True)
-class Offer:
-    """A batch of a source: checked rows, with `op__` if they are changes."""
-
-    source: Source
-    name: str
-    data: DataFrame
-
-    @property
-    def batch(self) -> Batch:
-        return self.source.name, self.name
+def of_stream(source: Source, relation: Relation, data: DataFrame, number: int) -> Offer:
+    """A micro-batch of a stream."""
+    return Offer(source, relation, str(number), _checked(data, source, relation, source.op))
 
 
-def whole(spark: SparkSession, source: Source, relation: Relation) -> DataFrame:
-    """All rows of a source, checked."""
-    return _checked(_read(spark, source, source.path), source, relation, None)
+def new_files(source: Source, known: Iterable[Batch]) -> list[Path]:
+    """Files and folders that have not been taken yet, in the order of their names."""
+    folder = Path(source.path)
+    taken = {name for owner, name in known if owner == source.name}
+    try:
+        paths = sorted(folder.iterdir())
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        name = shown_path(folder)
+        raise DataError([catalogue.CANNOT_READ.at(None, name=name, reason=reason)]) from None
+    return [
+        path for path in paths if path.name not in taken and not path.name.startswith((".", "_"))
+    ]
 
 
-def _checked(data: DataFrame, source: Source, relation: Relation, op: str | None) -> DataFrame:
+def _checked(
+    data: DataFrame, source: Source, relation: Relation, op: str | None, file: str | None = None
+) -> DataFrame:
     for old, new in source.columns.items():
         data = data.withColumnRenamed(old, new)
     data = data.drop(*source.ignore)
-    fits = fitting(relation, data, source.name, op=op, is_loose=source.format == "json")
-    return checked_frame(fits, relation)
+    if source.format == "csv":  # `""` is the empty text, and no other value
+        others = [c.name for c in relation.columns if c.type != "str" and c.name in data.columns]
+        data = data.withColumns({name: F.nullif(F.col(f"`{name}`"), F.lit("")) for name in others})
+    place = Place(source.name, file or "")
+    fits = fitting(relation, data, place, op=op, is_loose=source.format == "json")
+    beside = {FILE: F.lit(file).cast("string"), LINE: F.lit(None).cast("long")}
+    return checked_frame(fits, relation).withColumns(beside)
 
 
 def _read(spark: SparkSession, source: Source, path: str) -> DataFrame:
@@ -84,69 +162,15 @@ def _read(spark: SparkSession, source: Source, path: str) -> DataFrame:
             case _:
                 return reader.format(source.format).load(path)
     except PySparkException as error:
-        reason = str(error).splitlines()[0]
-        name = source.table or path or source.name
-        raise DataError([catalogue.CANNOT_READ.at(None, name=name, reason=reason)]) from None
+        raise spark_problem(source.table or shown_path(path) or source.name, error) from None
+
+
+def spark_problem(name: str, error: Exception) -> DataError:
+    """The error for something that Spark cannot read."""
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return DataError([catalogue.CANNOT_READ.at(None, name=name, reason=reason)])
 
 
 def _options(source: Source) -> dict[str, str]:
     """The options of a source; CSV is that of RFC 4180 unless they say otherwise."""
     return {**(RFC_4180 if source.format == "csv" else {}), **source.options}
-
-
-def new_files(
-    spark: SparkSession, source: Source, relation: Relation, known: Iterable[Batch]
-) -> Iterator[Offer]:
-    """Files and folders that have not been taken yet, in the order of their names."""
-    folder = Path(source.path)
-    taken = {name for owner, name in known if owner == source.name}
-    try:
-        paths = sorted(folder.iterdir())
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise DataError([catalogue.CANNOT_READ.at(None, name=folder, reason=reason)]) from None
-    for path in paths:
-        if path.name not in taken and not path.name.startswith((".", "_")):
-            data = _checked(_read(spark, source, str(path)), source, relation, source.op)
-            yield Offer(source, path.name, data)
-
-
-def feed_versions(
-    spark: SparkSession, source: Source, relation: Relation, known: Iterable[Batch]
-) -> Iterator[Offer]:
-    """The versions of a Delta table after the last one that was taken."""
-    taken = [int(name) for owner, name in known if owner == source.name]
-    reader = spark.read.format("delta")
-    last = feed_version(spark, source)
-    for version in range(max(taken, default=-1) + 1, last + 1):
-        between = {"readChangeFeed": "true", "startingVersion": version, "endingVersion": version}
-        options = reader.options(**{name: str(value) for name, value in between.items()})
-        data = options.table(source.table) if source.table else options.load(source.path)
-        ops = F.create_map(*(F.lit(word) for pair in FEED_OPS.items() for word in pair))
-        data = data.withColumn(OP, ops[F.col("_change_type")])
-        data = data.drop("_change_type", "_commit_version", "_commit_timestamp")
-        yield Offer(source, str(version), _checked(data, source, relation, OP))
-
-
-def feed_version(spark: SparkSession, source: Source) -> int:
-    table = (
-        DeltaTable.forName(spark, source.table)
-        if source.table
-        else DeltaTable.forPath(spark, source.path)
-    )
-    return int(table.history(1).select("version").collect()[0]["version"])
-
-
-def streamed(spark: SparkSession, source: Source) -> DataFrame:
-    """The source as a streaming frame: files of a folder, a Delta table, or Kafka by options."""
-    reader = spark.readStream.options(**_options(source)).format(source.format)
-    if source.schema:
-        reader = reader.schema(source.schema)
-    if source.format == "csv":
-        reader = reader.option("header", "true")
-    return reader.load(source.path) if source.path else reader.load()
-
-
-def of_stream(source: Source, relation: Relation, data: DataFrame, number: int) -> Offer:
-    """A micro-batch of a stream."""
-    return Offer(source, str(number), _checked(data, source, relation, source.op))

@@ -9,16 +9,25 @@ state/lock             held by the one writer
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import IO
 
+import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 
+from deltalog.pipeline.garbage import remove_garbage
 from deltalog.pipeline.location import Location
 from deltalog.pipeline.lock import lock_folder
-from deltalog.pipeline.log import Batch, Files, Log, Record, Refused, now
+from deltalog.pipeline.log import Batch, Files, Log, Record, now
 from deltalog.pipeline.log_rows import Changes
+from deltalog.pipeline.log_table import DriverLogTable, LogTable
+from deltalog.pipeline.rejected import Refused
+from deltalog.pipeline.spark_storage import SparkLogTable, SparkTable
+from deltalog.pipeline.stored_table import StoredTable
+
+PROBLEMS = "problems"
+"""The kind of a commit that notes which parts of a pipeline fail."""
 
 
 class State:
@@ -26,11 +35,25 @@ class State:
 
     def __init__(self, spark: SparkSession | None, state: str) -> None:
         self._spark = spark
-        self.location = Location.of(state)
-        self.log = Log(self.location)
+        self.location = Location.of(state, spark)
+        self.log = Log(self._log_table(), state)
         self.records: list[Record] = []
         self.batches: set[Batch] = set()
         self._lock: IO[str] | None = None
+        self.measure: Callable[[Record], Mapping[str, float]] | None = None
+
+    def _log_table(self) -> LogTable:
+        if self.location.is_reached:
+            return DriverLogTable(self.location)
+        return SparkLogTable(self.spark, self.location)
+
+    def table(
+        self, relative: str, columns: tuple[str, ...], types: tuple[str, ...], is_ranked: bool
+    ) -> StoredTable:
+        """The table of a relation."""
+        if self.location.is_reached:
+            return StoredTable(self.location, relative, columns, types, is_ranked)
+        return SparkTable(self.location, relative, columns, types, is_ranked, spark=self.spark)
 
     @property
     def spark(self) -> SparkSession:
@@ -47,6 +70,10 @@ class State:
         self.records = self.log.open()
         self.batches = self.log.batches()
 
+    def refresh(self) -> None:
+        """Read what others have committed since."""
+        self.records += self.log.open()
+
     def close(self) -> None:
         if self._lock is not None:
             self._lock.close()
@@ -54,8 +81,8 @@ class State:
 
     @property
     def is_new(self) -> bool:
-        """Whether nothing has been committed yet."""
-        return not self.records
+        """Whether nothing has been committed yet, but perhaps that sources fail."""
+        return all(record.kind == PROBLEMS for record in self.records)
 
     @property
     def last(self) -> Record:
@@ -66,6 +93,11 @@ class State:
     def program(self) -> str:
         """The program of the last commit."""
         return next((r.program for r in reversed(self.records) if r.program is not None), "")
+
+    def program_at(self, version: int) -> str:
+        """The program of a version."""
+        found = [r.program for r in self.records if r.program and r.version <= version]
+        return found[-1] if found else self.program
 
     def size(self, relation: str) -> int:
         """How many rows a stored relation holds."""
@@ -84,8 +116,13 @@ class State:
     @property
     def readers(self) -> dict[str, int]:
         """The registered readers, each with the version it has acknowledged."""
-        noted = {name: at for record in self.records for name, at in record.readers.items()}
-        return {name: at for name, at in sorted(noted.items()) if at is not None}
+        return self.log.readers(self._log_table())
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """The parts of a pipeline that failed when it last ran, each with the reason."""
+        noted = {name: why for record in self.records for name, why in record.problems.items()}
+        return {name: why for name, why in noted.items() if why is not None}
 
     @property
     def first(self) -> int:
@@ -93,19 +130,16 @@ class State:
         return max((r.first for r in self.records if r.first is not None), default=0)
 
     def drop(self, version: int) -> None:
-        """Let the log begin at a version; what came before it cannot be asked for any more."""
-        self.commit(Record(version=self.last.version, kind="compaction", first=version))
-        self.log.drop(version)
-        for record in self.records:
-            for files in record.files.values() if record.version <= version else ():
-                for folder in {files.inserted, files.deleted} - {None, files.whole}:
-                    self._remove(str(folder))
+        """Let the log begin at a version; what came before it cannot be asked for any more.
 
-    def _remove(self, folder: str) -> None:
-        """Remove files that no table has and no version needs any more."""
-        if folder.startswith("changes/"):
-            system, path = self.location.files(folder)
-            system.delete_dir_contents(path, missing_dir_ok=True)
+        Then files go that nobody needs or can name.
+        """
+        first = version if version > self.first else None
+        self.commit(Record(version=self.last.version, kind="compaction", first=first))
+        if first is not None:
+            self.log.drop(version)
+        if self.location.is_reached:
+            remove_garbage(self.location, self.records, self.first)
 
     def files_of(self, relation: str, after: int, until: int) -> Iterator[tuple[int, Files]]:
         """Files that commits between two versions have for a relation, oldest first."""
@@ -133,6 +167,8 @@ class State:
             record = replace(record, program=None)
         clock = max(record.clock, last.clock)
         made = replace(record, sequence=last.sequence + 1, clock=clock, at=now())
+        if self.measure is not None:
+            made = replace(made, metrics=self.measure(made))
         self.log.append(made, changes, all_types, batches, refused)
         self.records.append(made)
         self.batches.update(batches)
@@ -141,3 +177,10 @@ class State:
     def read_files(self, folder: str) -> DataFrame:
         """The rows in a folder of Parquet files."""
         return self.spark.read.parquet(self.location.path(folder))
+
+    def read_rows(self, folder: str) -> pyarrow.Table:
+        """The same on the driver."""
+        if not self.location.is_reached:
+            return self.read_files(folder).toArrow()
+        system, path = self.location.files(folder)
+        return pyarrow.parquet.read_table(path, filesystem=system)

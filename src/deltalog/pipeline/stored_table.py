@@ -34,8 +34,10 @@ from pyspark.sql import functions as F
 
 from deltalog.engines.spark.columns import ARROW_TYPES, RANK, name_of, rows_in, vectors
 from deltalog.engines.spark.probes import RANGED, ranges
+from deltalog.engines.spark.relation import OnDisk
 from deltalog.language.ast import Row
 from deltalog.pipeline.location import Location
+from deltalog.pipeline.log_table import APPLICATION
 from deltalog.pipeline.table_files import (
     GROUP_ROWS,
     Actions,
@@ -43,12 +45,12 @@ from deltalog.pipeline.table_files import (
     dataset_of,
     files_with,
     new_folder,
+    relative,
     removed,
 )
 
 RANK_COLUMN = "rank__"
 HOLDS_COLUMN = "holds__"
-APPLICATION = "deltalog"
 REWRITTEN_ROWS_MAX = 100_000
 """A table of at most this many rows is rewritten as a whole."""
 SMALL_FILES_MAX = 16
@@ -119,13 +121,17 @@ class StoredTable:
         return self._delta
 
     @property
+    def exists(self) -> bool:
+        return self.delta is not None
+
+    @property
     def version(self) -> int:
         """The version of the state that the table stands for; 0 if there is none."""
         found = None if self.delta is None else self.delta.transaction_version(APPLICATION)
         return found or 0
 
     def is_behind(self, version: int) -> bool:
-        return self.delta is None or self.version < version
+        return not self.exists or self.version < version
 
     @property
     def size(self) -> int:
@@ -146,32 +152,53 @@ class StoredTable:
         ints = [n for n, type_ in zip(self.columns, self.types, strict=True) if type_ == "int"]
         return dataset_of(self.delta, self.files, self.schema, ints)
 
-    def decoded(self, table: pyarrow.Table) -> list[Ranked]:
+    def files_for(self, wanted: pc.Expression | None) -> list[str]:
+        """The files that can have rows which fulfil a condition."""
+        found = self.dataset().get_fragments(filter=wanted)
+        return [relative(fragment.path, self.files.root) for fragment in found]
+
+    def rows(self, table: pyarrow.Table) -> list[Row]:
+        """The rows in columns of Arrow."""
         columns = [table.column(name) for name in self.columns]
-        rows = rows_in(columns, self.types, table.num_rows)
+        return rows_in(columns, self.types, table.num_rows)
+
+    def decoded(self, table: pyarrow.Table) -> list[Ranked]:
+        rows = self.rows(table)
         ranks = table.column(RANK_COLUMN).to_pylist() if self.is_ranked else [0] * len(rows)
         return list(zip(rows, ranks, strict=True))
 
     def encoded(self, rows: Sequence[Ranked]) -> pyarrow.Table:
-        arrays = vectors([row for row, _ in rows], self.types)
-        arrays = arrays or [pyarrow.array([True] * len(rows), pyarrow.bool_())]
-        if self.is_ranked:
-            arrays.append(pyarrow.array([rank for _, rank in rows], pyarrow.int64()))
-        return pyarrow.Table.from_arrays(arrays, schema=self.schema)
+        plain = self.encoded_plain([row for row, _ in rows])
+        if not self.is_ranked:
+            return plain
+        ranks = pyarrow.array([rank for _, rank in rows], pyarrow.int64())
+        return plain.append_column(self.schema.field(RANK_COLUMN), ranks)
 
-    def snapshot(self, spark: SparkSession, spread: tuple[float, ...]) -> Snapshot:
+    def encoded_plain(self, rows: Sequence[Row]) -> pyarrow.Table:
+        """Rows without ranks."""
+        arrays = vectors(rows, self.types) or [pyarrow.repeat(True, len(rows))]
+        names = self.columns or (HOLDS_COLUMN,)
+        return pyarrow.Table.from_arrays(arrays, names=list(names))
+
+    def snapshot(self, spark: SparkSession, spread: tuple[float, ...]) -> OnDisk:
         """The table as it is now, whatever becomes of it."""
-        assert self.delta is not None
-        return Snapshot(self, spark, self.delta.version(), self.size, spread)
+        return Snapshot(self, self.frame(spark), spread)
 
     # --- frames
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """The table as it is now."""
+        assert self.delta is not None
+        reader = spark.read.format("delta").option("versionAsOf", self.delta.version())
+        return reader.load(self.path)
 
     def outwards(self, data: DataFrame) -> DataFrame:
         """A frame of the engine (`c0`, `c1`, …, `rank`) with the columns of the table."""
         if not self.columns:
             return data.select(F.lit(True).alias(HOLDS_COLUMN))
         found = [F.col(name_of(i)).alias(name) for i, name in enumerate(self.columns)]
-        return data.select(*found, *([F.col(RANK).alias(RANK_COLUMN)] if self.is_ranked else []))
+        rank = F.col(RANK).cast("long").alias(RANK_COLUMN)  # Spark may have counted them in ints
+        return data.select(*found, *([rank] if self.is_ranked else []))
 
     def inwards(self, data: DataFrame) -> DataFrame:
         """The table as a frame of the engine, always with ranks."""
@@ -216,9 +243,7 @@ class StoredTable:
         if lost:
             wanted = self.wanted(tuple(range(len(self.columns))), list(lost))
             dataset = self.dataset()
-            for file in files_with(
-                dataset, self.files.root, self.columns, wanted, lost, self._rows
-            ):
+            for file in files_with(dataset, self.files.root, self.columns, wanted, lost, self.rows):
                 assert file.path in known, "only files of the table are rewritten"
                 small.discard(file.path)
                 again = self.encoded(
@@ -232,10 +257,6 @@ class StoredTable:
             actions += [removed(path) for path in small]
         together = pyarrow.concat_tables(new)
         return [*actions, *([self._written(together)] if together.num_rows else [])]
-
-    def _rows(self, table: pyarrow.Table) -> list[Row]:
-        columns = [table.column(name) for name in self.columns]
-        return rows_in(columns, self.types, table.num_rows)
 
     def write_whole(self, rows: Sequence[Ranked]) -> str:
         """Write rows to a new folder below the table; returns the folder."""
@@ -271,18 +292,13 @@ class StoredTable:
         self.delta.create_write_transaction(actions, "append", schema, commit_properties=stands_for)
         self.delta.update_incremental()
 
-    def tidy(self) -> None:
-        """Remove files that no version of the last hour has."""
-        if self.delta is not None:
-            self.delta.vacuum(RETENTION_HOURS, dry_run=False, enforce_retention_duration=False)
-
     def wanted(self, columns: Columns, keys: Sequence[Row]) -> pc.Expression:
         """A condition that all rows with these keys fulfil, and perhaps others."""
         values = zip(*keys, strict=True)
         return reduce(
             and_,
             (
-                _one_of(self.columns[column], self.types[column], list(dict.fromkeys(each)))
+                one_of(self.columns[column], self.types[column], list(dict.fromkeys(each)))
                 for column, each in zip(columns, values, strict=True)
             ),
         )
@@ -294,32 +310,22 @@ class StoredTable:
 class Snapshot:
     """A table at a version of its own; the rows of the engine that lie on disk."""
 
-    def __init__(
-        self,
-        table: StoredTable,
-        spark: SparkSession,
-        delta_version: int,
-        size: int,
-        spread: tuple[float, ...],
-    ) -> None:
-        assert table.delta is not None
-        self.size = size
+    def __init__(self, table: StoredTable, data: DataFrame, spread: tuple[float, ...]) -> None:
+        self.size = table.size
         self.spread = spread
         self._table = table
-        self._spark = spark
-        self._delta_version = delta_version
+        self._data = data
         self._dataset = table.dataset()
 
     def frame(self) -> DataFrame:
-        reader = self._spark.read.format("delta").option("versionAsOf", self._delta_version)
-        return self._table.inwards(reader.load(self._table.path))
+        return self._table.inwards(self._data)
 
     def find(self, columns: Columns, keys: Sequence[Row]) -> Iterable[Ranked]:
         wanted = self._table.wanted(columns, keys) if columns else None
         return self._table.decoded(self._dataset.to_table(filter=wanted))
 
 
-def _one_of(name: str, type_: str, values: list[Any]) -> pc.Expression:
+def one_of(name: str, type_: str, values: list[Any]) -> pc.Expression:
     """Whether a column has one of the values; ranges exclude what lies outside by statistics."""
     own = pc.field(name)
     listed = vectors([(value,) for value in values], (type_,))[0]

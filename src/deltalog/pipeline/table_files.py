@@ -91,6 +91,12 @@ class TableFiles:
         return AddAction(name, info.size, {}, written, is_change, json.dumps(_statistics(file)))
 
 
+def files_below(system: pyarrow.fs.FileSystem, path: str, folder: str) -> list[str]:
+    """The Parquet files of a folder at a path, named as files of `folder`."""
+    found = system.get_file_info(pyarrow.fs.FileSelector(path))
+    return [f"{folder}/{info.base_name}" for info in found if info.extension == "parquet"]
+
+
 def new_folder(relative: str) -> str:
     """A name for files that nobody has written yet."""
     return f"{relative}/{uuid.uuid4().hex}"
@@ -194,11 +200,22 @@ def files_with(
         found = set(rows).intersection(decode(near))
         if not found:
             continue
-        held = fragment.to_table()
-        places = [i for i, row in _candidates(held, columns, wanted, decode) if row in found]
-        stays = np.ones(held.num_rows, dtype=bool)
-        stays[places] = False
-        yield Rewritten(_relative(fragment.path, root), held.filter(pyarrow.array(stays)), found)
+        kept = without_rows(fragment.to_table(), columns, wanted, found, decode)
+        yield Rewritten(relative(fragment.path, root), kept, found)
+
+
+def without_rows(
+    held: pyarrow.Table,
+    columns: Sequence[str],
+    wanted: pc.Expression,
+    rows: Collection[tuple[Any, ...]],
+    decode: Callable[[pyarrow.Table], list[tuple[Any, ...]]],
+) -> pyarrow.Table:
+    """A table without these rows; `wanted` is a condition that they all fulfil."""
+    places = [i for i, row in _candidates(held, columns, wanted, decode) if row in rows]
+    stays = np.ones(held.num_rows, dtype=bool)
+    stays[places] = False
+    return held.filter(pyarrow.array(stays)) if places else held
 
 
 def _candidates(
@@ -213,5 +230,6 @@ def _candidates(
     return zip(near.column("place__").to_pylist(), decode(near), strict=True)
 
 
-def _relative(path: str, root: str) -> str:
+def relative(path: str, root: str) -> str:
+    """The path of a file below a folder."""
     return path.removeprefix(root).lstrip("/")

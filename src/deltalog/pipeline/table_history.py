@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +17,10 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.pipeline.change_log import TableLog
 from deltalog.pipeline.log import Record
+from deltalog.pipeline.quarantine import QUARANTINE, Quarantined, quarantined
 from deltalog.pipeline.reading import read_frame
+from deltalog.pipeline.state import PROBLEMS
+from deltalog.pipeline.state_tables import table_at
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.evaluation import Difference
@@ -33,9 +37,6 @@ from deltalog.store.readers import (
 if TYPE_CHECKING:
     from deltalog.pipeline.commit_writer import CommitWriter
     from deltalog.pipeline.state import State
-
-
-QUARANTINE = "at TIMESTAMP, source STRING, batch STRING, relation STRING, reason STRING, row STRING"
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,13 @@ class TableHistory:
     _writer: CommitWriter
     _database: MemoryDatabase
 
+    def _begin(self) -> None:
+        """Write the initial state, if there is none yet."""
+        raise NotImplementedError
+
     @property
     def _history(self) -> LoggedHistory:
+        self._check_open()
         return LoggedHistory(TableLog(self._state), self._database, self.state)
 
     @property
@@ -85,21 +91,27 @@ class TableHistory:
         return self._history.programs()
 
     def quarantine(self) -> DataFrame:
-        """The rows that were not taken from sources: at, source, batch, relation, reason, row."""
-        return self._state.spark.createDataFrame(self._state.log.refused(), QUARANTINE)
+        """The rows that were not taken from sources and wait to be mended."""
+        self._check_open()
+        return self._state.spark.createDataFrame(self.quarantined(), QUARANTINE)
+
+    def quarantined(self) -> list[Quarantined]:
+        """The same as rows, on the driver."""
+        return quarantined(self._state)
 
     # --- readers
 
     @property
     def readers(self) -> Mapping[str, int]:
         """The registered readers, each with the version it has acknowledged."""
+        self._check_open()
         return self._state.readers
 
     def register(self, reader: str) -> int:
         """Hold the log for a reader from now on; returns the version it has read up to."""
         check_reader_name(reader)
         if reader not in self.readers:
-            self._note({reader: self._state.last.version})
+            self._note(reader, self._state.last.version)
         return self.readers[reader]
 
     def acknowledge(self, reader: str, version: int) -> None:
@@ -107,17 +119,17 @@ class TableHistory:
         self._history.check_version(version)
         check_known(self.readers, reader)
         if version > self.readers[reader]:
-            self._note({reader: version})
+            self._note(reader, version)
 
     def unregister(self, reader: str) -> None:
         """Let go of what the log holds for a reader."""
         check_known(self.readers, reader)
-        self._note({reader: None})
+        self._note(reader, None)
 
-    def _note(self, readers: Mapping[str, int | None]) -> None:
+    def _note(self, reader: str, version: int | None) -> None:
         self._check_open()
-        last = self._state.last
-        self._state.commit(Record(version=last.version, kind="reader", readers=readers))
+        self._begin()
+        self._state.log.note_reader(reader, version)
 
     def _check_open(self) -> None:
         if not self._is_open:
@@ -134,10 +146,34 @@ class TableHistory:
         self._check_open()
         self._state.commit(Record(version=self._state.last.version, kind="delivery", sinks=sinks))
 
+    @property
+    def problems(self) -> Mapping[str, str]:
+        """The parts of a pipeline that failed when it last ran, each with the reason."""
+        return self._state.problems
+
+    def note_problems(self, problems: Mapping[str, str | None]) -> None:
+        """Commit which parts fail, and which are mended (None), if there are any."""
+        self._check_open()
+        if problems:
+            version = self._state.last.version
+            self._state.commit(Record(version=version, kind=PROBLEMS, problems=problems))
+
+    @contextmanager
+    def measured(self, measure: Callable[[Record], Mapping[str, float]]) -> Iterator[None]:
+        """Write with each commit of the block what it cost."""
+        self._state.measure = measure
+        try:
+            yield
+        finally:
+            self._state.measure = None
+
     # --- upkeep
 
     def compact(self, retention: Retention | None = None) -> Dropped:
-        """Drop from the log what neither `retention` nor a reader, a sink or a table keeps."""
+        """Drop from the log what neither `retention` nor a reader, a sink or a table keeps.
+
+        Files that nobody needs any more are removed, too.
+        """
         self._check_open()
         wanted = Retention() if retention is None else retention
         check_retention(wanted)
@@ -146,7 +182,7 @@ class TableHistory:
         kept += [first.version - 1 for first in self._writer.folds.behind().values()]
         bound = min([*self._unwanted(wanted), *kept])
         before = state.first
-        if bound > before:
+        if not state.is_new:
             state.drop(bound)
         return Dropped(state.first - before, ())
 
@@ -174,6 +210,7 @@ class TableHistory:
 
     def verify(self, *, engine: str | None = None) -> TableVerification:
         """Recompute every view, and compare every table with the version it stands for."""
+        self._check_open()
         differences = self._database.audit(engine=engine)
         return TableVerification(differences, tuple(self._misfits()))
 
@@ -181,14 +218,13 @@ class TableHistory:
         """Where a table does not hold what the log says of the version it stands for."""
         current = self._database
         for name, table in self._writer.stored.items():
-            if table.delta is None or name not in current.relations:
+            if not table.exists or name not in current.relations:
                 continue
             version = max(table.version, self.first_version)
-            held = {
-                row
-                for row, _ in table.decoded(
-                    table.outwards(read_frame(self._state, table, name, version)).toArrow()
-                )
-            }
+            then = table_at(self._state, name, version)
+            if then is None:
+                continue
+            data = then.outwards(read_frame(self._state, then, name, version))
+            held = set(then.rows(data.toArrow()))
             if held != self._history.facts_at(name, version, current.current_facts):
                 yield f"the table of `{name}` is not what version {version} was"

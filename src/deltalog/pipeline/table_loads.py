@@ -13,7 +13,9 @@ from deltalog.pipeline.checked_frames import check_unique_keys, driver_rows
 from deltalog.pipeline.commit_writer import CommitWriter
 from deltalog.pipeline.deltas import Delta, delta_of
 from deltalog.pipeline.input_facts import FactsInput, input_frame
-from deltalog.pipeline.log import Batch, Refused
+from deltalog.pipeline.log import Batch
+from deltalog.pipeline.rejected import Refused
+from deltalog.runtime.checked_rows import CheckedRows
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.protocols import Participant
 from deltalog.runtime.transaction import base_relation
@@ -42,7 +44,7 @@ class TableLoads:
         def engine(self) -> SparkEngine: ...
         @property
         def relations(self) -> Mapping[str, Relation]: ...
-        def changes(self, relation: str, after: int = 0) -> DataFrame: ...
+        def _changes(self, relation: str, after: int = 0) -> DataFrame: ...
         def close(self) -> None: ...
         def _changing(self) -> AbstractContextManager[None]: ...
         def _applied(
@@ -91,9 +93,25 @@ class TableLoads:
                 rows = {n: driver_rows(self.relations[n], each) for n, each in frames.items()}
                 return self._applied({}, rows, {}, None, batches, refused, is_firing=False)
         check_bulk_keys(self._database, frames)
+        return self._loaded(frames, batches, refused)
+
+    def load_rows(
+        self, rows: Mapping[str, CheckedRows], batches: tuple[Batch, ...], refused: Refused
+    ) -> Delta:
+        """The same for few facts, whose values and keys are checked, without a job of Spark."""
+        if not self.is_new:
+            return self._applied({}, rows, {}, None, batches, refused, is_firing=False)
+        return self._loaded(rows, batches, refused)
+
+    def _loaded(
+        self,
+        facts: Mapping[str, DataFrame | CheckedRows],
+        batches: tuple[Batch, ...],
+        refused: Refused,
+    ) -> Delta:
         with self._changing(), self._writer.recording(batches, refused):
             try:
-                return self._bulk(frames)
+                return self._bulk(facts)
             except ConstraintError:  # nothing has been written
                 self._restart()
                 raise
@@ -101,10 +119,10 @@ class TableLoads:
                 self.close()
                 raise
 
-    def _bulk(self, frames: Mapping[str, DataFrame]) -> Delta:
-        counts = bulk_load(self._database, self._writer, frames)
+    def _bulk(self, facts: Mapping[str, DataFrame | CheckedRows]) -> Delta:
+        counts = bulk_load(self._database, self._writer, facts)
         self._database.version = self.version
-        return delta_of(self.changes, self.version, counts)
+        return delta_of(self._changes, self.version, counts)
 
     def _restart(self) -> None:
         """Bring memory back to the last commit, after a change that was not written."""

@@ -16,6 +16,8 @@ import re
 from deltalog.language.ast import Variable
 
 ANSWER = "answer__"
+GIVEN = "given__"
+"""The bindings that a query is asked with, where there are many of them."""
 _EXISTENCE = re.compile(r"__exists[0-9]+$")
 _QUERY_PIECE = re.compile(r"[bf]+|0|[0-9]+_[0-9]+")
 

@@ -14,7 +14,7 @@ Sets, and only the part that is asked for.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -47,6 +47,7 @@ from deltalog.runtime.propagation import Propagation
 from deltalog.runtime.protocols import Facts, Participant, Persistence, Synchronization
 from deltalog.runtime.queries import answer, whole_relation
 from deltalog.runtime.read_program import read_program
+from deltalog.runtime.reason_verbs import ReasonVerbs
 from deltalog.runtime.refusals import with_causes
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.rule_verbs import RuleVerbs
@@ -58,7 +59,7 @@ from deltalog.runtime.violations import ConstraintError, Violation
 from deltalog.runtime.wanted_views import known_views
 
 
-class MemoryDatabase(RuleVerbs, Closable, WithoutUpkeep):
+class MemoryDatabase(RuleVerbs, ReasonVerbs, Closable, WithoutUpkeep):
     """Made by `connect`. Threads may share it: they take turns.
 
     With a `persistence` what it holds is kept elsewhere, too, and `synchronization` repairs what a
@@ -168,25 +169,6 @@ class MemoryDatabase(RuleVerbs, Closable, WithoutUpkeep):
 
     def _repr_html_(self) -> str:
         return database_html(self)
-
-    def explain(
-        self,
-        query: str | Query | None = None,
-        parameters: Parameters | None = None,
-        *,
-        show: Collection[str] | None = None,
-        propagation: bool = False,
-    ) -> str:
-        """Show what the program, or a query, is rewritten to, as `deltalog explain` does.
-
-        `show` has some of `dependencies`, `strata`, `rules` and `plan`. With `propagation` it is
-        the propagation network instead.
-        """
-        from deltalog.runtime.explained import explained  # which imports this module
-
-        with self.turn():
-            asked = None if query is None else bound_query(query, parameters, self.relations)
-            return explained(self, asked, show, propagation)
 
     # --- changing
 

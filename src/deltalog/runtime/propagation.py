@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from functools import cached_property
 
 from deltalog.analysis.columns import Relation, Relations, generated_relations, undeclared_view
+from deltalog.analysis.relevance import needed_rules
 from deltalog.engines.base import Engine
 from deltalog.engines.extensions import is_ranked
 from deltalog.language.ast import Rule
@@ -74,6 +76,14 @@ class Propagation:
         if self.rules is not None:
             found |= self.rules.watched(self.rules.inactive(self.engine))
         return found
+
+    @cached_property
+    def rule_influents(self) -> frozenset[str]:
+        """The base relations whose change may reach what an active rule watches."""
+        assert self.rules is not None
+        watched = self.rules.watched()
+        read = read_by(needed_rules(self.model.rules, watched)) | watched
+        return frozenset(name for name in read if self.relations[name].kind == "base")
 
     def watch_active_rules(self) -> None:
         """Watch for the rules that are active now: only their influents are tracked."""

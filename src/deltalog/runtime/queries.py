@@ -8,6 +8,10 @@ like a virtual view:
                         path__new(X, Y) :- path__plus(X, Y).
                         answer__(Y) :- path__new(1, Y).
 
+A body can be asked for many bindings at once, the facts of an input relation, which leads:
+
+    ? given__(X), path(X, Y).
+
 Nothing but scratch relations is written, whatever the change says.
 """
 
@@ -119,7 +123,7 @@ def answer(
     `change` is the net change of stored relations after which they are to hold. `inputs` are
     relations that exist for this query only, with their rows.
     """
-    sides = {
+    sides: dict[str, Collection[Row]] = {
         side(name): rows[name]
         for side, rows in ((names.plus, change.inserted), (names.minus, change.deleted))
         for name in change.relations
@@ -165,7 +169,7 @@ def _known_plan(
 
     It depends on nothing but the program: facts decide only later in which order rules are joined.
     """
-    key, plans = (query, magic, changed), model.query_plans
+    key, plans = (query, magic, changed, tuple(inputs.values())), model.query_plans
     found: _Plan | None = plans.get(key)
     if found is None:
         found = _plan(model, query, magic, changed, inputs)

@@ -217,6 +217,10 @@ class RuleVerbs:
         """Propagate a change, and execute the rules that it triggers, until none is."""
         database, rules = self._itself, self.propagation.rules
         assert rules is not None
+        inserted, deleted = base.sides
+        influents = self.propagation.rule_influents
+        if self._phase is None and influents.isdisjoint(inserted) and influents.isdisjoint(deleted):
+            return database._propagated(base, is_committed, views)
         if is_committed:
             self.check_actions()
         phase = self._phase or CheckPhase(database, rules, is_tried=not is_committed)

@@ -23,7 +23,7 @@ from deltalog.store.records import (
 
 
 def read_json_lines(path: Path, columns: Sequence[Column]) -> Iterator[Row]:
-    converters = [_from_json(column) for column in columns]
+    converters = [from_json(column) for column in columns]
     decoder = json.JSONDecoder(
         object_pairs_hook=JsonObject,
         parse_float=Decimal if any(column.type == "decimal" for column in columns) else float,
@@ -63,7 +63,8 @@ def _by_name(place: Place, columns: Sequence[Column], record: JsonObject) -> lis
     return [cells.get(name) for name in names]
 
 
-def _from_json(column: Column) -> Converter:
+def from_json(column: Column) -> Converter:
+    """A function from what a JSON decoder returns to a value of the column."""
     type_, nullable = column_type(column), column.nullable
     is_written = type_ in ("date", "timestamp", "decimal")
 

@@ -1,0 +1,161 @@
+"""Changes of a state on disk, many in a row, over many views, and at random places.
+
+    python -m bench.durable_changes row --batches 1000      one row each; the last beside the tenth
+    python -m bench.durable_changes views --views 50        one row that touches all views
+    python -m bench.durable_changes random --rows 1000000   1,000 rows anywhere, and all anew
+
+Everything is durable when it is measured, with tables up to a minute behind and folds included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import deltalog
+from bench.measure import BenchError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROW = """
+base edge(src: int, dst: int).
+view path(src: int, dst: int).
+path(X, Y) :- edge(X, Y).
+path(X, Z) :- path(X, Y), edge(Y, Z).
+view reach(src: int, number: int).
+reach(X, count()) :- path(X, _).
+"""
+STAR = """
+base sale(id: int, shop: int, grams: int).
+base shop(id: int, town: int).
+view weight(id: int, town: int, grams: int).
+weight(I, T, G) :- sale(I, S, G), shop(S, T).
+view total(town: int, grams: int).
+total(T, sum(G)) :- weight(_, T, G).
+"""
+SHOPS, TOWNS, NODES = 1_000, 100, 100
+WINDOW = 20
+"""Batches whose median stands for one of them."""
+
+
+def seconds(change: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    change()
+    return time.perf_counter() - started
+
+
+def row(spark: SparkSession, folder: Path, batches: int) -> None:
+    """Single rows in a row: does the cost stay, and do the files?"""
+    rng, took = random.Random(1), []
+    with deltalog.connect(spark=spark, program=ROW, state=folder / "state") as db:
+        db.load("edge", [(n, n + 1) for n in range(NODES)])
+        for number in range(batches):
+            new = (NODES + number, rng.randrange(NODES))
+            took.append(seconds(lambda new=new: db.apply(insert={"edge": [new]})))  # type: ignore[misc]
+        db.fold()
+        files = {name: len(table._files()) for name, table in db._writer.stored.items()}
+        log = len(db._state.log.table.files_for(-1, db.version))
+        print(f"audit: {db.audit()}")
+    tenth = statistics.median(took[10 : 10 + WINDOW])
+    last = statistics.median(took[-WINDOW:])
+    print(f"batches {batches}: at the tenth {tenth:.3f} s, at the last {last:.3f} s, ", end="")
+    print(f"{last / tenth:.2f} times; mean {statistics.mean(took):.3f} s, most {max(took):.2f} s")
+    print(f"files: log {log}, tables {files}")
+    on_disk = sum(1 for _ in (folder / "state").rglob("*.parquet"))
+    print(f"files on disk before a compaction: {on_disk}")
+
+
+def program_of(views: int) -> str:
+    rules = "".join(
+        f"view v{n}(src: int, dst: int).\nv{n}(X, Y + {n}) :- edge(X, Y).\n" for n in range(views)
+    )
+    return f"base edge(src: int, dst: int).\n{rules}"
+
+
+def views(spark: SparkSession, folder: Path, number: int) -> None:
+    """One row that touches every view, beside one view."""
+    medians = []
+    for count in (1, number):
+        with deltalog.connect(
+            spark=spark, program=program_of(count), state=folder / f"state{count}"
+        ) as db:
+            took = [seconds(lambda db=db: db.load("edge", [(n, n) for n in range(2_000)]))]  # type: ignore[misc]
+            for each in range(2 * WINDOW):
+                took.append(seconds(lambda e=each, db=db: db.apply(insert={"edge": [(e, -1)]})))  # type: ignore[misc]
+        medians.append(statistics.median(took[WINDOW:]))
+        print(f"{count} views: load {took[0]:.2f} s, one row {medians[-1]:.4f} s")
+    print(f"{number} views cost {medians[1] / medians[0]:.2f} times one view")
+
+
+def anywhere(spark: SparkSession, folder: Path, rows: int) -> None:
+    """1,000 rows at random places, beside computing and writing the views anew."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    sale = spark.range(rows).select(
+        F.col("id"), (F.col("id") % SHOPS).alias("shop"), (F.col("id") % 997).alias("grams")
+    )
+    shop = [(n, n % TOWNS) for n in range(SHOPS)]
+    rng = random.Random(2)
+    with deltalog.connect(spark=spark, program=STAR, state=folder / "state") as db:
+        print(f"load of {rows:,}: {seconds(lambda: db.load({'sale': sale, 'shop': shop})):.1f} s")
+        took = []
+        for number in range(3):
+            old = [(i, i % SHOPS, i % 997) for i in rng.sample(range(rows), 500)]
+            new = [(rows + 500 * number + i, i, 5) for i in range(500)]
+            change = {"delete": {"sale": old}, "insert": {"sale": new}}
+            took.append(seconds(lambda c=change: db.apply(**c)))  # type: ignore[misc]
+        held = db.frame("sale")
+        anew = seconds(lambda: by_hand(spark, held, shop, folder / "by_hand"))
+        total = spark.read.format("delta").load(str(folder / "by_hand/total"))
+        if {tuple(each) for each in total.collect()} != db.facts("total"):
+            raise BenchError("the views are not what the query by hand says")
+    shown = ", ".join(f"{each:.2f}" for each in took)
+    print(
+        f"1,000 rows anywhere: {shown} s; anew {anew:.1f} s, {anew / min(took):.0f} times as much"
+    )
+
+
+def by_hand(spark: SparkSession, sale: Any, shop: list[tuple[int, int]], folder: Path) -> None:
+    shops = spark.createDataFrame(shop, "shop long, town long")
+    weight = sale.join(shops, "shop").select("id", "town", "grams")
+    weight.write.format("delta").save(str(folder / "weight"))
+    total = weight.groupBy("town").sum("grams")
+    total.toDF("town", "grams").write.format("delta").save(str(folder / "total"))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("what", choices=("row", "views", "random"))
+    parser.add_argument("--batches", type=int, default=1_000)
+    parser.add_argument("--views", type=int, default=50)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    options = parser.parse_args()
+    from deltalog.engines.spark.session import local_session
+
+    folder = Path(tempfile.mkdtemp(prefix="durable-"))
+    try:
+        spark = local_session(settings={"spark.driver.memory": "6g"})
+        if options.what == "row":
+            row(spark, folder, options.batches)
+        elif options.what == "views":
+            views(spark, folder, options.views)
+        else:
+            anywhere(spark, folder, options.rows)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

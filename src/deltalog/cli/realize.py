@@ -1,0 +1,163 @@
+"""`deltalog realize`: which changes of base facts make a derived fact true, or false?
+
+    deltalog realize permissions.dl '+readers("ann", "plan")' --facts-dir .
+    1  +member("ann", "staff")
+       also: +readers("ann", "budget")
+    2  …
+
+Nothing is changed unless `--apply` names one of the answers.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from itertools import islice
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from deltalog.cli.change_lines import fact_text
+from deltalog.cli.change_results import sorted_facts
+from deltalog.cli.opening import open_given
+from deltalog.cli.option_groups import FactFiles, LimitOptions, Maintenance, settings
+from deltalog.cli.options import GivenFile
+from deltalog.cli.progress import Progress
+from deltalog.cli.terminal import note, visible, write_result
+from deltalog.language.values import plain
+from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.realization import Budget, Realization, Realizations
+from deltalog.store.file_database import FileDatabase
+
+EXAMPLE = (
+    'deltalog realize shop.db \'+sees("ann", "plan")\' \'not sees("bob", "plan")\' --answers 5'
+)
+EFFECTS_SHOWN = 5
+BUDGET = Budget()
+
+
+def realize(
+    file: GivenFile,
+    requests: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="REQUEST",
+            help="A fact that shall hold, '+path(1, 9)', or shall not, 'not path(1, 9)'.",
+        ),
+    ],
+    *,
+    answers: Annotated[
+        int | None,
+        typer.Option("--answers", metavar="COUNT", min=1, help="Stop after this many answers."),
+    ] = 20,
+    changes: Annotated[
+        int | None,
+        typer.Option(
+            "--changes", metavar="COUNT", min=1, help="Look for at most this many base changes."
+        ),
+    ] = None,
+    nodes: Annotated[
+        int,
+        typer.Option("--nodes", metavar="COUNT", min=1, help="Look at this many states at most."),
+    ] = BUDGET.nodes,
+    seconds: Annotated[
+        float,
+        typer.Option("--seconds", metavar="SECONDS", min=0.001, help="Search for this long."),
+    ] = BUDGET.seconds,
+    fixed: Annotated[
+        list[str] | None,
+        typer.Option("--fixed", metavar="RELATION", help="A base relation not to be changed."),
+    ] = None,
+    costs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cost",
+            metavar="RELATION=COST",
+            help="The cost of a change of a base relation, else 1; `-edge=5` is for deletions.",
+        ),
+    ] = None,
+    number: Annotated[
+        int | None,
+        typer.Option("--apply", metavar="NUMBER", min=1, help="Commit the answer of this number."),
+    ] = None,
+    is_json: Annotated[
+        bool, typer.Option("--json", help="Write one JSON line for each answer.")
+    ] = False,
+    files: FactFiles,
+    maintenance: Maintenance,
+    limits: LimitOptions,
+) -> None:
+    """Find the changes of base facts that make derived facts true or false.
+
+    Each answer is minimal: no part of it would do. Answers are consistent with all constraints.
+    """
+    chosen = settings(limits, maintenance)
+    progress = Progress()
+    is_read = number is None
+    database = open_given(file, files.facts, files.facts_dir, chosen, progress, read_only=is_read)
+    wanted = max(answers or 0, number or 0) or None
+    budget = Budget(nodes, seconds, wanted, changes)
+    found = database.realize(*requests, budget=budget, fixed=fixed or (), costs=_costs(costs))
+    for text in found.already:
+        note(f"`{text}` is so already")
+    for hint in found.hints:
+        note(hint)
+    shown = 0
+    for shown, answer in enumerate(islice(found, wanted), 1):
+        _show(shown, answer, is_json)
+        if shown == number:
+            delta = answer.apply()
+            note(f"committed answer {shown}: {len(delta):,} facts changed")
+            break
+    if number is None or shown < number:
+        _conclude(found, shown)
+    if isinstance(database, FileDatabase):
+        database.close()
+    if not shown or (number is not None and shown < number):
+        raise typer.Exit(1)
+
+
+def _costs(texts: list[str] | None) -> dict[str, float]:
+    found = {}
+    for text in texts or ():
+        name, _, cost = text.rpartition("=")
+        try:
+            found[name] = float(cost)
+        except ValueError:
+            name = ""
+        if not name:
+            raise typer.BadParameter(f"`{text}` is not RELATION=COST", param_hint="--cost")
+    return found
+
+
+def _show(number: int, answer: Realization, is_json: bool) -> None:
+    if is_json:
+        record = {
+            "inserted": sorted_facts(answer.inserted),
+            "deleted": sorted_facts(answer.deleted),
+            "new_values": answer.new_values,
+            "delta": {
+                "inserted": sorted_facts(answer.delta.inserted),
+                "deleted": sorted_facts(answer.delta.deleted),
+            },
+        }
+        write_result(json.dumps(record, ensure_ascii=False, default=plain))
+    else:
+        write_result(Text(f"{number}  {_facts(answer.base)}", style="bold"))
+        effects = answer.delta.without(*answer.base.relations)
+        write_result(Text(f"   then {_facts(effects, EFFECTS_SHOWN)}", style="dim"))
+    sys.stdout.flush()
+
+
+def _facts(change: ChangeSet, most: int | None = None) -> str:
+    shown = [f"{op}{fact_text(name, row)[:-1]}" for op, name, row in islice(change, most)]
+    more = len(change) - len(shown)
+    return visible(", ".join(shown)) + (f" and {more:,} more" if more else "")
+
+
+def _conclude(found: Realizations, shown: int) -> None:
+    if found.is_complete:
+        note(f"these are all: {shown}" if shown else "no change of base facts can do that")
+    else:
+        note(f"there may be more: {'; '.join(found.reasons) or 'not all were read'}")

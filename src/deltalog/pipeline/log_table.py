@@ -1,0 +1,198 @@
+"""The Delta table of a log, as the driver reads and writes it.
+
+A commit is an append that makes the next version of the table, or fails if somebody else has made
+it. It also says its number as the transaction of the application `deltalog`, so that a writer whose
+appends are made by Spark (`spark_storage.py`) meets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import Protocol
+
+import pyarrow
+import pyarrow.compute as pc
+import pyarrow.dataset
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from pyspark.sql import DataFrame, SparkSession
+
+from deltalog.pipeline.location import Location
+from deltalog.pipeline.table_files import (
+    GROUP_ROWS,
+    Actions,
+    TableFiles,
+    dataset_of,
+    relative,
+    removed,
+)
+
+APPLICATION = "deltalog"
+COMPACTED_FILES = 64
+"""Files of the log that are made one."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which rows of the log: those for which all that is said here holds."""
+
+    change: str | None = None
+    relation: str | None = None
+    later: int | None = None
+    """A sequence that theirs is above."""
+    after: int | None = None
+    until: int | None = None
+
+
+class LogTable(Protocol):
+    """The table, wherever it is written from."""
+
+    def open(self) -> bool:
+        """Look at the table as it is now; returns whether there is one."""
+        ...
+
+    @property
+    def schema(self) -> pyarrow.Schema | None: ...
+    def read(self, wanted: Wanted, columns: list[str] | None) -> pyarrow.Table: ...
+    def append(self, rows: pyarrow.Table, sequence: int) -> bool:
+        """Commit; returns False if that is not certain, because somebody else has written."""
+        ...
+
+    def note(self, rows: pyarrow.Table) -> None:
+        """Append rows that belong to no commit, whatever others write."""
+        ...
+
+    def drop(self, version: int) -> None:
+        """Delete the changes up to a version."""
+        ...
+
+    def tidy(self) -> bool:
+        """Make many small files one; returns whether there were many."""
+        ...
+
+    def frame(self, spark: SparkSession) -> DataFrame | None: ...
+    def files_for(self, after: int, until: int) -> list[str]:
+        """The files, named as below the state, that can hold versions after one, up to another."""
+        ...
+
+
+class DriverLogTable:
+    """The table, read and written by delta-rs and Arrow."""
+
+    def __init__(self, location: Location) -> None:
+        self._location = location
+        self._path = location.path("log")
+        self._table: DeltaTable | None = None
+        self._count = 0
+
+    @property
+    def _files(self) -> TableFiles:
+        return TableFiles(*self._location.files("log"))
+
+    def open(self) -> bool:
+        if self._table is not None:
+            self._table.update_incremental()
+            return True
+        try:
+            self._table = DeltaTable(self._path)
+        except TableNotFoundError:
+            return False
+        self._count = len(self._table.file_uris())
+        return True
+
+    @property
+    def schema(self) -> pyarrow.Schema | None:
+        return None if self._table is None else pyarrow.schema(self._table.schema().to_arrow())
+
+    def read(self, wanted: Wanted, columns: list[str] | None) -> pyarrow.Table:
+        return self._dataset().to_table(columns=columns, filter=_condition(wanted))
+
+    def _dataset(self) -> pyarrow.dataset.Dataset:
+        assert self._table is not None
+        return dataset_of(self._table, self._files, self.schema, ("sequence", "version"))
+
+    def files_for(self, after: int, until: int) -> list[str]:
+        wanted = _condition(Wanted(after=after, until=until))
+        root = self._files.root
+        found = [] if self._table is None else self._dataset().get_fragments(filter=wanted)
+        return [f"log/{relative(fragment.path, root)}" for fragment in found]
+
+    def frame(self, spark: SparkSession) -> DataFrame | None:
+        if self._table is None:
+            return None
+        reader = spark.read.format("delta").option("versionAsOf", self._table.version())
+        return reader.load(self._path)
+
+    def append(self, rows: pyarrow.Table, sequence: int) -> bool:
+        once = CommitProperties(
+            max_commit_retries=0, app_transactions=[Transaction(APPLICATION, sequence)]
+        )
+        try:
+            self._append(rows, once)
+        except CommitFailedError:
+            return False
+        self._count += 1
+        return True
+
+    def _append(self, rows: pyarrow.Table, once: CommitProperties) -> None:
+        if self._table is None:
+            write_deltalake(self._path, rows, mode="error", commit_properties=once)
+            self._table = DeltaTable(self._path)
+            return
+        is_known = len(self._table.schema().fields) == len(rows.schema)
+        write_deltalake(
+            self._table,
+            rows,
+            mode="append",
+            schema_mode=None if is_known else "merge",
+            commit_properties=once,
+        )
+
+    def note(self, rows: pyarrow.Table) -> None:
+        write_deltalake(DeltaTable(self._path), rows, mode="append")
+
+    def drop(self, version: int) -> None:
+        dropped = pc.field("relation").is_valid() & (pc.field("version") <= version)
+        self._rewrite(list(self._sizes()), ~dropped)
+
+    def tidy(self) -> bool:
+        if self._table is None or self._count <= COMPACTED_FILES:
+            return False
+        self._rewrite([path for path, size in self._sizes().items() if size < GROUP_ROWS], None)
+        return True
+
+    def _sizes(self) -> dict[str, int]:
+        assert self._table is not None
+        actions = pyarrow.table(self._table.get_add_actions(flatten=True))
+        names, sizes = (actions.column(name).to_pylist() for name in ("path", "num_records"))
+        return dict(zip(names, sizes, strict=True))
+
+    def _rewrite(self, paths: Sequence[str], kept: pc.Expression | None) -> None:
+        """Write the rows of some files to one; a version that no writer need mind."""
+        assert self._table is not None
+        files, schema = self._files, self.schema
+        rows = pyarrow.concat_tables([files.read(path, schema) for path in paths])
+        rows = rows if kept is None else rows.filter(kept)
+        actions: Actions = [removed(path, is_change=False) for path in paths]
+        self._table.create_write_transaction(
+            [files.write(rows, "sequence", is_change=False), *actions],
+            "append",
+            self._table.schema(),
+        )
+        self._table.update_incremental()
+        self._count = len(self._table.file_uris())
+
+
+def _condition(wanted: Wanted) -> pc.Expression:
+    version = pc.field("version")
+    found = [
+        pc.field("change") == wanted.change if wanted.change is not None else None,
+        pc.field("relation") == wanted.relation if wanted.relation is not None else None,
+        pc.field("sequence") > wanted.later if wanted.later is not None else None,
+        version > wanted.after if wanted.after is not None else None,
+        version <= wanted.until if wanted.until is not None else None,
+    ]
+    return reduce(and_, [each for each in found if each is not None])

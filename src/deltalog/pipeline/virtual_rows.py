@@ -1,0 +1,64 @@
+"""The facts of a view that is not stored, at a version, computed without Spark.
+
+The rules of that version run in this process over the base facts of that version; bound columns are
+constants of the query, so Magic Sets derive only what they ask for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow
+
+from deltalog.language.ast import Atom, Constant, Query, Row, Value, Variable
+from deltalog.language.values import constant
+from deltalog.pipeline.relation_parts import Bindings, RowsPart, contents, known_rows
+from deltalog.pipeline.state import State
+from deltalog.pipeline.state_tables import known_table
+from deltalog.pipeline.stored_table import StoredTable
+from deltalog.runtime.engine_choice import DEFAULT_ENGINE, ENGINES
+from deltalog.runtime.evaluation import create
+from deltalog.runtime.limits import Limits
+from deltalog.runtime.model import query_model
+from deltalog.runtime.queries import answer, stored_reads
+from deltalog.store.programs import stored_program
+
+
+def virtual_rows(
+    state: State, table: StoredTable, name: str, version: int, bindings: Bindings
+) -> list[RowsPart]:
+    """All facts of the view in which columns have the values they are bound to."""
+    checked = stored_program(state.program_at(version))
+    base = frozenset(n for n, each in checked.relations.items() if each.kind == "base")
+    model = query_model(checked, base)
+    terms = [
+        _term(number, type_, bindings.get(column, ()))
+        for number, (column, type_) in enumerate(zip(table.columns, table.types, strict=True))
+    ]
+    query = Query((Atom(name, tuple(terms)),))
+    engine = ENGINES[DEFAULT_ENGINE]()
+    for read in stored_reads(model, query):
+        create(engine, {read: checked.relations[read]})
+        engine.insert(read, set(_facts(state, read, version)))
+    found = answer(engine, model, query, Limits())
+    return known_rows(table, (_filled(terms, row) for row in found), bindings)
+
+
+def _term(number: int, type_: str, values: Sequence[Value]) -> Constant | Variable:
+    """A constant for a column that is bound to one value, else a variable."""
+    if len(values) == 1 and values[0] is not None:
+        return constant(values[0], type_)
+    return Variable(f"V{number}")
+
+
+def _filled(terms: Sequence[Constant | Variable], row: Row) -> Row:
+    """An answer with the constants of the query."""
+    values = iter(row)
+    return tuple(next(values) if isinstance(term, Variable) else term.value for term in terms)
+
+
+def _facts(state: State, relation: str, version: int) -> Iterator[Row]:
+    table = known_table(state, relation, version)
+    for part in contents(state, table, relation, version, {}):
+        for batch in part.read():
+            yield from table.rows(pyarrow.Table.from_batches([batch]))

@@ -1,0 +1,59 @@
+"""Verbs of a database that reason about its rules: what they become, and what makes them true."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, cast
+
+from deltalog.language.ast import Query
+from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.parameters import Parameters, bound_query
+from deltalog.runtime.realization import Budget, Realizations
+from deltalog.runtime.realize import Costs, realize
+
+if TYPE_CHECKING:
+    from deltalog.runtime.database import MemoryDatabase
+
+
+class ReasonVerbs:
+    """Explanations and view updating."""
+
+    def explain(
+        self,
+        query: str | Query | None = None,
+        parameters: Parameters | None = None,
+        *,
+        show: Collection[str] | None = None,
+        propagation: bool = False,
+    ) -> str:
+        """Show what the program, or a query, is rewritten to, as `deltalog explain` does.
+
+        `show` has some of `dependencies`, `strata`, `rules` and `plan`. With `propagation` it is
+        the propagation network instead.
+        """
+        from deltalog.runtime.explained import explained  # which imports the database
+
+        database = cast("MemoryDatabase", self)
+        with database.turn():
+            asked = None if query is None else bound_query(query, parameters, database.relations)
+            return explained(database, asked, show, propagation)
+
+    def realize(
+        self,
+        *requests: str,
+        budget: Budget | None = None,
+        fixed: Iterable[str] = (),
+        costs: Costs | None = None,
+    ) -> Realizations:
+        """Search the minimal changes of base relations that make derived facts true or false.
+
+        `db.realize("+path(1, 9)", "-path(2, 3)")` yields them as they are found, the cheapest
+        first. Relations in `fixed` are not touched; `costs` are per relation, or per sign and
+        relation (`-edge`).
+        """
+        database = cast("MemoryDatabase", self)
+        with database.turn():
+            return realize(database, requests, self._realized, budget, fixed, costs)
+
+    def _realized(self, base: ChangeSet) -> ChangeSet:
+        return cast("MemoryDatabase", self).apply(base.inserted, base.deleted)

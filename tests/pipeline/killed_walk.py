@@ -1,0 +1,128 @@
+"""A process that changes a state until it is killed: `python killed_walk.py STATE SEED WRITE WHEN`.
+
+Batches have numbers and follow from them, so a batch that was not taken is taken again by the next
+process. Between batches the process loads, folds, compacts and goes over to another program. Every
+step is printed when it is done; a process that dies at a write says where.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from killed_run import WRITES, die
+
+import deltalog
+from deltalog.pipeline.table_database import TableDatabase
+from spark_sessions import delta_session
+
+STEPS_MAX = 40
+SOURCE = "walk"
+PROGRAM = """
+base edge(src: int, dst: int).
+view path(src: int, dst: int).
+path(X, Y) :- edge(X, Y).
+path(X, Z) :- path(X, Y), edge(Y, Z).
+view reach(src: int, number: int).
+reach(X, count()) :- path(X, _).
+"""
+OTHER = PROGRAM.replace("path(X, Y), edge(Y, Z)", "edge(X, Y), path(Y, Z)").replace(
+    "reach(src: int, number: int).\nreach(X, count())", "reach(src: int).\nreach(X)"
+)
+PROGRAMS = (PROGRAM, OTHER)
+Edges = set[tuple[int, int]]
+
+
+def batch(number: int) -> tuple[Edges, Edges]:
+    """The rows that a batch inserts and deletes; some are more than the driver takes."""
+    rng = random.Random(number)
+    if number % 7 == 3:
+        return {(200 + number, node) for node in range(12)}, set()
+    drawn = [(rng.randrange(8), rng.randrange(8)) for _ in range(3)]
+    inserted = {*drawn[:2], (100 + number, rng.randrange(8))}
+    return inserted, {drawn[2], (100 + rng.randrange(number + 1), rng.randrange(8))} - inserted
+
+
+def opened(spark: Any, state: str) -> TableDatabase:
+    """The state, with the program that it has."""
+    freshness: Any = random.choice(("commit", "demand", 0.5))
+    for program in PROGRAMS:
+        try:
+            return deltalog.connect(spark=spark, state=state, program=program, freshness=freshness)
+        except deltalog.DataError as error:
+            if "E1002" not in error.codes:
+                raise
+    raise AssertionError("the program of the state is none of these")
+
+
+def take(db: TableDatabase) -> str:
+    """The next batch that has not been taken."""
+    number = max((int(name) for _, name in db.batches), default=-1) + 1
+    inserted, deleted = batch(number)
+    named = ((SOURCE, str(number)),)
+    if len(inserted) > 10:
+        db.load({"edge": sorted(inserted)}, batches=named)
+    else:
+        db.apply(insert={"edge": inserted}, delete={"edge": deleted}, batches=named)
+    return f"batch {number}"
+
+
+def change_program(db: TableDatabase) -> str:
+    is_first = "number" in [column.name for column in db.relations["reach"].columns]
+    db.change_program(PROGRAMS[is_first])
+    return "program"
+
+
+def compact(db: TableDatabase) -> str:
+    db.compact(deltalog.Retention(versions=2))
+    return "compaction"
+
+
+def fold(db: TableDatabase) -> str:
+    db.fold()
+    return "fold"
+
+
+STEPS: tuple[Callable[[TableDatabase], str], ...] = (
+    *[take] * 5,
+    *[fold] * 2,
+    compact,
+    change_program,
+)
+
+
+def deadly(kind: Any, name: str, numbers: count[int], last: int, when: str) -> None:
+    write = getattr(kind, name)
+
+    def wrapped(*arguments: Any, **named: Any) -> Any:
+        number = next(numbers)
+        if number == last:
+            print(f"dies {when} {kind.__name__}.{name}", flush=True)
+        if number == last and when == "before":
+            die()
+        written = write(*arguments, **named)
+        if number == last:
+            die()
+        return written
+
+    setattr(kind, name, wrapped)
+
+
+def main(state: str, seed: int, last: int, when: str) -> None:
+    rng = random.Random(seed)
+    spark = delta_session()
+    spark.conf.set("spark.deltalog.driver_rows_max", str(rng.choice((4, 100))))
+    numbers = count(1)
+    for kind, name in WRITES:
+        deadly(kind, name, numbers, last, when)
+    with opened(spark, state) as db:
+        print("open", flush=True)
+        for _ in range(STEPS_MAX):
+            print(rng.choice(STEPS)(db), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])

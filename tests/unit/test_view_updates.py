@@ -1,0 +1,233 @@
+"""View updates: the worked examples of Behrend & Manthey 2007, and what users ask for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import deltalog
+from deltalog import Budget, Database, DataError, ProgramError, Realization
+
+GRAPH = """
+    base edge(src: int, dst: int).
+    path(X, Y) :- edge(X, Y).
+    path(X, Y) :- edge(X, Z), path(Z, Y).
+"""
+PERMISSIONS = """
+    base member(person: str, team: str).
+    base grant(team: str, document: str).
+    base banned(person: str key, reason: str).
+    sees(P, D) :- member(P, T), grant(T, D), not banned(P, _).
+"""
+Facts = dict[str, list[tuple[object, ...]]]
+
+
+def connected(
+    program: str, facts: Facts, engine: str = "reference", materialize: bool = True
+) -> Database:
+    return deltalog.connect(program=program, facts=facts, engine=engine, materialize=materialize)
+
+
+def texts(found: object) -> list[str]:
+    return [str(each) for each in found]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("engine", ["reference", "embedded"])
+@pytest.mark.parametrize("materialize", [True, False])
+def test_a_fact_that_is_repaired_in_vain_is_no_realization(engine: str, materialize: bool) -> None:
+    """Section 4.1: deleting s(2) violates ic(2), which cannot be repaired."""
+    program = """
+        base r1(x: int). base r2(x: int). base s(x: int).
+        p(X) :- q1(X).  p(X) :- q2(X).
+        q1(X) :- r1(X), s(X).  q2(X) :- r2(X), not s(X).
+        au(X) :- q2(X), not q1(X).
+        ic(2) :- not au(2).
+        require ic(2).
+    """
+    db = connected(program, {"r2": [(2,)], "s": [(2,)]}, engine, materialize=materialize)
+    found = db.realize("+p(2)")
+    assert texts(found) == ["Realization(+r1(2,))"]
+    assert found.is_complete
+
+
+@pytest.mark.parametrize("engine", ["reference", "embedded"])
+def test_a_side_effect_that_undoes_the_request_is_compensated(engine: str) -> None:
+    """Section 4.2: +q(1) deletes i, which a new constant brings back."""
+    program = """
+        base p(x: str). base q(x: str).
+        h(X) :- p(X), q(X), i().
+        i() :- p(X), not q(X).
+    """
+    db = connected(program, {"p": [("1",)]}, engine)
+    found = db.realize('+h("1")')
+    assert texts(found) == ["Realization(+p('new1',), +q('1',))"]
+    assert found.is_complete
+    (only,) = db.realize('+h("1")')
+    assert only.new_values == ("new1",)
+    only.apply({"new1": "other"})
+    assert db.facts("p") == {("1",), ("other",)}
+    assert db.facts("h") == {("1",)}
+
+
+def test_a_request_with_only_infinite_realizations_ends_at_its_budget() -> None:
+    """Section 5."""
+    program = """
+        base e(x: str, y: str).
+        h() :- e(X, Y), not i().
+        i() :- e(Y, X), e(Z, X), not eq(Y, Z).
+        i() :- e(X, Y), not j(X).
+        i() :- e(X, Y), not j(Y).
+        j(X) :- e(X, Y), e(X, Z), not eq(Y, Z).
+        eq(X, X) :- e(X, _).
+        eq(Y, Y) :- e(_, Y).
+    """
+    found = connected(program, {}).realize("+h()", budget=Budget(nodes=60, new_values=20))
+    assert list(found) == []
+    assert not found.is_complete
+    assert list(found.reasons) == ["the budget of 60 nodes is spent"]
+
+
+def test_every_edge_that_closes_a_path_and_then_longer_ones() -> None:
+    db = connected(GRAPH, {"edge": [(1, 2), (4, 5)]})
+    single = set(texts(db.realize("+path(1, 5)", budget=Budget(changes=1))))
+    assert single == {f"Realization(+edge({x}, {y}))" for x in (1, 2) for y in (4, 5)}
+    longer = texts(db.realize("+path(1, 5)", budget=Budget(changes=2, new_values=1)))
+    assert len(longer) == 8
+    assert "Realization(+edge(1, 6), +edge(6, 5))" in longer
+
+
+@pytest.mark.parametrize("engine", ["reference", "embedded"])
+def test_all_ways_to_delete_are_all_cuts(engine: str) -> None:
+    db = connected(GRAPH, {"edge": [(1, 2), (2, 4), (1, 3), (3, 4)]}, engine)
+    found = db.realize("-path(1, 4)")
+    cuts = {frozenset(each.deleted["edge"]) for each in found}
+    assert cuts == {frozenset({a, b}) for a in ((1, 2), (2, 4)) for b in ((1, 3), (3, 4))}
+    assert found.is_complete
+
+
+def test_each_realization_has_its_whole_delta_and_can_be_applied() -> None:
+    db = connected(GRAPH, {"edge": [(1, 2), (2, 3)]})
+    for each in db.realize("-path(1, 3)", budget=Budget(answers=1)):
+        assert isinstance(each, Realization)
+        assert (1, 3) in each.delta.deleted["path"]
+        assert db.what_if(each.inserted, each.deleted) == each.delta
+        assert each.apply() == each.delta
+    assert (1, 3) not in db.facts("path")
+
+
+def test_negation_with_an_unnamed_value_and_a_key() -> None:
+    facts: Facts = {
+        "member": [("ann", "a")],
+        "grant": [("a", "plan")],
+        "banned": [("bob", "noisy")],
+    }
+    db = connected(PERMISSIONS, facts)
+    assert set(texts(db.realize('-sees("ann", "plan")'))) == {
+        "Realization(-member('ann', 'a'))",
+        "Realization(-grant('a', 'plan'))",
+        "Realization(+banned('ann', 'new1'))",
+        "Realization(+banned('ann', 'noisy'))",
+    }
+    assert texts(db.realize('+sees("bob", "plan")', budget=Budget(new_values=0))) == [
+        "Realization(-banned('bob', 'noisy'), +member('bob', 'a'))"
+    ]
+
+
+def test_relations_that_must_not_be_touched_and_costs() -> None:
+    facts: Facts = {"member": [("ann", "a")], "grant": [("a", "plan")], "banned": []}
+    db = connected(PERMISSIONS, facts)
+    request = '-sees("ann", "plan")'
+    assert texts(db.realize(request, fixed=["grant", "banned"])) == [
+        "Realization(-member('ann', 'a'))"
+    ]
+    costly = db.realize(request, costs={"member": 5, "+banned": 2})
+    assert texts(costly) == [
+        "Realization(-grant('a', 'plan'))",
+        "Realization(+banned('ann', 'new1'))",
+        "Realization(-member('ann', 'a'))",
+    ]
+
+
+def test_denials_are_respected_and_repaired() -> None:
+    program = GRAPH + "deny cycle(X) :- path(X, X)."
+    db = connected(program, {"edge": [(1, 2), (2, 3)]})
+    found = texts(db.realize("+path(3, 1)", budget=Budget(changes=2, new_values=0)))
+    assert "Realization(+edge(3, 1))" not in found
+    assert "Realization(-edge(1, 2), +edge(3, 1))" in found
+    for each in db.realize("+path(3, 1)", budget=Budget(changes=2, new_values=0)):
+        assert not each.delta.inserted["cycle"]
+
+
+def test_values_are_computed_backwards_through_sums() -> None:
+    program = "base n(x: int). next(Y) :- n(X), Y = X + 1. both(Y) :- n(X), n(Z), Y = X - Z."
+    db = connected(program, {"n": [(7,)]})
+    found = db.realize("+next(5)")
+    assert texts(found) == ["Realization(+n(4,))"]
+    assert found.is_complete
+
+
+def test_what_holds_already_and_base_requests_are_said() -> None:
+    db = connected(GRAPH, {"edge": [(1, 2)]})
+    found = db.realize("+path(1, 2)", "not edge(5, 6)")
+    assert found.already == ("+path(1, 2)", "-edge(5, 6)")
+    assert found.hints == ("`edge` is a base relation: `apply` can delete its facts",)
+    assert texts(found) == ["Realization()"]
+    assert texts(db.realize("-edge(1, 2)")) == ["Realization(-edge(1, 2))"]
+
+
+def test_aggregates_are_refused_by_name() -> None:
+    program = GRAPH + "degree(X, count()) :- edge(X, Y)."
+    found = connected(program, {"edge": [(1, 2)]}).realize("+degree(1, 2)")
+    assert list(found) == []
+    assert not found.is_complete
+    assert "`degree` is an aggregate" in next(iter(found.reasons))
+
+
+def test_a_search_does_not_go_on_in_another_state() -> None:
+    db = connected(GRAPH, {"edge": [(1, 2), (2, 3)]})
+    found = iter(db.realize("-path(1, 3)"))
+    next(found)
+    db.apply(insert={"edge": [(7, 8)]})
+    with pytest.raises(DataError, match="E1402"):
+        next(found)
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        ("+pth(1, 2)", "E0701"),
+        ("+path(1)", "E0703"),
+        ('+path("a", 2)', "E07"),
+        ("path(X, 2)", "E0102"),
+        ("path(1, 2), edge(1, 2)", "E0102"),
+        ("", "E01"),
+    ],
+)
+def test_a_request_that_is_none_is_refused(request_: str, code: str) -> None:
+    db = connected(GRAPH, {})
+    with pytest.raises((DataError, ProgramError), match=code):
+        db.realize(request_)
+
+
+def test_arguments_that_do_not_fit() -> None:
+    db = connected(GRAPH, {})
+    with pytest.raises(DataError, match="E1401"):
+        db.realize("+path(1, 2)", "-path(1, 2)")
+    with pytest.raises(DataError, match="E0726"):
+        db.realize()
+    with pytest.raises(DataError, match="E0726"):
+        Budget(nodes=0)
+    with pytest.raises(DataError, match="base relation in `fixed`"):
+        db.realize("+path(1, 2)", fixed=["path"])
+    with pytest.raises(DataError, match="base relation in `costs`"):
+        db.realize("+path(1, 2)", costs={"edgy": 2})
+
+
+def test_a_database_file_has_it_too(tmp_path: Path) -> None:
+    facts: Facts = {"edge": [(1, 2), (2, 3)]}
+    with deltalog.connect(tmp_path / "g.db", program=GRAPH, facts=facts) as db:
+        first = next(iter(db.realize("-path(1, 3)")))
+        first.apply()
+    with deltalog.connect(tmp_path / "g.db") as db:
+        assert (1, 3) not in db.facts("path")
