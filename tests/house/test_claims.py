@@ -113,6 +113,7 @@ OF_RULES = (
 OF_VIEW_UPDATES = ("Budget", "Realization", "Realizations", "realize")
 PAGE_OF = {
     "Limits": "language.md",
+    "AmosqlSession": "amosql.md",
     **dict.fromkeys(OF_FILES, "durability.md"),
     **dict.fromkeys(OF_RULES, "rules.md"),
     **dict.fromkeys(OF_VIEW_UPDATES, "view_updates.md"),

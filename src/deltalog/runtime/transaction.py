@@ -234,7 +234,7 @@ class Transaction:
         """The answers of a query after the changes so far, which nobody else sees."""
         return query_after(self._readable(), self._wanted, text, parameters)
 
-    def query_with_views(self, query: Query, rules: tuple[Rule, ...]) -> Rows:
+    def _query_with_views(self, query: Query, rules: tuple[Rule, ...]) -> Rows:
         """The answers of a query that reads views of its own, which these rules define."""
         return query_with_views(self._readable(), self._wanted, query, rules)
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.amosql.conditions import always, called_names, conjuncts, never, operands_of
@@ -137,7 +138,7 @@ class Body:
             case Call() | Name():
                 self._hold(condition)
             case _:
-                raise problem(catalogue.NOT_A_CONDITION, _span(condition))
+                raise problem(errors.NOT_A_CONDITION, _span(condition))
 
     def _hold(self, condition: Call | Name) -> None:
         """A value that must be true."""
@@ -145,7 +146,7 @@ class Body:
         value = self._equal(condition, true, condition.span)
         if value.type != "boolean":
             hint = "compare its value with something"
-            raise problem(catalogue.NOT_A_CONDITION, condition.span, hint=hint)
+            raise problem(errors.NOT_A_CONDITION, condition.span, hint=hint)
 
     def _require_one(self, operands: tuple[Expression, ...], span: Span) -> None:
         branches = []
@@ -229,7 +230,7 @@ class Body:
                 return Typed(Constant(True, "bool", expression.span), "boolean")
             case Select():
                 hint = "aggregate it, as in `count(select …)`"
-                raise problem(catalogue.NOT_A_VALUE, expression.span, hint=hint)
+                raise problem(errors.NOT_A_VALUE, expression.span, hint=hint)
 
     def result(self, expression: Expression, type_: str) -> Term:
         """The value of an expression in a column for values of a type, which it must have."""
@@ -246,12 +247,12 @@ class Body:
             and widened(column_type(given), column_type(type_)) == column_type(type_)
         )
         if not is_fit:
-            raise problem(catalogue.RESULT_MISFIT, span, given=given, type=type_)
+            raise problem(errors.RESULT_MISFIT, span, given=given, type=type_)
 
     def _named(self, name: Name) -> Typed:
         if name.name not in self.scope:
             hint = did_you_mean(name.name, self.scope) or "variables are declared by `for each`"
-            raise problem(catalogue.UNKNOWN_VARIABLE, name.span, name=name.name, hint=hint)
+            raise problem(errors.UNKNOWN_VARIABLE, name.span, name=name.name, hint=hint)
         found = self.scope[name.name]
         if isinstance(found.term, Variable):
             return Typed(Variable(found.term.name, name.span), found.type)
@@ -302,7 +303,7 @@ class Body:
         """The fact that an event of a call is about, whatever its value; it is no literal."""
         given, target = self._resolved(call)
         if self._is_inlined(target):
-            raise problem(catalogue.NOT_STORED, call.span, name=call.function, kind="computed")
+            raise problem(errors.NOT_STORED, call.span, name=call.function, kind="computed")
         value = Variable("_")
         self._learn((*(each.term for each in given), value), target)
         return Atom(target.predicate, (*(each.term for each in given), value), call.span)
@@ -320,7 +321,7 @@ class Body:
         assert function is not None
         assert isinstance(function.body, Select)
         if self.translation.depth > INLINED_MAX:
-            raise problem(catalogue.RECURSIVE_COMPUTATION, call.span, name=call.function)
+            raise problem(errors.RECURSIVE_COMPUTATION, call.span, name=call.function)
         outside, self.scope = self.scope, {}
         self.translation.depth += 1
         try:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from deltalog.diagnostics import catalogue
+from deltalog.diagnostics import amosql_catalogue as errors
+from deltalog.diagnostics.entry import Entry
 from deltalog.diagnostics.report import ProgramError
 from deltalog.language.amosql.foreign import wanted_name
 from deltalog.language.amosql.naming import VariableNames
@@ -58,11 +59,11 @@ class Translation:
         return Variable(self.names.fresh(name), span)
 
 
-def problem(entry: catalogue.Entry, span: Span, **words: object) -> ProgramError:
+def problem(entry: Entry, span: Span, **words: object) -> ProgramError:
     return ProgramError([entry.at(span, **words)])  # type: ignore[arg-type]
 
 
 def only_value(select: Select) -> Expression:
     if len(select.values) != 1:
-        raise problem(catalogue.ONE_VALUE, select.span)
+        raise problem(errors.ONE_VALUE, select.span)
     return select.values[0]

@@ -16,6 +16,7 @@ from typing import Any
 from lark import Lark, UnexpectedInput
 from lark.exceptions import VisitError
 
+from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic, ProgramError, raise_if_any
 from deltalog.language.amosql.tree import Statement
@@ -91,7 +92,7 @@ def parse_piece(piece: Piece) -> Parsed:
     damaged = [LEXICAL[token.type](token) for token in piece.tokens if token.type in LEXICAL]
     raise_if_any(damaged)
     if not piece.is_ended:
-        raise ProgramError([catalogue.MISSING_SEMICOLON.at(piece.span)])
+        raise ProgramError([errors.MISSING_SEMICOLON.at(piece.span)])
     _check_depth(piece)
     try:
         return Parsed(_parse(piece.tokens), piece.span)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic, ProgramError
 from deltalog.diagnostics.similar import did_you_mean
@@ -46,7 +47,7 @@ def resolve(schema: Schema, call: Call, types: Sequence[str | None]) -> Target:
     chosen = candidates(schema, call, types)
     for function in chosen:
         if function.is_procedure:
-            raise ProgramError([catalogue.PROCEDURE_IN_QUERY.at(call.span, name=call.function)])
+            raise ProgramError([errors.PROCEDURE_IN_QUERY.at(call.span, name=call.function)])
     if len(chosen) == 1:
         return _direct(schema, chosen[0])
     groups = late_bound_groups(schema, call.function)
@@ -105,7 +106,7 @@ def _no_resolvent(schema: Schema, call: Call, types: Sequence[str | None]) -> Di
         return catalogue.UNKNOWN_FUNCTION.at(call.name_span, name=call.function, hint=hint)
     known = " and ".join(f.signature for f in schema.functions[call.function])
     shown = ", ".join("object" if each is None else each for each in types)
-    return catalogue.NO_RESOLVENT.at(
+    return errors.NO_RESOLVENT.at(
         call.span, name=call.function, types=shown, hint=f"there is {known}"
     )
 

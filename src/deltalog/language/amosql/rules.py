@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from deltalog.diagnostics import catalogue
+from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.language.active_statements import numbered_active_rule
 from deltalog.language.amosql.bodies import Body
 from deltalog.language.amosql.conditions import bound_names
@@ -100,7 +100,7 @@ def _event(body: Body, event: RuleEvent) -> Event:
     kind: Any = EVENTS[event.kind]
     for argument in event.call.arguments:
         if not isinstance(argument, Name | Constant):
-            raise problem(catalogue.NOT_A_VARIABLE, event.call.span)
+            raise problem(errors.NOT_A_VARIABLE, event.call.span)
     return Event(kind, body.event(event.call))
 
 
@@ -110,7 +110,7 @@ def _effects(
     own: tuple[Variable, ...],
     given: tuple[Literal, ...],
 ) -> tuple[tuple[Effect, ...], tuple[Rule, ...]]:
-    """What the action does for an instance, and views that it reads.
+    """The effects of the action for an instance, and views that it reads.
 
     It shares nothing with the condition but parameters and instance.
     """

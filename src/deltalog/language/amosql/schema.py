@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic, ProgramError, raise_if_any
 from deltalog.diagnostics.similar import did_you_mean
@@ -216,7 +217,7 @@ class Schema:
 
 
 def name_taken(name: str, kind: str, span: Span) -> ProgramError:
-    return ProgramError([catalogue.NAME_TAKEN.at(span, name=name, kind=kind)])
+    return ProgramError([errors.NAME_TAKEN.at(span, name=name, kind=kind)])
 
 
 EMPTY = Schema()

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
-from deltalog.diagnostics import catalogue
+from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.language.amosql.bodies import Body, widened_term
 from deltalog.language.amosql.conditions import bound_names
 from deltalog.language.amosql.context import Typed, problem
@@ -67,7 +67,7 @@ def check_steps(body: Body, procedure: Procedure) -> None:
             case Invocation(call=call):
                 _executable(_definitions(own, call)[0], call)
             case _:
-                raise problem(catalogue.NOT_A_STEP, step.span)
+                raise problem(errors.NOT_A_STEP, step.span)
 
 
 def effects(body: Body, steps: Iterable[Step], depth: int = 0) -> Iterator[Effect]:
@@ -80,7 +80,7 @@ def effects(body: Body, steps: Iterable[Step], depth: int = 0) -> Iterator[Effec
             case Invocation(call=call):
                 yield from _calls(own, call, depth)
             case _:
-                raise problem(catalogue.NOT_A_STEP, step.span)
+                raise problem(errors.NOT_A_STEP, step.span)
 
 
 def check_one_state(found: Iterable[Effect], rules: Iterable[Rule]) -> None:
@@ -91,7 +91,7 @@ def check_one_state(found: Iterable[Effect], rules: Iterable[Rule]) -> None:
         read = _read_by(effect.literals, defined) | _matched_by(effect)
         read &= changed
         if read:
-            raise problem(catalogue.READS_CHANGED, effect.span, name=min(read))
+            raise problem(errors.READS_CHANGED, effect.span, name=min(read))
         if effect.verb != "call":
             changed.add(effect.atom.predicate)
 
@@ -154,7 +154,7 @@ def _calls(body: Body, call: Call, depth: int) -> Iterator[Effect]:
     function, arguments = _resolved(body, call)
     _executable(function, call)
     if depth >= CALLS_MAX:
-        raise problem(catalogue.CALLS_LIMIT, call.span, limit=CALLS_MAX)
+        raise problem(errors.CALLS_LIMIT, call.span, limit=CALLS_MAX)
     if isinstance(function.body, Foreign):
         atom = Atom(foreign_name(function), arguments, call.span)
         yield Effect("call", atom, _read(body, atom), call.span)
@@ -188,7 +188,7 @@ def _resolved(body: Body, call: Call) -> tuple[Function, tuple[Term, ...]]:
     given = [body.value(each) for each in call.arguments]
     found = candidates(body.schema, call, [each.type for each in given])
     if len(found) > 1:
-        raise problem(catalogue.BOUND_LATE, call.span, name=call.function)
+        raise problem(errors.BOUND_LATE, call.span, name=call.function)
     pairs = zip(given, found[0].types, strict=True)
     return found[0], tuple(widened_term(each, column_type(type_)) for each, type_ in pairs)
 
@@ -200,10 +200,10 @@ def _definitions(body: Body, call: Call) -> tuple[Function, ...]:
 
 def _stored(function: Function, call: Call) -> Function:
     if function.body is not None:
-        raise problem(catalogue.NOT_STORED, call.span, name=call.function, kind=function.kind)
+        raise problem(errors.NOT_STORED, call.span, name=call.function, kind=function.kind)
     return function
 
 
 def _executable(function: Function, call: Call) -> None:
     if not function.is_procedure:
-        raise problem(catalogue.NOT_EXECUTED, call.span, name=call.function)
+        raise problem(errors.NOT_EXECUTED, call.span, name=call.function)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from deltalog.diagnostics import catalogue
+from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.diagnostics.report import ProgramError
 from deltalog.language.amosql.bodies import Body
 from deltalog.language.amosql.conditions import bound_names
@@ -148,7 +148,7 @@ class SchemaTranslator:
 
     def _tabulated(self, function: Function) -> Iterator[Declaration]:
         if function.result not in LITERAL_TYPES:
-            raise ProgramError([catalogue.FOREIGN_OBJECT.at(function.span, name=function.name)])
+            raise ProgramError([errors.FOREIGN_OBJECT.at(function.span, name=function.name)])
         kept = self._stored(function)
         assert kept.columns is not None
         arguments = tuple(replace(column, key=False) for column in kept.columns[:-1])
@@ -198,9 +198,7 @@ class SchemaTranslator:
         predicate = late_bound_predicate(self.schema, members)
         for function in members:
             if self.is_inlined(function) or is_tabulated(function):
-                raise ProgramError(
-                    [catalogue.LATE_BINDING.at(function.span, name=function.signature)]
-                )
+                raise ProgramError([errors.LATE_BINDING.at(function.span, name=function.signature)])
             fresh = VariableNames().fresh
             variables = tuple(Variable(fresh(p.name or p.type)) for p in function.parameters)
             value = Variable(fresh(VALUE))
@@ -256,4 +254,4 @@ def _column_name(wanted: str, columns: list[Column]) -> str:
 
 
 def _no_object(name: ObjectName) -> Typed:
-    raise ProgramError([catalogue.OBJECT_IN_SCHEMA.at(name.span, name=name.name)])
+    raise ProgramError([errors.OBJECT_IN_SCHEMA.at(name.span, name=name.name)])

@@ -7,6 +7,7 @@ from typing import Any
 
 from lark import Transformer
 
+from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.amosql.tree import (
@@ -113,7 +114,7 @@ class TreeBuilder(Transformer[Any, Any]):
         word, text, deterministic = children
         name = None if text is None else unescape(text).rpartition(":")[2]
         if name is not None and not (name.isidentifier() and name[0].islower()):
-            raise syntax_problem(catalogue.BAD_FOREIGN, text.span, text=str(text))
+            raise syntax_problem(errors.BAD_FOREIGN, text.span, text=str(text))
         return Foreign(name, deterministic is not None, word.span)
 
     def single(self, children: list[Any]) -> Procedure:

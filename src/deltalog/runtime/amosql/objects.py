@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
@@ -61,7 +62,7 @@ def _object(workspace: Workspace, variable: ObjectName) -> str:
     assert isinstance(found.term, Constant)
     if found.type is not None:
         shown = print_value(found.term.value, found.term.type)
-        raise DataError([catalogue.OBJECT_MISFIT.at(variable.span, value=shown, type="object")])
+        raise DataError([errors.OBJECT_MISFIT.at(variable.span, value=shown, type="object")])
     return str(found.term.value)
 
 

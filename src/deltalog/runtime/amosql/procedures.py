@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from deltalog.diagnostics import catalogue
+from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.diagnostics.report import DataError, ProgramError
 from deltalog.language.amosql.bodies import widened_term
 from deltalog.language.amosql.context import Typed
@@ -79,7 +79,7 @@ class Execution:
 
     def execute(self, function: Function, row: Row, span: Span) -> None:
         if self.depth >= CALLS_MAX:
-            raise DataError([catalogue.CALLS_LIMIT.at(span, limit=CALLS_MAX)])
+            raise DataError([errors.CALLS_LIMIT.at(span, limit=CALLS_MAX)])
         scope = {
             each.name: Typed(as_constant(value), each.type)
             for each, value in zip(function.parameters, row, strict=True)
@@ -95,7 +95,7 @@ class Execution:
                 name = foreign_name(function)
                 self.call_foreign(self.workspace.transaction, name, row, span)
             case _:
-                raise ProgramError([catalogue.NOT_EXECUTED.at(span, name=function.name)])
+                raise ProgramError([errors.NOT_EXECUTED.at(span, name=function.name)])
 
     def step(self, step: Step, scope: dict[str, Typed]) -> None:
         match step:
@@ -104,4 +104,4 @@ class Execution:
             case Invocation(call=call):
                 self.invoke(call, scope)
             case _:
-                raise ProgramError([catalogue.NOT_A_STEP.at(step.span)])
+                raise ProgramError([errors.NOT_A_STEP.at(step.span)])

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deltalog.diagnostics import catalogue
+from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.diagnostics.report import DataError, ProgramError
 from deltalog.language.amosql.context import Typed
 from deltalog.language.amosql.parser import Parsed, parse_piece, pieces
@@ -140,19 +140,19 @@ class AmosqlSession:
 
     def _check_outside(self, span: Span) -> None:
         if self._transaction is not None:
-            raise ProgramError([catalogue.SCHEMA_IN_TRANSACTION.at(span)])
+            raise ProgramError([errors.SCHEMA_IN_TRANSACTION.at(span)])
 
     # --- transactions
 
     def _bound(self, statement: Boundary) -> ChangeSet | None:
         if statement.verb == "begin":
             if self._transaction is not None:
-                raise DataError([catalogue.TRANSACTION_OPEN.at(statement.span)])
+                raise DataError([errors.TRANSACTION_OPEN.at(statement.span)])
             self._transaction = self.database.transaction()
             self._variables_before = dict(self.variables)
             return None
         if self._transaction is None:
-            raise DataError([catalogue.NO_TRANSACTION.at(statement.span, verb=statement.verb)])
+            raise DataError([errors.NO_TRANSACTION.at(statement.span, verb=statement.verb)])
         return self._end(is_committed=statement.verb == "commit")
 
     def _end(self, is_committed: bool) -> ChangeSet:
@@ -210,7 +210,7 @@ class AmosqlSession:
         """Call a function of Python, and make the changes that it returns."""
         if self.database.registered(name) is None:
             hint = f'`@db.action("{name}")`, or `--actions FILE.py` on the command line'
-            raise DataError([catalogue.FOREIGN_UNKNOWN.at(span, name=name, hint=hint)])
+            raise DataError([errors.FOREIGN_UNKNOWN.at(span, name=name, hint=hint)])
         make_changes(transaction, name, self.database.call_action(name, [row]))
 
     def _assign(self, workspace: Workspace, statement: Assignment) -> None:
@@ -233,7 +233,7 @@ class AmosqlSession:
 
     def _bind(self, select: Select, values: list[Typed], rows: list[Row]) -> None:
         if len(rows) != 1 or len(select.into) != len(values):
-            raise DataError([catalogue.NOT_ONE_ROW.at(select.span, count=len(rows))])
+            raise DataError([errors.NOT_ONE_ROW.at(select.span, count=len(rows))])
         for name, value, typed in zip(select.into, rows[0], values, strict=True):
             type_ = typed.type if typed.type in LITERAL_TYPES else None
             constant = Constant(value, column_type(typed.type or "object"))

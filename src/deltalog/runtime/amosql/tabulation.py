@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from deltalog.diagnostics import catalogue
+from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.diagnostics.report import DataError
 from deltalog.language.amosql.foreign import missing_name, tabulation_name, undefined_name
 from deltalog.language.amosql.schema import Function
@@ -36,7 +36,7 @@ def computed(
     call: Any = database.registered(name)
     if call is None:
         hint = f'`@db.action("{name}")`, or `--actions FILE.py` on the command line'
-        raise DataError([catalogue.FOREIGN_UNKNOWN.at(function.span, name=name, hint=hint)])
+        raise DataError([errors.FOREIGN_UNKNOWN.at(function.span, name=name, hint=hint)])
     found: Facts = {predicate: [], undefined_name(predicate): []}
     for row in rows:
         value = call(*row)
@@ -89,7 +89,7 @@ def tabulate_wanted(
         found = False
         for predicate, function in wanted.items():
             query = _missing(predicate, function, translation.wanted_name(predicate))
-            rows = list(transaction.query_with_views(query, helpers))
+            rows = list(transaction._query_with_views(query, helpers))
             for relation, facts in computed(database, predicate, function, rows).items():
                 transaction.insert(relation, facts)
             found = found or bool(rows)

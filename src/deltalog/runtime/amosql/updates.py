@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from deltalog.diagnostics import catalogue
+from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.diagnostics.report import DataError, ProgramError
 from deltalog.language.amosql.bodies import Body, widened_term
 from deltalog.language.amosql.context import Typed
@@ -48,7 +48,7 @@ def update(workspace: Workspace, statement: Update, scope: dict[str, Typed] | No
 def _check_stored(function: Function, call: Call) -> None:
     if function.body is not None:
         raise ProgramError(
-            [catalogue.NOT_STORED.at(call.span, name=call.function, kind=function.kind)]
+            [errors.NOT_STORED.at(call.span, name=call.function, kind=function.kind)]
         )
 
 
@@ -87,7 +87,7 @@ def definition_for(
     best = most_specific(workspace.schema, fitting)
     if not best:
         shown = ", ".join(map(str, row[: len(call.arguments)]))
-        raise DataError([catalogue.NO_RESOLVENT.at(call.span, name=call.function, types=shown)])
+        raise DataError([errors.NO_RESOLVENT.at(call.span, name=call.function, types=shown)])
     return best[0]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from deltalog.diagnostics import catalogue
+from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.diagnostics.report import DataError
 from deltalog.language.amosql.bodies import Body
 from deltalog.language.amosql.conditions import bound_names
@@ -85,7 +85,7 @@ class Workspace:
             query, helpers = Query((head,)), (*helpers, replace(answered, head=head))
         tabulate_wanted(self.database, self.transaction, self.translator, body.translation, helpers)
         if helpers:
-            rows = self.transaction.query_with_views(query, helpers)
+            rows = self.transaction._query_with_views(query, helpers)
         else:
             rows = self.transaction.query(query)
         return sorted(_projected(rows, shown), key=sort_key)
@@ -104,7 +104,7 @@ class Workspace:
         if name.name in self.variables:
             return self.variables[name.name]
         if not self.types_of(name.name):
-            raise DataError([catalogue.UNKNOWN_OBJECT.at(name.span, name=name.name)])
+            raise DataError([errors.UNKNOWN_OBJECT.at(name.span, name=name.name)])
         return Typed(Constant(name.name, "str", name.span), None)
 
     def types_of(self, object_: str) -> frozenset[str]:
@@ -120,7 +120,7 @@ class Workspace:
         assert isinstance(value, str)
         if not self.is_of(value, type_):
             shown = print_value(value, "str")
-            raise DataError([catalogue.OBJECT_MISFIT.at(span, value=shown, type=type_)])
+            raise DataError([errors.OBJECT_MISFIT.at(span, value=shown, type=type_)])
 
 
 def _shared_variables(
