@@ -17,6 +17,7 @@ KNOWN = [
     r"\.gitignore|\.importlinter|LICENSE|Makefile|constraints\.txt|pyproject\.toml",
     r"(README|ARCHITECTURE|CONTRIBUTING|CHANGELOG)\.md",
     r"src/deltalog/([a-z_]+/)*[a-z_0-9]+\.py",
+    r"src/pyspark_deltalog/__init__\.py",
     r"src/deltalog/(py\.typed|language/grammar\.lark)",
     r"src/deltalog/web/[a-z]+\.(css|html|js)",
     r"src/deltalog/web/vendor/(README\.md|[a-z-]+\.(LICENSE|min\.js))",
