@@ -42,7 +42,7 @@ from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Value
 from deltalog.language.values import canonical, parse_value
-from deltalog.pipeline.feed_columns import spans
+from deltalog.pipeline.feed_columns import stretches
 from deltalog.pipeline.log_rows import INSERT
 from deltalog.pipeline.read import opened_state
 from deltalog.pipeline.relation_parts import (
@@ -145,7 +145,7 @@ class Read:
             return own_columns(known_table(state, self.relation, self.at(state)))
         until = self.until(state)
         known_table(state, self.relation, until)
-        return spans(state, self.relation, self.after(state), until)[-1].columns
+        return stretches(state, self.relation, self.after(state), until)[-1].columns
 
     def parts(self, state: State, bindings: Bindings) -> Sequence[Part]:
         """Everything to be read."""
@@ -180,7 +180,7 @@ class Read:
         """The relation at the first version of the log, as inserted by it."""
         at = next(record.at for record in reversed(state.records) if record.version <= version)
         assert at is not None
-        columns = spans(state, self.relation, version, self.until(state))[0].columns
+        columns = stretches(state, self.relation, version, self.until(state))[0].columns
         stamp = INSERT, version, at
         found = self._contents(state, version, bindings)
         return [StampedPart(part, columns, stamp) for part in found]
@@ -309,8 +309,8 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _check_columns(self, state: State, after: int, until: int) -> None:
         """A stream keeps the columns that it began with."""
-        for span in spans(state, self._read.relation, after, until)[-1:]:
-            for column in span.columns:
+        for stretch in stretches(state, self._read.relation, after, until)[-1:]:
+            for column in stretch.columns:
                 if column.name not in self._schema.names:
                     words = {"name": self._read.relation, "column": column.name}
                     hint = "start it again: it goes on where it was, with the new columns"

@@ -35,7 +35,7 @@ class FeedColumn(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Span:
+class Stretch:
     """Versions in which a relation had the same columns.
 
     Rows that are deleted in a version are those of the one before, so of deletions it has the
@@ -48,10 +48,10 @@ class Span:
     columns: tuple[FeedColumn, ...] = ()
 
 
-def spans(state: State, relation: str, after: int, until: int) -> list[Span]:
-    """The spans of the versions from one to another, each with the columns of the whole feed."""
+def stretches(state: State, relation: str, after: int, until: int) -> list[Stretch]:
+    """The stretches from one version to another, each with the columns of the whole feed."""
     starts = [r.version for r in state.records if r.program] or [0]
-    found: list[Span] = []
+    found: list[Stretch] = []
     for first, following in zip(starts, [*starts[1:], None], strict=True):
         last = until if following is None else following - 1
         table = table_at(state, relation, first)
@@ -61,7 +61,7 @@ def spans(state: State, relation: str, after: int, until: int) -> list[Span]:
         if before is not None and before.last == first - 1 and _are_alike(before.table, table):
             found[-1] = replace(before, last=last)
         else:
-            found.append(Span(first, last, table))
+            found.append(Stretch(first, last, table))
     return _with_columns(found)
 
 
@@ -69,15 +69,15 @@ def _are_alike(one: StoredTable, other: StoredTable) -> bool:
     return (one.columns, one.types) == (other.columns, other.types)
 
 
-def _with_columns(found: Sequence[Span]) -> list[Span]:
+def _with_columns(found: Sequence[Stretch]) -> list[Stretch]:
     types: dict[str, str] = {}
-    sources = [_named(span.table, types) for span in reversed(found)]
+    sources = [_named(stretch.table, types) for stretch in reversed(found)]
     return [
         replace(
-            span,
+            stretch,
             columns=tuple(FeedColumn(name, type_, own.get(name)) for name, type_ in types.items()),
         )
-        for span, own in zip(found, reversed(sources), strict=True)
+        for stretch, own in zip(found, reversed(sources), strict=True)
     ]
 
 

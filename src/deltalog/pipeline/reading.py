@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from deltalog.engines.spark.columns import RANK, SPARK_TYPES, name_of, shared_names
 from deltalog.engines.spark.frames import without
 from deltalog.pipeline.change_log import TableLog
-from deltalog.pipeline.feed_columns import FeedColumn, Span, spans
+from deltalog.pipeline.feed_columns import FeedColumn, Stretch, stretches
 from deltalog.pipeline.folds import net_fold
 from deltalog.pipeline.log_rows import DELETE, INSERT
 from deltalog.pipeline.state import State
@@ -123,16 +123,16 @@ def feed_frame(state: State, name: str, after: int, until: int | None = None) ->
     times = {record.version: record.at for record in state.records if record.counts}
     log = state.log.table.frame(state.spark)
     assert log is not None
-    found = spans(state, name, after, last)
-    parts = [_logged(log, span, name, after, last) for span in found]
+    found = stretches(state, name, after, last)
+    parts = [_logged(log, stretch, name, after, last) for stretch in found]
     for version, files in state.files_of(name, after, last):
         stamp = (F.lit(version).cast("long"), F.lit(times.get(version)).cast("timestamp"))
         for kind, folder in ((INSERT, files.inserted), (DELETE, files.deleted)):
             age = version if kind == INSERT else version - 1
-            for span in found if folder is not None else ():
-                if span.first <= age <= span.last:
+            for stretch in found if folder is not None else ():
+                if stretch.first <= age <= stretch.last:
                     data = state.read_files(str(folder))
-                    own = _columns(span, {})
+                    own = _columns(stretch, {})
                     parts.append(data.select(*own, *_stamped(F.lit(kind), *stamp)))
     return reduce(DataFrame.unionByName, parts)
 
@@ -145,20 +145,22 @@ def empty_feed(state: State, table: StoredTable) -> DataFrame:
     return state.spark.range(0).select(*own, *_stamped(*made))
 
 
-def _logged(log: DataFrame, span: Span, name: str, after: int, until: int) -> DataFrame:
-    """The changes of a relation in the log, for the versions of a span."""
+def _logged(log: DataFrame, stretch: Stretch, name: str, after: int, until: int) -> DataFrame:
+    """The changes of a relation in the log, for the versions of a stretch."""
     version, change = F.col("version"), F.col("change")
-    inserted = (change == INSERT) & version.between(span.first, span.last)
-    deleted = (change == DELETE) & version.between(span.first + 1, span.last + 1)
+    inserted = (change == INSERT) & version.between(stretch.first, stretch.last)
+    deleted = (change == DELETE) & version.between(stretch.first + 1, stretch.last + 1)
     held = (F.col("relation") == name) & (version > after) & (version <= until)
-    own = _columns(span, dict(zip(span.table.columns, shared_names(span.table.types), strict=True)))
+    own = _columns(
+        stretch, dict(zip(stretch.table.columns, shared_names(stretch.table.types), strict=True))
+    )
     stamp = [F.col(each) for each in ("change", "version", "at")]
     return log.where(held & (inserted | deleted)).select(*own, *_stamped(*stamp))
 
 
-def _columns(span: Span, shared: Mapping[str, str]) -> list[Column]:
+def _columns(stretch: Stretch, shared: Mapping[str, str]) -> list[Column]:
     """The columns of a feed, from files or, by the names there, from the log."""
-    return [_column(column, shared).alias(column.name) for column in span.columns]
+    return [_column(column, shared).alias(column.name) for column in stretch.columns]
 
 
 def _column(column: FeedColumn, shared: Mapping[str, str]) -> Column:

@@ -25,7 +25,7 @@ import pyarrow.fs
 from deltalog.engines.spark.columns import ARROW_TYPES, shared_names
 from deltalog.language.ast import Row, Value
 from deltalog.pipeline.change_log import TableLog
-from deltalog.pipeline.feed_columns import FeedColumn, Span, spans
+from deltalog.pipeline.feed_columns import FeedColumn, Stretch, stretches
 from deltalog.pipeline.log_rows import DELETE, FIXED, INSERT, decoded_rows
 from deltalog.pipeline.reading import FEED
 from deltalog.pipeline.state import State
@@ -91,12 +91,12 @@ class FilesPart:
 
 @dataclass(frozen=True)
 class LogPart:
-    """Changes of a relation in files of the log, for the versions of a span."""
+    """Changes of a relation in files of the log, for the versions of a stretch."""
 
     table: StoredTable
     relation: str
     paths: tuple[str, ...]
-    span: Span
+    stretch: Stretch
     bindings: Bindings
     after: int
     until: int
@@ -106,7 +106,8 @@ class LogPart:
         shared = dict(zip(self.table.columns, shared_names(types), strict=True))
         own = [(shared[c], ARROW_TYPES[t]) for c, t in zip(self.table.columns, types, strict=True)]
         columns = tuple(
-            column._replace(source=shared.get(column.source or "")) for column in self.span.columns
+            column._replace(source=shared.get(column.source or ""))
+            for column in self.stretch.columns
         )
         wanted = self._wanted()
         bound = _bound(columns, self.bindings)
@@ -118,7 +119,7 @@ class LogPart:
 
     def _wanted(self) -> pc.Expression:
         version, change = pc.field("version"), pc.field("change")
-        first, last = self.span.first, self.span.last
+        first, last = self.stretch.first, self.stretch.last
         inserted = (change == INSERT) & (version >= first) & (version <= last)
         deleted = (change == DELETE) & (version > first) & (version <= last + 1)
         among = (version > self.after) & (version <= self.until)
@@ -298,14 +299,14 @@ def feed(state: State, name: str, after: int, until: int, bindings: Bindings) ->
     parts: list[Part] = []
     paths = state.log.table.files_for(after, until)
     groups = [tuple(paths[i : i + LOG_FILES_MAX]) for i in range(0, len(paths), LOG_FILES_MAX)]
-    found = spans(state, name, after, until)
-    for span in found:
-        parts += [LogPart(span.table, name, g, span, bindings, after, until) for g in groups]
+    found = stretches(state, name, after, until)
+    for stretch in found:
+        parts += [LogPart(stretch.table, name, g, stretch, bindings, after, until) for g in groups]
     times = {record.version: record.at for record in state.records if record.counts}
     for version, files in state.files_of(name, after, until):
         for kind, folder in ((INSERT, files.inserted), (DELETE, files.deleted)):
             age = version if kind == INSERT else version - 1
-            known = [span for span in found if span.first <= age <= span.last]
+            known = [stretch for stretch in found if stretch.first <= age <= stretch.last]
             at = times.get(version)
             if folder is not None and known and at is not None:
                 table, columns = known[0].table, known[0].columns
