@@ -455,3 +455,13 @@ def test_rules_that_may_not_end_are_named(rules: str, cycles: list[list[str]]) -
     for diagnostic, names in zip(found, cycles, strict=True):
         assert diagnostic.code == "W1201"
         assert " → ".join(f"`{name}`" for name in (*names, names[0])) in diagnostic.message
+
+
+def test_a_branch_of_a_condition_may_have_variables_of_its_own() -> None:
+    program = """
+        base q(i: int, a: int). base p(i: int). base out(i: int).
+        rule r for I when (q(I, A), A > 1 ; p(I)) do insert out(I).
+    """
+    db = deltalog.connect(program=program, engine="reference")
+    delta = db.apply(insert={"q": [(1, 5), (3, 0)], "p": [(2,)]})
+    assert delta.inserted["out"] == {(1,), (2,)}

@@ -24,7 +24,7 @@ from deltalog.language.ast import (
     Rule,
     Variable,
 )
-from deltalog.language.walk import literals, names, variables
+from deltalog.language.walk import answer_names, literals, names, variables
 from deltalog.source import Span
 
 LITERALS_MAX = 250
@@ -32,8 +32,7 @@ LITERALS_MAX = 250
 
 def check_query_safety(query: Query) -> Iterator[Diagnostic]:
     """A query answers its named variables, so they need a value in every branch."""
-    named = {name for name in names(*query.body) if not Variable(name).is_wildcard}
-    yield from check_body(query.body, named)
+    yield from check_body(query.body, {*answer_names(query)})
     yield from _size(query.body, query.span)
 
 

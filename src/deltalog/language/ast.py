@@ -134,10 +134,11 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`? path(1, Y).` Its answers are the bindings of its named variables."""
+    """`? path(1, Y).` Its answers are the bindings of its named variables, or of the `outputs`."""
 
     body: tuple[Literal, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
+    outputs: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

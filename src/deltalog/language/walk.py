@@ -16,6 +16,7 @@ from deltalog.language.ast import (
     Literal,
     Negation,
     Operation,
+    Query,
     Rule,
     Term,
     Variable,
@@ -52,6 +53,13 @@ def variables(node: Term | Literal) -> Iterator[Variable]:
 def names(*nodes: Term | Literal) -> tuple[str, ...]:
     """The distinct variable names in `nodes`, in order of first occurrence."""
     return tuple(dict.fromkeys([v.name for node in nodes for v in variables(node)]))
+
+
+def answer_names(query: Query) -> tuple[str, ...]:
+    """The variables whose bindings answer a query, in their order."""
+    if query.outputs is not None:
+        return query.outputs
+    return tuple(name for name in names(*query.body) if not Variable(name).is_wildcard)
 
 
 def rule_names(rule: Rule) -> tuple[str, ...]:

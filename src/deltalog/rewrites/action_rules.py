@@ -20,6 +20,7 @@ from deltalog.analysis.active_rules import (
     event_variables,
     instance_variables,
 )
+from deltalog.analysis.binding import bound_variables
 from deltalog.analysis.columns import Relation, Relations
 from deltalog.analysis.rule_types import variable_types
 from deltalog.language.ast import (
@@ -82,7 +83,8 @@ def fired_query(rule: ActiveRule) -> tuple[Query, tuple[int, ...], tuple[int, ..
     order = _answer_order(body)
     instance = (*rule.parameters, *instance_variables(rule))
     places = tuple(order.index(v.name) for v in instance)
-    return Query(body), places, tuple(order.index(v.name) for v in driven_by(rule))
+    asked = Query(body, outputs=tuple(order))
+    return asked, places, tuple(order.index(v.name) for v in driven_by(rule))
 
 
 def asked_action(rule: ActiveRule, action: Action, is_otherwise: bool) -> AskedAction:
@@ -109,7 +111,7 @@ def asked_action(rule: ActiveRule, action: Action, is_otherwise: bool) -> AskedA
     instance = driven_by(rule) if is_otherwise else rule.parameters + instance_variables(rule)
     return AskedAction(
         action,
-        Query(tuple(body)),
+        Query(tuple(body), outputs=tuple(order)),
         tuple(order.index(v.name) for v in instance),
         tuple(
             order.index(term.name) if isinstance(term, Variable) else term
@@ -137,5 +139,7 @@ def _event(rule: ActiveRule) -> tuple[Atom, ...]:
 
 
 def _answer_order(body: tuple[Literal, ...]) -> list[str]:
-    """The named variables of a query, in the order in which it returns them."""
-    return [name for name in variable_names(*body) if not Variable(name).is_wildcard]
+    """The variables of a query that have a value in every branch, in the order of its answers."""
+    bound = bound_variables(body)
+    found = (name for name in variable_names(*body) if not Variable(name).is_wildcard)
+    return [name for name in found if name in bound]

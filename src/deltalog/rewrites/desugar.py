@@ -48,6 +48,7 @@ from deltalog.language.ast import (
 )
 from deltalog.language.functions import signature
 from deltalog.language.walk import (
+    answer_names,
     distributed,
     fresh_names,
     names,
@@ -108,8 +109,7 @@ def _apart(rule: Rule, number: int) -> tuple[Rule, Rule]:
 
 def desugar_query(query: Query, relations: Relations) -> tuple[Rule, ...]:
     """The query as rules for the predicate `answer__`, whose arguments are its named variables."""
-    outputs = tuple(name for name in names(*query.body) if not Variable(name).is_wildcard)
-    head = Atom(ANSWER, tuple(Variable(name) for name in outputs), query.span)
+    head = Atom(ANSWER, tuple(map(Variable, answer_names(query))), query.span)
     return tuple(_desugared(Rule(head, query.body, Origin(query.span)), 0, relations))
 
 
