@@ -325,3 +325,24 @@ def test_a_table_that_cannot_follow_is_behind(
         assert on_disk(spark, state, "n") == db.facts("n") == {(1,), (2,), (3,)}
         with pytest.raises(deltalog.DataError, match="E0909"):
             db.frame("n", 9)
+
+
+def test_what_a_commit_looks_at_does_not_follow_the_log(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which tables are behind is known from the commits since the last look."""
+    looks: list[int] = []
+    is_behind = StoredTable.is_behind
+
+    def counted(table: StoredTable, version: int) -> bool:
+        looks.append(version)
+        return is_behind(table, version)
+
+    monkeypatch.setattr(StoredTable, "is_behind", counted)
+    with deltalog.connect(spark=spark, program="base n(x: int).", state=tmp_path / "state") as db:
+        counts = []
+        for number in range(20):
+            looks.clear()
+            db.apply(insert={"n": [(number,)]})
+            counts.append(len(looks))
+    assert counts[-1] <= counts[3] <= 2

@@ -10,6 +10,7 @@ time: a table says which version it stands for, and the log has everything after
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import takewhile
 
 import pyarrow
 
@@ -51,16 +52,20 @@ class Folds:
         self.state = state
         self.tables = tables
         self.freshness = freshness
+        self._behind: dict[str, Record] = {}
+        self._seen = 0
 
     def behind(self) -> dict[str, Record]:
-        """The tables that lag behind the log, each with the first commit it has not followed."""
-        found: dict[str, Record] = {}
-        for record in self.state.records:
-            for name in record.sizes:
-                table = self.tables.get(name)
-                if table is not None and table.is_behind(record.version):
-                    found.setdefault(name, record)
-        return found
+        """The tables that lag behind the log, each with the first commit it has not followed.
+
+        Only commits since the last call are looked at: the cost does not follow the log.
+        """
+        for record in self.state.records[self._seen :]:
+            for name in record.sizes.keys() & self.tables.keys():
+                if self.tables[name].is_behind(record.version):
+                    self._behind.setdefault(name, record)
+        self._seen = len(self.state.records)
+        return dict(self._behind)
 
     def due(self, rows_max: int) -> list[str]:
         """The tables that are too far behind: by time, by rows, or by files that they can adopt."""
@@ -79,14 +84,20 @@ class Folds:
 
     def _unfolded(self, name: str, first: int, large: int) -> int:
         """How many rows of the log a table has not followed; files, and a load, count as many."""
-        later = [r for r in self.state.records if r.version >= first and name in r.sizes]
+        recent = takewhile(lambda record: record.version >= first, reversed(self.state.records))
+        later = [record for record in recent if name in record.sizes]
         if any(name in r.files or r.kind == "load" for r in later):
             return large
         return sum(sum(r.counts.get(name, (0, 0))) for r in later)
 
     def fold(self, names: Iterable[str]) -> list[str]:
         """Bring tables up to the last commit; returns those that were behind."""
-        return [name for name in names if self._fold(name)]
+        found: list[str] = []
+        self.behind()
+        for name in names:
+            found += [name] if self._fold(name) else []
+            self._behind.pop(name, None)
+        return found
 
     def _fold(self, name: str) -> bool:
         table, until = self.tables[name], self.state.last.version

@@ -88,6 +88,7 @@ class StoredTable:
     types: tuple[str, ...]
     is_ranked: bool = False
     _delta: DeltaTable | None = field(default=None, repr=False, compare=False)
+    _version: int | None = field(default=None, repr=False, compare=False)
 
     @property
     def path(self) -> str:
@@ -127,8 +128,9 @@ class StoredTable:
     @property
     def version(self) -> int:
         """The version of the state that the table stands for; 0 if there is none."""
-        found = None if self.delta is None else self.delta.transaction_version(APPLICATION)
-        return found or 0
+        if self._version is None and self.delta is not None:
+            self._version = self.delta.transaction_version(APPLICATION) or 0
+        return self._version or 0
 
     def is_behind(self, version: int) -> bool:
         return not self.exists or self.version < version
@@ -278,6 +280,7 @@ class StoredTable:
     def _commit(self, actions: Actions, version: int) -> None:
         schema = Schema.from_arrow(self.schema)
         stands_for = CommitProperties(app_transactions=[Transaction(APPLICATION, version)])
+        self._version = None
         if self.delta is None or self.delta.schema() != schema:  # of a program before
             create_table_with_add_actions(
                 self.path,
