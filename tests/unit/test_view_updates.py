@@ -184,6 +184,25 @@ def test_aggregates_are_refused_by_name() -> None:
     assert "`degree` is an aggregate" in next(iter(found.reasons))
 
 
+def test_a_view_may_be_partly_an_aggregate() -> None:
+    program = """
+        base edge(src: int, dst: int).
+        number(X, count()) :- edge(X, Y).
+        number(X, Y) :- edge(X, Y), Y > 5.
+    """
+    found = connected(program, {"edge": [(1, 2)]}).realize("+number(3, 7)", "-number(1, 1)")
+    assert list(found) == []
+    assert "`number` is an aggregate" in next(iter(found.reasons))
+    (only,) = connected(program, {"edge": [(1, 2)]}).realize("+number(3, 7)")
+    assert str(only) == "Realization(+edge(3, 7))"
+
+
+def test_a_variable_has_the_type_of_the_whole_rule() -> None:
+    program = "base name(id: int, first: str). short(F) :- name(_, F), length(F) <= 2."
+    found = connected(program, {}).realize('+short("on")')
+    assert texts(found) == ["Realization(+name(1, 'on'))"]
+
+
 def test_a_search_does_not_go_on_in_another_state() -> None:
     db = connected(GRAPH, {"edge": [(1, 2), (2, 3)]})
     found = iter(db.realize("-path(1, 3)"))

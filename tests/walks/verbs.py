@@ -36,7 +36,7 @@ import deltalog
 from deltalog.analysis.columns import Relation
 from deltalog.cli.restore import _put_back
 from deltalog.language.ast import Row
-from deltalog.language.values import sort_key
+from deltalog.language.values import print_value, sort_key
 from deltalog.runtime.limits import Limits
 from treatments import LIMITS
 
@@ -670,6 +670,47 @@ def rows(walker: Walker, number: int) -> None:
 def _comparable(row: Row) -> str:
     """A row with decimals of any scale."""
     return repr([value.normalize() if isinstance(value, Decimal) else value for value in row])
+
+
+def _drawn_request(drawing: Drawing) -> tuple[Any, ...] | None:
+    """A fact of a view, or one that it might have; it shall be otherwise."""
+    state = drawing.moment.state
+    views = [r for r in drawing.moment.known.relations.values() if r.kind == "view"]
+    if not views:
+        return None
+    view = drawing.rng.choice(views)
+    held = sorted(state[view.name], key=repr)
+    if held and drawing.chance(0.5):
+        return view.name, drawing.rng.choice(held)
+    drawn = drawing.rows(view, 1)
+    return (view.name, drawn[0]) if drawn else None
+
+
+@verb(_drawn_request, 2)
+def realize(walker: Walker, name: str, row: Row) -> None:
+    """The cheapest change of base facts by which a derived fact turns, and what it induces."""
+    relation = walker.now.known.relations.get(name)
+    if relation is None or relation.kind != "view" or not _fits_row(relation, row):
+        return
+    shall_hold = row not in walker.now.state[name]
+    sign = "+" if shall_hold else "-"
+    request = f"{sign}{name}({', '.join(map(print_value, row))})"
+    budget = deltalog.Budget(nodes=20, answers=1, new_values=1)
+
+    def check(found: Any) -> None:
+        for each in found:
+            inserted = (("insert", n, tuple(each.inserted[n])) for n in each.inserted)
+            deleted = (("delete", n, tuple(each.deleted[n])) for n in each.deleted)
+            later = walker.now.changed((*deleted, *inserted))
+            if (row in later.state[name]) != shall_hold or later.is_violated:
+                raise WrongError(f"{each} does not realize {request}")
+            if each.delta != walker.now.to(later):
+                raise WrongError(f"{each.delta}, expected {walker.now.to(later)}")
+
+    def ask() -> list[deltalog.Realization]:
+        return list(walker.db.realize(request, budget=budget))
+
+    walker.run(Action(f"db.realize({request!r})", ask, check))
 
 
 @verb(lambda d: (), 2)

@@ -88,7 +88,7 @@ def completions(phase: Phase, row: Row, state: Hypothetical, values: Values) -> 
     tests = [each for each in rule.body if isinstance(each, Comparison)]
     asked = [test for test in tests if bound.issuperset(variable_names(test))]
     rest = [test for test in tests if test not in asked]
-    for found in state.bindings((*present, *asked), given):
+    for found in state.bindings((*present, *asked), given, rule.body):
         for binding in _completed(found, missing, rest, values):
             made = instance(rule, binding)
             if not any(state.holds(*_of(atom, binding)) for atom in missing):

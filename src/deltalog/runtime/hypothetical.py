@@ -11,7 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from deltalog.analysis.columns import Relation
-from deltalog.language.ast import Atom, Column, Comparison, Literal, Query, Row, Value, Variable
+from deltalog.analysis.rule_types import variable_types
+from deltalog.language.ast import Atom, Column, Literal, Query, Row, Value, Variable
 from deltalog.language.values import sort_key
 from deltalog.language.walk import names as variable_names
 from deltalog.rewrites import names
@@ -63,13 +64,18 @@ class Hypothetical:
         found = self.bindings((Atom(relation, terms),), bound)
         return list(dict.fromkeys(tuple(each[t.name] for t in terms) for each in found))
 
-    def bindings(self, body: tuple[Literal, ...], given: Binding) -> Iterable[dict[str, Value]]:
-        """The values of all variables with which a body holds, some of them `given`; sorted."""
+    def bindings(
+        self, body: tuple[Literal, ...], given: Binding, whole: tuple[Literal, ...] = ()
+    ) -> Iterable[dict[str, Value]]:
+        """The values of all variables with which a body holds, some of them `given`; sorted.
+
+        If it is a part of another body, the `whole` of that knows the types of variables.
+        """
         if not body:
             return [dict(given)]
         relations = self._model.relations
         needed = [name for name in variable_names(*body) if name in given]
-        types = _types(body, relations)
+        types = variable_types(whole or body, relations)
         columns = tuple(Column(f"g{i}", types.get(name), True) for i, name in enumerate(needed))
         leading = Relation(names.GIVEN, "base", columns)
         lead = Atom(names.GIVEN, tuple(map(Variable, needed)))
@@ -97,19 +103,3 @@ class Hypothetical:
         kinds = {self.database.relations[name].kind for name in reads}
         change = self.delta if "view" in kinds else self.base
         return change.only(*(name for name in change.relations if name in reads))
-
-
-def _types(body: Iterable[Literal], relations: Mapping[str, Relation]) -> dict[str, str | None]:
-    """The type of every variable that occurs in an atom or beside a typed comparison."""
-    found: dict[str, str | None] = {}
-    for literal in body:
-        if isinstance(literal, Atom):
-            for term, type_ in zip(
-                literal.arguments, relations[literal.predicate].types, strict=True
-            ):
-                if isinstance(term, Variable):
-                    found[term.name] = type_
-        elif isinstance(literal, Comparison):
-            for name in variable_names(literal.left, literal.right):
-                found.setdefault(name, literal.type)
-    return found

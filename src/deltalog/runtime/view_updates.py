@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -29,8 +29,10 @@ from typing import TYPE_CHECKING
 from deltalog.analysis.domains import ColumnClasses, Place
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
-from deltalog.language.ast import Atom, Row, Value
+from deltalog.language.ast import Atom, Row, Rule, Value
 from deltalog.language.values import sort_key
+from deltalog.language.walk import atoms
+from deltalog.rewrites import names
 from deltalog.runtime.alternatives import (
     Instance,
     Values,
@@ -198,19 +200,21 @@ class Search:
     ) -> Children | None:
         """The nodes in which a wish is fulfilled; None if others will fulfil it."""
         rules = self.rules.get(wish.relation, ())
-        if any(rule.is_aggregate for rule in rules):
+        plain = tuple(rule for rule in rules if not _is_aggregated(rule))
+        if len(plain) < len(rules):
             self.skip(f"`{wish.relation}` is an aggregate, through which nothing is requested")
-            return iter(())
         if wish.holds:
-            return self._supported(node, wish, state, price)
-        made = derivation(rules, wish.row, state, node.wishes)
+            return self._supported(node, wish, plain, state, price)
+        made = derivation(plain, wish.row, state, node.wishes)
         if made is None:
-            return None
+            return iter(()) if len(plain) < len(rules) else None
         return ((price, self._with(node, [each])) for each in breaks(made, self._values_for(node)))
 
-    def _supported(self, node: Node, wish: Wish, state: Hypothetical, price: float) -> Children:
+    def _supported(
+        self, node: Node, wish: Wish, rules: Sequence[Rule], state: Hypothetical, price: float
+    ) -> Children:
         values = self._values_for(node)
-        for phase in phases(self.rules.get(wish.relation, ())):
+        for phase in phases(rules):
             bound = max(price, sum(map(self.cost, node.change)) + self._least(phase.missing))
             yield bound, None
             for made in completions(phase, wish.row, state, values):
@@ -218,8 +222,8 @@ class Search:
 
     def _least(self, missing: Iterable[Atom]) -> float:
         """The least cost of missing atoms: two of one relation may be the same fact."""
-        names = {atom.predicate for atom in missing}
-        return sum(self.cost(Wish(True, name, ())) for name in names if self._is_base(name))
+        read = {atom.predicate for atom in missing}
+        return sum(self.cost(Wish(True, name, ())) for name in read if self._is_base(name))
 
     def _derived(self, node: Node, wish: Wish, made: Instance) -> Node | None:
         """The node with an instance chosen for a wish, unless it would be its own reason."""
@@ -318,6 +322,12 @@ def _change_set(change: Iterable[Wish]) -> ChangeSet:
     for wish in change:
         sides[not wish.holds].setdefault(wish.relation, set()).add(wish.row)
     return ChangeSet(*sides)
+
+
+def _is_aggregated(rule: Rule) -> bool:
+    """Whether a rule is an aggregate, or brings one back to its head."""
+    read = (atom.predicate for atom, _ in atoms(rule.body))
+    return rule.is_aggregate or any(map(names.is_generated, read))
 
 
 def _denied(wishes: Iterable[Wish], relation: str) -> set[Row]:
