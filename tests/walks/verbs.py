@@ -704,8 +704,7 @@ def realize(walker: Walker, name: str, row: Row) -> None:
             later = walker.now.changed((*deleted, *inserted))
             if (row in later.state[name]) != shall_hold or later.is_violated:
                 raise WrongError(f"{each} does not realize {request}")
-            if each.delta != walker.now.to(later):
-                raise WrongError(f"{each.delta}, expected {walker.now.to(later)}")
+            walker.check_delta(each.delta, walker.now, later)
 
     def ask() -> list[deltalog.Realization]:
         return list(walker.db.realize(request, budget=budget))
