@@ -7,12 +7,16 @@ It is on this machine, unless `DELTALOG_SPARK_MASTER` names a cluster or a Spark
 from __future__ import annotations
 
 import os
+import tempfile
 
 from pyspark.sql import SparkSession
 
 from deltalog.engines.spark.session import local_session
 
+WAREHOUSE = tempfile.TemporaryDirectory(prefix="warehouse-")
+"""Where schemas without a location go; by default that is the folder of the project."""
 QUICK = {
+    "spark.sql.warehouse.dir": WAREHOUSE.name,
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
     "-XX:ReservedCodeCacheSize=240m -Dderby.stream.error.file=/dev/null",
     "spark.sql.adaptive.enabled": "false",
