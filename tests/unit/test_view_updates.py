@@ -197,6 +197,25 @@ def test_a_view_may_be_partly_an_aggregate() -> None:
     assert str(only) == "Realization(+edge(3, 7))"
 
 
+def test_a_fact_with_the_same_key_is_replaced() -> None:
+    program = "base n(id: int key, text: str?). empty(I) :- n(I, null)."
+    db = connected(program, {"n": [(2, "x")]})
+    (only,) = db.realize("+empty(2)")
+    assert str(only) == "Realization(-n(2, 'x'), +n(2, None))"
+    only.apply()
+    assert db.facts("n") == {(2, None)}
+
+
+def test_two_new_values_may_come_with_one_fact() -> None:
+    program = """
+        base b(x: int, y: int). base c(x: int).
+        h() :- v(X, Y), not c(X), not c(Y).
+        v(X, Y) :- b(X, Y), not b(Y, X).
+    """
+    found = connected(program, {}).realize("+h()", budget=Budget(changes=1))
+    assert texts(found) == ["Realization(+b(1, 2))"]
+
+
 def test_a_variable_has_the_type_of_the_whole_rule() -> None:
     program = "base name(id: int, first: str). short(F) :- name(_, F), length(F) <= 2."
     found = connected(program, {}).realize('+short("on")')

@@ -100,7 +100,7 @@ def realize(
     budget = Budget(nodes, seconds, wanted, changes)
     found = database.realize(*requests, budget=budget, fixed=fixed or (), costs=_costs(costs))
     for text in found.already:
-        note(f"`{text}` is so already")
+        note(f"`{text}` holds already")
     for hint in found.hints:
         note(hint)
     shown = 0

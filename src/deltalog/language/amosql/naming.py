@@ -1,4 +1,4 @@
-"""Names of variables in generated rules: those of AMOSQL with a capital, and told apart.
+"""Names of variables in generated rules: those of AMOSQL with a capital, each distinct.
 
 for each item i … quantity(i)   →   I, Quantity
 """
