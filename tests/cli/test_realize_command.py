@@ -1,0 +1,53 @@
+"""`deltalog realize`: requests in, changes of base facts out, and one of them committed."""
+
+from __future__ import annotations
+
+import json
+
+from command_line import Call, write
+
+GRAPH = """
+base edge(src: int, dst: int).
+path(X, Y) :- edge(X, Y).
+path(X, Y) :- edge(X, Z), path(Z, Y).
+edge(1, 2). edge(2, 3).
+"""
+
+
+def test_answers_and_whether_they_are_all(invoke: Call) -> None:
+    write("graph.dl", GRAPH)
+    result = invoke("realize", "graph.dl", "not path(1, 3)")
+    assert result.exit_code == 0
+    assert result.stdout == (
+        "1  -edge(1, 2)\n   then -path(1, 2), -path(1, 3)\n"
+        "2  -edge(2, 3)\n   then -path(1, 3), -path(2, 3)\n"
+    )
+    assert result.stderr == "note: these are all: 2\n"
+
+
+def test_as_json(invoke: Call) -> None:
+    write("graph.dl", GRAPH)
+    result = invoke("realize", "graph.dl", "not path(1, 3)", "--json", "--fixed", "edge")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == "note: no change of base facts can do that\n"
+    result = invoke("realize", "graph.dl", "path(3, 4)", "--json", "--changes", "1")
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [each["inserted"] for each in found] == [{"edge": [[3, 4]]}]
+    assert "there may be more" in result.stderr
+
+
+def test_one_is_committed(invoke: Call) -> None:
+    write("graph.dl", GRAPH)
+    assert invoke("create", "g.db", "graph.dl").exit_code == 0
+    result = invoke("realize", "g.db", "not path(1, 3)", "--apply", "2")
+    assert result.exit_code == 0
+    assert result.stderr == "note: committed answer 2: 3 facts changed\n"
+    assert invoke("query", "g.db", "path(1, 3)").stdout == "? path(1, 3).\nfalse\n"
+    assert invoke("realize", "g.db", "path(1, 2)", "--apply", "7").exit_code == 1
+
+
+def test_what_is_refused(invoke: Call) -> None:
+    write("graph.dl", GRAPH)
+    assert "did you mean `path`?" in invoke("realize", "graph.dl", "pth(1, 2)").stderr
+    assert invoke("realize", "graph.dl", "path(1, 2)", "--cost", "edge").exit_code == 2
+    assert "base relation" in invoke("realize", "graph.dl", "path(1, 2)", "--fixed", "x").stderr
