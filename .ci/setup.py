@@ -80,7 +80,8 @@ class Environment:
         """Install the rest; the package itself is in use meanwhile, and is not touched."""
         project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         extras = project["optional-dependencies"]
-        return self.install("Spark and the development tools", *extras["spark"], *extras["dev"])
+        wanted = [line for lines in extras.values() for line in lines]
+        return self.install("Spark, the service and the development tools", *wanted)
 
     def install(self, title: str, *wanted: str) -> str:
         if self.uv is not None:
