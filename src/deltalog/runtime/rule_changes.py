@@ -152,7 +152,7 @@ def base_change(old: Model, new: Model, facts: dict[str, set[Row]]) -> ChangeSet
             deleted.setdefault(name, set()).add(row)
     for name in facts.keys() - base_names(new):
         deleted[name] = set(facts[name])
-    for name, rows in _marks_of_gone_rules(old, new, facts):
+    for name, rows in _marks_of_removed_rules(old, new, facts):
         deleted.setdefault(name, set()).update(rows)
     for name in facts.keys() & base_names(new):
         relation = new.checked.relations[name]
@@ -164,10 +164,10 @@ def base_change(old: Model, new: Model, facts: dict[str, set[Row]]) -> ChangeSet
     return ChangeSet(inserted, deleted)
 
 
-def _marks_of_gone_rules(
+def _marks_of_removed_rules(
     old: Model, new: Model, facts: dict[str, set[Row]]
 ) -> Iterator[tuple[str, set[Row]]]:
-    """What is kept of active rules that are gone: one of the same name that comes later is new.
+    """Rows kept for active rules that are removed: one of the same name that comes later is new.
 
     A rule with other parameters is another one to its activations.
     """
