@@ -1,4 +1,4 @@
-"""What routes share: the host behind them, answers as JSON, and the time a request may take."""
+"""Parts that routes share: the host behind them, answers as JSON, limits of time."""
 
 from __future__ import annotations
 

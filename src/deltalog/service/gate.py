@@ -1,4 +1,4 @@
-"""What stands before every route: names, origins, sizes; and what is noted of every request.
+"""The gate before every route, for names, origins and sizes; and a note of every request.
 
 Host      on loopback only names of this machine, or a page that resolves its own name to
           127.0.0.1 could read everything (DNS rebinding)

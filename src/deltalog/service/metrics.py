@@ -26,7 +26,7 @@ class Metrics:
         self._help: dict[str, str] = {}
 
     def describe(self, name: str, text: str) -> None:
-        """Say what a figure is, which `/metrics` shows above it."""
+        """Describe a figure; `/metrics` shows the text above it."""
         self._help[name] = text
 
     def count(self, name: str, amount: float = 1, /, **labels: str) -> None:

@@ -14,7 +14,7 @@ LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True)
 class ServiceSettings:
-    """What `deltalog serve` is told; limits are per request unless their name says otherwise."""
+    """Options of `deltalog serve`; limits are per request unless their name says otherwise."""
 
     host: str = "127.0.0.1"
     port: int = 8080
