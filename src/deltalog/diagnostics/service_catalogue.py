@@ -26,3 +26,14 @@ STOPPING = Entry("E1732", "the service is being stopped", "what was acknowledged
 BAD_TOKENS = Entry("E1733", "the tokens in `{name}` cannot be read: {reason}")
 WRONG_METHOD = Entry("E1734", "`{method}` is not a method of this address")
 NO_SUCH_ROLE = Entry("E1735", "there is no role `{name}`")
+
+# Streams and subscriptions
+MALFORMED_OFFSET = Entry("E1701", "`{text}` is not an offset")
+OFFSET_EXPIRED = Entry(
+    "E1702",
+    "the stream cannot go on behind `{offset}`: {reason}",
+    "a read from offset -1 gives the whole answer of now",
+)
+BAD_READ = Entry("E1703", "the stream cannot be read like this: {reason}")
+NOT_REACHED = Entry("E1704", "offset `{offset}` was not reached within {seconds:g} seconds")
+TOO_MANY_STREAMS = Entry("E1705", "there are {limit:,} subscriptions already")

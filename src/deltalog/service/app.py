@@ -15,7 +15,7 @@ from starlette.responses import Response
 from deltalog import __version__
 from deltalog.diagnostics import service_catalogue
 from deltalog.diagnostics.report import DeltalogError
-from deltalog.service import system_routes
+from deltalog.service import stream_routes, stream_socket, system_routes
 from deltalog.service.gate import REQUESTS, SECONDS, Gate, Observer
 from deltalog.service.grants import Access
 from deltalog.service.host import Host
@@ -24,7 +24,7 @@ from deltalog.service.open_api import describe_api
 from deltalog.service.problems import Problem, problem, problem_response
 from deltalog.service.settings import ServiceSettings
 
-ROUTERS = (system_routes.router,)
+ROUTERS = (system_routes.router, stream_routes.router, stream_socket.router)
 EXPOSED = ("ETag", "Location", "Retry-After", "Stream-Cursor", "Stream-Next-Offset", "X-Request-Id")
 """Headers that pages of other origins may read."""
 _FIGURES = {
