@@ -9,6 +9,11 @@ UNAUTHENTICATED = Entry("E1720", "a valid token is needed: {reason}")
 FORBIDDEN = Entry("E1721", "this token may not {act}")
 BAD_REQUEST = Entry("E1722", "the request does not fit: {reason}")
 NOT_FOUND = Entry("E1723", "there is no {what} `{name}`")
+KEY_REUSED = Entry(
+    "E1724",
+    "the idempotency key `{key}` was used for another transaction",
+    "a key identifies one transaction, which is applied once",
+)
 BODY_TOO_LARGE = Entry("E1725", "the body has more than {limit:,} bytes")
 TOO_MANY_REQUESTS = Entry("E1726", "more than {limit:g} requests per second")
 FOREIGN_ORIGIN = Entry("E1727", "pages of `{origin}` may not use this service")

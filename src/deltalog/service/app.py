@@ -15,16 +15,38 @@ from starlette.responses import Response
 from deltalog import __version__
 from deltalog.diagnostics import service_catalogue
 from deltalog.diagnostics.report import DeltalogError
-from deltalog.service import stream_routes, stream_socket, system_routes
+from deltalog.service import (
+    history_routes,
+    program_routes,
+    query_routes,
+    realize_routes,
+    rule_routes,
+    stream_routes,
+    stream_socket,
+    system_routes,
+    transaction_routes,
+)
 from deltalog.service.gate import REQUESTS, SECONDS, Gate, Observer
 from deltalog.service.grants import Access
 from deltalog.service.host import Host
 from deltalog.service.metrics import Metrics, described
 from deltalog.service.open_api import describe_api
 from deltalog.service.problems import Problem, problem, problem_response
+from deltalog.service.recent import Recent
+from deltalog.service.request_keys import RequestKeys
 from deltalog.service.settings import ServiceSettings
 
-ROUTERS = (system_routes.router, stream_routes.router, stream_socket.router)
+ROUTERS = (
+    system_routes.router,
+    transaction_routes.router,
+    query_routes.router,
+    realize_routes.router,
+    rule_routes.router,
+    history_routes.router,
+    program_routes.router,
+    stream_routes.router,
+    stream_socket.router,
+)
 EXPOSED = ("ETag", "Location", "Retry-After", "Stream-Cursor", "Stream-Next-Offset", "X-Request-Id")
 """Headers that pages of other origins may read."""
 _FIGURES = {
@@ -50,6 +72,8 @@ def make_app(host: Host, settings: ServiceSettings) -> FastAPI:
     app.state.settings = settings
     app.state.metrics = metrics = described(Metrics(), _FIGURES)
     app.state.access = Access(settings)
+    app.state.recent = Recent()
+    app.state.request_keys = RequestKeys(host.settings, settings.request_keys_seconds)
     app.state.stopping = asyncio.Event()
     metrics.gauge("deltalog_version", lambda: host.version, "The version of the database.")
     for router in ROUTERS:

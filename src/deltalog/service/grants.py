@@ -89,6 +89,11 @@ class Caller:
         values = _values(relation, row)
         return self.may_write() and self._covers("write", relation.name, values)
 
+    @property
+    def is_limited_writer(self) -> bool:
+        """Whether there are facts that it may not write."""
+        return self.grants is not None and not self.is_administrator
+
     def may_administrate(self) -> bool:
         return self.is_administrator
 

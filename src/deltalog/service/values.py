@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,10 @@ def rows_to_json(rows: Iterable[Row]) -> list[list[object]]:
     return [row_to_json(row) for row in rows]
 
 
-def change_to_json(change: ChangeSet) -> dict[str, dict[str, list[list[object]]]]:
-    """Both sides by relation, in the order of the change."""
+def change_to_json(change: ChangeSet, most: int) -> dict[str, dict[str, list[list[object]]]]:
+    """Both sides by relation, in the order of the change, up to a number of facts."""
     found: dict[str, dict[str, list[list[object]]]] = {"inserted": {}, "deleted": {}}
-    for op, relation, row in change:
+    for op, relation, row in islice(change, most):
         side = found["inserted" if op == "+" else "deleted"]
         side.setdefault(relation, []).append(row_to_json(row))
     return found
