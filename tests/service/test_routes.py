@@ -147,13 +147,15 @@ def test_a_key_is_in_the_commit_or_nothing_is(tmp_path: Path) -> None:
     settings = database.settings
     settings.put("before", "1")
 
-    def fail() -> None:
-        raise RuntimeError("the disk is full")
-
     with settings.with_next_commit("request:a", "{}"):
         inner = database._persistence.writer.beside
         assert inner is not None
-        database._persistence.writer.beside = lambda: (inner(), fail())
+
+        def failing() -> None:
+            inner()
+            raise RuntimeError("the disk is full")
+
+        database._persistence.writer.beside = failing
         with pytest.raises(RuntimeError):
             database.apply(insert={"edge": [(1, 2)]})
     assert settings.list() == {"before": "1"}

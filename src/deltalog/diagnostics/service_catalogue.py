@@ -43,3 +43,13 @@ FOREIGN_COPY = Entry(
 BAD_COPY = Entry("E1743", "the copy in `{name}` cannot be used: {reason}")
 ROW_MISFIT = Entry("E1744", "rows of `{view}` cannot become `{name}`: {reason}")
 BAD_STREAM = Entry("E1745", "the stream of `{view}` is not understood: {reason}")
+# Streams and subscriptions
+MALFORMED_OFFSET = Entry("E1701", "`{text}` is not an offset")
+OFFSET_EXPIRED = Entry(
+    "E1702",
+    "the stream cannot go on behind `{offset}`: {reason}",
+    "a read from offset -1 gives the whole answer of now",
+)
+BAD_READ = Entry("E1703", "the stream cannot be read like this: {reason}")
+NOT_REACHED = Entry("E1704", "offset `{offset}` was not reached within {seconds:g} seconds")
+TOO_MANY_STREAMS = Entry("E1705", "there are {limit:,} subscriptions already")

@@ -31,7 +31,7 @@ from deltalog.service.state_messages import Delta, MessageWriter
 
 LINGER_SECONDS = 60.0
 """How long a view is propagated after its last subscriber left, so that it can come back."""
-Values = tuple[object, ...]
+Values = Row
 
 
 class FeedItem:
@@ -148,8 +148,8 @@ class ViewFeeds:
                     if values in feeds:
                         touched.setdefault(values, ([], []))[side].append(row)
             for values, (inserted, deleted) in touched.items():
-                rows = (sorted_rows(inserted), sorted_rows(deleted))
-                feeds[values].append(Delta(entry.version, entry.time, *rows), base)
+                changed = (sorted_rows(inserted), sorted_rows(deleted))
+                feeds[values].append(Delta(entry.version, entry.time, *changed), base)
 
     def all(self) -> Iterator[Feed]:
         for feeds in self.by_positions.values():

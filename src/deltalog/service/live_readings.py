@@ -27,7 +27,7 @@ async def live_readings(
     times, feed, every_seconds = streams.times, reader.feed, reader.quality.every_seconds
     until, beat = loop.time() + times.connection, loop.time() + times.heartbeat
     due = loop.time() + (every_seconds or 0)
-    reading, told = first, first.offset
+    reading, reported = first, first.offset
     yield first
     while not (streams.is_stopping or feed.is_over):
         position = reading.offset
@@ -48,11 +48,11 @@ async def live_readings(
             due = loop.time() + (every_seconds or 0)
         is_beat = loop.time() >= beat
         if is_due and reading.pieces:
-            told = reading.offset
+            reported = reading.offset
             yield reading
         elif is_beat:
-            yield None if reading.offset == told else Reading((), reading.offset, True)
-            told = reading.offset
+            yield None if reading.offset == reported else Reading((), reading.offset, True)
+            reported = reading.offset
         if is_beat:
             beat = loop.time() + times.heartbeat
     if streams.is_stopping:

@@ -26,7 +26,7 @@ PRECISIONS: tuple[Precision, ...] = ("exact", "potential", "touched")
 
 @dataclass(frozen=True)
 class Quality:
-    """What a subscriber asks for; by default every exact change at once."""
+    """The quality that a subscriber asks for; by default every exact change at once."""
 
     precision: Precision = "exact"
     every_seconds: float | None = None

@@ -79,9 +79,9 @@ async def rows(
         bindings = bindings_of(parameters, relation)
         caller.check_read(view, bindings)
         found = facts_with(database, relation, bindings, version)
-        told = database.version if version is None else version
+        at = database.version if version is None else version
         most = min(limit or settings.rows_max, settings.rows_max)
-        return page_json(told, host.offset(told), relation.columns, found, start, most)
+        return page_json(at, host.offset(at), relation.columns, found, start, most)
 
     return json_answer(await computed(host, settings, run))
 
@@ -98,7 +98,7 @@ def facts_with(
     if not bindings:
         return Rows(relation.columns, database.facts(relation.name, version))
     terms = [
-        Constant(bindings[column.name], "null" if bindings[column.name] is None else column.type)
+        _constant(column, bindings[column.name])
         if column.name in bindings
         else Variable(f"V{position}")
         for position, column in enumerate(relation.columns)
@@ -106,6 +106,10 @@ def facts_with(
     asked = QueryNode((Atom(relation.name, tuple(terms)),))
     answers = database.query(asked, version=version)
     return [_whole(relation.columns, bindings, row) for row in answers]
+
+
+def _constant(column: Column, value: Value) -> Constant:
+    return Constant(value, "null" if value is None else column.type or "str")
 
 
 def _whole(columns: Sequence[Column], bindings: Mapping[str, Value], answer: Row) -> Row:

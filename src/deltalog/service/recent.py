@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -34,9 +33,12 @@ class Recent:
     def committing(self, database: MemoryDatabase, commit: Callable[[], Result]) -> Result:
         """Commit, and keep what flowed and what fired."""
         before = database.version
-        has_rules = bool(database.model.checked.program.active_rules)
-        with database.trace.recording() if has_rules else nullcontext([]) as fired:
+        if not database.model.checked.program.active_rules:
+            fired: list[TracedFiring] = []
             result = commit()
+        else:
+            with database.trace.recording() as fired:
+                result = commit()
         if database.version != before:
             time = datetime.now(UTC).isoformat()
             self._keep_flows(database, time)

@@ -71,14 +71,14 @@ class MessageWriter:
         about = {"txid": str(delta.version), "timestamp": timestamp_text(delta.time)}
         deleted, inserted = self._cells(delta.deleted), self._cells(delta.inserted)
         if not self._has_key or not deleted or not inserted:
-            return joined([*self._gone(deleted, about), *self._new(inserted, about)])
+            return joined([*self._removed(deleted, about), *self._new(inserted, about)])
         before = {self.key(cells): cells for cells in deleted}
         replaced = [cells for cells in inserted if self.key(cells) in before]
         keys = {self.key(cells) for cells in replaced}
         updates = [self._updated(before[self.key(cells)], cells, about) for cells in replaced]
-        gone = [cells for cells in deleted if self.key(cells) not in keys]
+        removed = [cells for cells in deleted if self.key(cells) not in keys]
         new = [cells for cells in inserted if self.key(cells) not in keys]
-        return joined([*self._gone(gone, about), *updates, *self._new(new, about)])
+        return joined([*self._removed(removed, about), *updates, *self._new(new, about)])
 
     def key(self, cells: Sequence[Any]) -> str:
         return orjson.dumps([cells[i] for i in self._key]).decode()
@@ -97,7 +97,7 @@ class MessageWriter:
         key = self.key(cells)
         return {"type": self._type, "key": key, "value": self._value(cells), "headers": headers}
 
-    def _gone(self, rows: Iterable[Sequence[Any]], about: Json) -> list[Json]:
+    def _removed(self, rows: Iterable[Sequence[Any]], about: Json) -> list[Json]:
         headers = {"operation": "delete", **about}
         return [
             {

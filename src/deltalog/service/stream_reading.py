@@ -36,7 +36,7 @@ COMMITS_EACH = 1_000
 
 
 def checked_offset(host: Host, text: str, is_future: bool = False) -> Offset:
-    """The offset that a client sends; raises 400 if it is none, 410 if it is of no use here.
+    """The offset that a client sends; raises 400 if it is none, 410 if it is not valid here.
 
     One that `is_future` may be ahead of what this host has seen.
     """
@@ -45,15 +45,15 @@ def checked_offset(host: Host, text: str, is_future: bool = False) -> Offset:
         hint = "send the last `Stream-Next-Offset`, or `-1`, or `now`"
         raise problem(400, service_catalogue.MALFORMED_OFFSET, text=text[:100], hint=hint)
     if offset.history != host.history:
-        raise gone(offset, "it belongs to another history of this database, or to another one")
+        raise expired(offset, "it belongs to another history of this database, or to another one")
     if offset.version > host.version and not is_future:
-        raise gone(offset, "this history has not come so far")
+        raise expired(offset, "this history has not come so far")
     return offset
 
 
-def gone(offset: Offset, reason: str) -> Problem:
+def expired(offset: Offset, reason: str) -> Problem:
     hint = "read from offset -1"
-    entry = service_catalogue.OFFSET_GONE
+    entry = service_catalogue.OFFSET_EXPIRED
     return problem(410, entry, offset=offset, reason=reason, hint=hint)
 
 
@@ -77,7 +77,7 @@ class StreamReader:
         if not offset.is_complete:
             piece = await self._snapshots.next(self.selection, offset)
             if piece is None:
-                raise gone(offset, "the rest of that snapshot is not kept any more")
+                raise expired(offset, "the rest of that snapshot is not kept any more")
             return self._of_snapshot(piece)
         return await self.changes(offset)
 
@@ -94,13 +94,13 @@ class StreamReader:
     async def changes(self, offset: Offset) -> Reading:
         """The changes behind an offset between commits."""
         if self.feed.is_over:
-            raise gone(offset, f"`{self.selection.name}` has other columns now, or is gone")
+            raise expired(offset, f"`{self.selection.name}` has other columns now, or is gone")
         version, last = offset.version, self._host.version
         items: Iterable[FeedItem] | None = self.feed.after(version)
         if items is None:
             last, items = await self._host.call(self._earlier(version))
         if items is None:
-            raise gone(offset, "changes behind it are not kept any more")
+            raise expired(offset, "changes behind it are not kept any more")
         due = self.quality.due(version, last)
         wanted = (item for item in items if item.version <= due)
         return self._reading(self.quality.shown(wanted, version, self.feed.writer), version, due)

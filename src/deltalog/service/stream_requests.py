@@ -1,4 +1,4 @@
-"""What a request for a stream asks for: which facts, from where on, how, and how precisely."""
+"""The demands of a request for a stream: which facts, from where on, how, and how precisely."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def stream_request(
         selection,
         offset,
         text == NOW,
-        live,  # type: ignore[arg-type]
+        live,
         parameters.get("cursor"),
         quality,
     )
