@@ -17,6 +17,7 @@ from deltalog.diagnostics import service_catalogue
 from deltalog.diagnostics.report import DeltalogError
 from deltalog.service import (
     history_routes,
+    page_routes,
     program_routes,
     query_routes,
     realize_routes,
@@ -46,6 +47,7 @@ ROUTERS = (
     program_routes.router,
     stream_routes.router,
     stream_socket.router,
+    page_routes.router,
 )
 EXPOSED = ("ETag", "Location", "Retry-After", "Stream-Cursor", "Stream-Next-Offset", "X-Request-Id")
 """Headers that pages of other origins may read."""
