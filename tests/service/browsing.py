@@ -1,7 +1,8 @@
-"""A real Chromium, driven by Playwright, for tests of the page; skipped by name where there is none."""
+"""A real Chromium, driven by Playwright; where there is none, tests of the page are skipped."""
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +10,11 @@ from typing import Any
 
 import pytest
 
-PATH = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+from waiting import HANG_SECONDS
+
+PATH = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 IMPORTED = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 needs_chromium = pytest.mark.skipif(PATH is None, reason="Chromium is not installed")
 DESK, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 780}
@@ -34,6 +39,7 @@ class Watched:
     def __init__(self, browser: Any, address: str, **options: Any) -> None:
         self.context = browser.new_context(viewport=DESK, **options)
         self.page = self.context.new_page()
+        self.page.set_default_timeout(float(os.environ.get("T", 0)) or HANG_SECONDS * 1000)
         self.address = address
         self.errors: list[str] = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
