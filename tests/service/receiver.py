@@ -26,13 +26,20 @@ class Answer:
 Decide = Callable[[Request], Answer]
 
 
+class _QuietServer(ThreadingHTTPServer):
+    """Says nothing about clients that were killed while they were answered."""
+
+    def handle_error(self, *_: object) -> None:
+        pass
+
+
 class Receiver:
     """Used in a `with` block; `decide` makes the answer to a request."""
 
     def __init__(self, decide: Decide = lambda request: Answer()) -> None:
         self.decide = decide
         self.requests: list[Request] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server = _QuietServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
 

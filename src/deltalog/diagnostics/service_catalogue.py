@@ -17,4 +17,14 @@ NO_SECRET = Entry(
     "the environment variable `{variable}` has no secret for the target `{target}`",
     "a secret is `whsec_` and 24 to 64 bytes in base64; several, with a space between, all sign",
 )
+TOO_MANY_MESSAGES = Entry(
+    "E1605",
+    "more messages are undelivered than a dump can have: {limit:,}",
+    "a backup has all of them",
+)
 NO_SUCH_RECIPIENT = Entry("E1606", "no messages have been delivered to a target `{name}`")
+MESSAGES_LOST = Entry(
+    "E1607",
+    "the new program has no `emit`, but undelivered messages are left: {count}",
+    "messages belong to the database as long as a rule may emit some",
+)

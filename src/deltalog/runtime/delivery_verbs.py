@@ -15,7 +15,9 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, cast
 
 from deltalog.analysis.active_rules import MESSAGES
+from deltalog.diagnostics import service_catalogue
 from deltalog.diagnostics.arguments import check_argument
+from deltalog.diagnostics.report import DataError
 from deltalog.language.ast import Row
 from deltalog.runtime.deliveries import PAUSES_SECONDS, Dispatched, Target, dispatch_to
 from deltalog.runtime.delivery_records import Book, DeadLetter, Journal, Record, StoredMessage
@@ -143,3 +145,11 @@ def undelivered_counts(database: MemoryDatabase) -> dict[str, tuple[int, int]]:
         waiting, dead = counts.get(letter.rule, (0, 0))
         counts[letter.rule] = waiting, dead + 1
     return counts
+
+
+def check_delivered(database: MemoryDatabase) -> None:
+    """Raise if messages are not settled, before their relation is dropped."""
+    count = sum(waiting for waiting, _ in undelivered_counts(database).values())
+    if count:
+        hint = "deliver them, or discard them with `db.dispatch(lambda message: None)`"
+        raise DataError([service_catalogue.MESSAGES_LOST.at(None, count=f"{count:,}", hint=hint)])
