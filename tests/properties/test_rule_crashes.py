@@ -74,7 +74,7 @@ class Expected:
     def _fire(self, step: dict[int, int]) -> None:
         before, after = self.stock, self.stock | step
         rose = {limit: _under(after, limit) - _under(before, limit) for limit in (10, *LIMITS)}
-        made = [("low", ("low", (item,))) for item in rose[10]]
+        made: list[tuple[str, Sent]] = [("low", ("low", (item,))) for item in rose[10]]
         made += [("note", ("scarce", (item,))) for item in rose[10]]
         for limit in self.limits:
             made += [("under", ("under", (item, limit))) for item in rose[limit]]

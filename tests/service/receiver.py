@@ -72,6 +72,8 @@ class Receiver:
                 length = int(self.headers["content-length"])
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 request = Request(self.path, headers, self.rfile.read(length))
+                if len(request.body) < length:
+                    return  # whoever sent it was killed
                 receiver.requests.append(request)
                 answer = receiver.decide(request)
                 self.send_response(answer.status)
