@@ -73,7 +73,7 @@ def _checked(name: str, described: Any, relations: Relations) -> Sequence[Any]:
         raise _misfit(name, "it is not a declared base relation")
     if not relations[name].arity:
         raise _misfit(name, "it has no columns")
-    several = list(described) if isinstance(described, Sequence) else [described]
+    several = list(described) if isinstance(described, list | tuple) else [described]
     for each in several:
         if not isinstance(each, KINDS):
             raise _misfit(name, f"{each!r:.80} is none")
