@@ -32,6 +32,7 @@ from deltalog.cli import (
     rules,
     run,
     verify,
+    why,
 )
 from deltalog.cli.exit_codes import MEANINGS, exit_codes
 from deltalog.cli.option_groups import with_option_groups
@@ -84,6 +85,7 @@ for _module, _command in (
     (query, query.query),
     (apply, apply.apply),
     (realize, realize.realize),
+    (why, why.why),
     (audit, audit.audit),
     (rules, rules.rules),
     (explain, explain.explain),
