@@ -182,7 +182,7 @@ def literal_text(literal: Literal, binding: Binding) -> str:
             return variable
         return constant(binding[variable.name])
 
-    return print_literal(substitute(literal, value))  # type: ignore[arg-type]
+    return print_literal(substitute(literal, value))
 
 
 def constant(value: Value) -> Constant:

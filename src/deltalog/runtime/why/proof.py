@@ -126,10 +126,10 @@ def tree_lines(proof: Proof) -> list[str]:
         if is_repeated:
             continue
         seen.add(id(each))
-        *rest, last = each.premises or (None,)
-        below = [(x, f"{indent}├─ ", f"{indent}│  ") for x in rest]
-        below += [(last, f"{indent}└─ ", f"{indent}   ")]
-        pending += [(x, a, b) for x, a, b in reversed(below) if x is not None]
+        last = len(each.premises) - 1
+        for i in range(last, -1, -1):
+            mark, bar = ("└─ ", "   ") if i == last else ("├─ ", "│  ")
+            pending.append((each.premises[i], indent + mark, indent + bar))
     return [*lines, "…"] if pending else lines
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal, cast, overload
+from typing import TYPE_CHECKING, cast
 
 from deltalog.diagnostics.arguments import check_argument
 from deltalog.runtime.why.asked import parse_asked
@@ -33,24 +33,6 @@ class WhyVerbs:
         with database.turn():
             yield current_state(database)
 
-    @overload
-    def why(
-        self,
-        fact: str,
-        *,
-        version: int | None = None,
-        every: Literal[False] = False,
-        facts_max: int = FACTS_MAX,
-    ) -> Proof | SetProof: ...
-    @overload
-    def why(
-        self,
-        fact: str,
-        *,
-        version: int | None = None,
-        every: bool,
-        facts_max: int = FACTS_MAX,
-    ) -> Proof | SetProof | Derivations: ...
     def why(
         self,
         fact: str,
