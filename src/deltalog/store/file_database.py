@@ -35,7 +35,7 @@ from deltalog.runtime.why.state import AskedState
 from deltalog.store import readers
 from deltalog.store.copies import backup
 from deltalog.store.file_persistence import FilePersistence
-from deltalog.store.history import LoggedHistory
+from deltalog.store.history import LoggedHistory, visible
 from deltalog.store.log import Commit
 from deltalog.store.programs import program_and_text
 from deltalog.store.readers import Dropped, Retention
@@ -262,7 +262,7 @@ class FileDatabase(MemoryDatabase):
     def refresh(self) -> ChangeSet:
         """Catch up with what another process has committed; return what has changed by it."""
         with self._snapshot():
-            return self._synchronization.refresh(self)
+            return visible(self._synchronization.refresh(self))
 
     def verify(self, *, engine: str | None = None) -> Verification:
         """Compare pages, views and log with each other; raises if a page cannot be read at all.
