@@ -109,7 +109,7 @@ Drawable: TypeAlias = Proof | SetProof | Derivations
 
 
 def answer_graph(answer: Drawable, title: str = "") -> Graph:
-    """Whatever `why` returns, as a graph."""
+    """An answer of `why` as a graph."""
     match answer:
         case Proof():
             return proof_graph(answer, title)

@@ -61,7 +61,7 @@ class Proof:
                     pending.append(premise)
 
     def sentences(self) -> list[str]:
-        """What the rules have to `say`, the conclusion first; steps without a sentence are facts.
+        """The sentences of the rules, the conclusion first; steps without one are facts.
 
         Base facts, absent ones and comparisons are left to the sentences that speak of them.
         """

@@ -128,7 +128,7 @@ def _times(count: int) -> str:
 def set_proof(
     search: ProofSearch, conclusion: str, count: int, goals: Collection[Fact]
 ) -> SetProof:
-    """What the chosen proofs of the goals use, by relation and by rule."""
+    """The facts that the chosen proofs of the goals use, by relation and by rule."""
     used: dict[str, list[Row]] = {}
     applied: dict[Clause, list[Instance]] = {}
     for name, row in search.needed(goals):
