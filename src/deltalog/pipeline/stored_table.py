@@ -37,7 +37,7 @@ from deltalog.engines.spark.probes import RANGED, ranges
 from deltalog.engines.spark.relation import OnDisk
 from deltalog.language.ast import Row
 from deltalog.pipeline.location import Location
-from deltalog.pipeline.log_table import APPLICATION
+from deltalog.pipeline.log_table import APPLICATION, SETTINGS
 from deltalog.pipeline.table_files import (
     GROUP_ROWS,
     Actions,
@@ -55,11 +55,6 @@ REWRITTEN_ROWS_MAX = 100_000
 """A table of at most this many rows is rewritten as a whole."""
 SMALL_FILES_MAX = 16
 """Files of fewer rows than a group, before they are made one."""
-RETENTION_HOURS = 1
-_SETTINGS = {
-    "delta.logRetentionDuration": "interval 1 days",
-    "delta.deletedFileRetentionDuration": f"interval {RETENTION_HOURS} hours",
-}
 Columns = tuple[int, ...]
 Ranked = tuple[Row, int]
 
@@ -287,7 +282,7 @@ class StoredTable:
                 schema,
                 [each for each in actions if isinstance(each, AddAction)],
                 mode="error" if self.delta is None else "overwrite",
-                configuration=_SETTINGS,
+                configuration=SETTINGS,
                 commit_properties=stands_for,
             )
             self._delta = None
