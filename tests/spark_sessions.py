@@ -64,7 +64,7 @@ def gateway_of(spark: SparkSession) -> dict[str, str]:
 
 def attached_session() -> SparkSession:
     """A session in the JVM of another process, which stays when this process is killed."""
-    gateway = launch_gateway()
+    gateway = launch_gateway()  # type: ignore[no-untyped-call]
     jvm = gateway.jvm
     context = jvm.org.apache.spark.SparkContext.getOrCreate()
     java = jvm.org.apache.spark.api.java.JavaSparkContext.fromSparkContext(context)

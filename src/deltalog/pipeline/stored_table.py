@@ -274,7 +274,10 @@ class StoredTable:
 
     def _commit(self, actions: Actions, version: int) -> None:
         schema = Schema.from_arrow(self.schema)
-        stands_for = CommitProperties(app_transactions=[Transaction(APPLICATION, version)])
+        said = CommitProperties(
+            app_transactions=[Transaction(APPLICATION, version)],
+            custom_metadata={"userMetadata": stands_for(version)},  # where Spark looks
+        )
         self._version = None
         if self.delta is None or self.delta.schema() != schema:  # of a program before
             create_table_with_add_actions(
@@ -283,11 +286,11 @@ class StoredTable:
                 [each for each in actions if isinstance(each, AddAction)],
                 mode="error" if self.delta is None else "overwrite",
                 configuration=SETTINGS,
-                commit_properties=stands_for,
+                commit_properties=said,
             )
             self._delta = None
             return
-        self.delta.create_write_transaction(actions, "append", schema, commit_properties=stands_for)
+        self.delta.create_write_transaction(actions, "append", schema, commit_properties=said)
         self.delta.update_incremental()
 
     def wanted(self, columns: Columns, keys: Sequence[Row]) -> pc.Expression:
@@ -300,6 +303,11 @@ class StoredTable:
                 for column, each in zip(columns, values, strict=True)
             ),
         )
+
+
+def stands_for(version: int) -> str:
+    """What the metadata of a transaction says about a table that it brings to a version."""
+    return f"{APPLICATION}:{version}"
 
 
 # --- lookups --------------------------------------------------------------------------------------
