@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,7 @@ def test_few_rows_are_loaded_without_a_job(spark: SparkSession, tmp_path: Path) 
         before = jobs()
         with pytest.raises(deltalog.DataError, match="key"):
             db.load({"price": [(1, 2), (1, 3)]})
-        db.load({"edge": [(1, 2), (2, 3)], "price": [{"node": 1, "euros": "2.5"}]})
+        db.load({"edge": [(1, 2), (2, 3)], "price": [(1, Decimal("2.5"))]})
         db.load("edge", iter([(3, 4)]))
         assert jobs() == before
         assert len(db.facts("path")) == 6
@@ -162,8 +163,9 @@ def test_a_project_goes_over_to_its_program(
 def test_the_console_has_only_our_own_lines(folder: Path) -> None:
     """Neither Java nor Spark writes to it, from the start of the JVM to its end."""
     (folder / "incoming/1.csv").write_text("op,src,dst\n+,1,2\n")
-    command = [Path(sys.executable).with_name("deltalog"), "pipeline", "run", "project.toml"]
-    done = subprocess.run([*command, "--json"], cwd=folder, capture_output=True, text=True)
+    script = str(Path(sys.executable).with_name("deltalog"))
+    command = [script, "pipeline", "run", "project.toml", "--json"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert [json.loads(line)["version"] for line in done.stdout.splitlines()] == [1]
     assert done.stderr == ""

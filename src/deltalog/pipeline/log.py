@@ -54,7 +54,7 @@ Batch = tuple[str, str]
 """The name of a source, and of what it gave."""
 ATTEMPTS_MAX = 20
 _COLUMNS = ("sequence", "version", "at")
-"""What a record has in columns of its own."""
+"""Parts of a record that have columns of their own."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ PROBLEMS = "problems"
 
 @dataclass
 class Latest:
-    """What the commits so far say last about each relation, sink and part.
+    """The last word of the commits so far about each relation, sink and part.
 
     It is kept up, so that no commit costs more because many came before it.
     """

@@ -306,7 +306,7 @@ class StoredTable:
 
 
 def stands_for(version: int) -> str:
-    """What the metadata of a transaction says about a table that it brings to a version."""
+    """Return the metadata of a transaction that brings a table to a version."""
     return f"{APPLICATION}:{version}"
 
 
