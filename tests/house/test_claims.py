@@ -108,7 +108,7 @@ OF_FILES = ("FileDatabase", "Retention", "RetentionWarning")
 OF_TABLES = ("register_format", "register_tables")
 OF_RULES = (
     *("ConstraintError", "ConstraintWarning", "Violation", "violations", "rules", "activate"),
-    *("deactivate", "action", "messages", "firings"),
+    *("deactivate", "action", "messages", "firings", "rejections"),
 )
 OF_VIEW_UPDATES = ("Budget", "Realization", "Realizations", "realize")
 PAGE_OF = {

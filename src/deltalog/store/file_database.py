@@ -34,10 +34,11 @@ from deltalog.runtime.rows import Rows
 from deltalog.store import readers
 from deltalog.store.copies import backup
 from deltalog.store.file_persistence import FilePersistence
-from deltalog.store.history import LoggedHistory
+from deltalog.store.history import LoggedHistory, visible
 from deltalog.store.log import Commit
 from deltalog.store.programs import program_and_text
 from deltalog.store.readers import Dropped, Retention
+from deltalog.store.settings import FileSettings
 from deltalog.store.sqlite import opened, reported
 from deltalog.store.storage import Storage
 from deltalog.store.synchronization import GROUP_MAX, FileSynchronization
@@ -227,6 +228,11 @@ class FileDatabase(MemoryDatabase):
             finally:
                 connection.close()
 
+    @property
+    def settings(self) -> FileSettings:
+        """Texts by name that belong to no version, such as what a service keeps here."""
+        return FileSettings(self.turn, self._persistence)
+
     def compact(self, retention: Retention | None = None) -> Dropped:
         """Drop what the log need not keep any more, as `retention` says or the one of `connect`."""
         with self.turn():
@@ -243,7 +249,7 @@ class FileDatabase(MemoryDatabase):
     def refresh(self) -> ChangeSet:
         """Catch up with what another process has committed; return what has changed by it."""
         with self._snapshot():
-            return self._synchronization.refresh(self)
+            return visible(self._synchronization.refresh(self))
 
     def verify(self, *, engine: str | None = None) -> Verification:
         """Compare pages, views and log with each other; raises if a page cannot be read at all.
