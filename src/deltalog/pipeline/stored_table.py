@@ -179,15 +179,19 @@ class StoredTable:
 
     def snapshot(self, spark: SparkSession, spread: tuple[float, ...]) -> OnDisk:
         """The table as it is now, whatever becomes of it."""
-        return Snapshot(self, self.frame(spark), spread)
+        assert self.delta is not None
+        return Snapshot(self, spark, self.delta.version(), spread)
 
     # --- frames
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """The table as it is now."""
         assert self.delta is not None
-        reader = spark.read.format("delta").option("versionAsOf", self.delta.version())
-        return reader.load(self.path)
+        return self.frame_at(spark, self.delta.version())
+
+    def frame_at(self, spark: SparkSession, version: int) -> DataFrame:
+        """The table as of a version of Delta."""
+        return spark.read.format("delta").option("versionAsOf", version).load(self.path)
 
     def outwards(self, data: DataFrame) -> DataFrame:
         """A frame of the engine (`c0`, `c1`, …, `rank`) with the columns of the table."""
@@ -316,15 +320,19 @@ def stands_for(version: int) -> str:
 class Snapshot:
     """A table at a version of its own; the rows of the engine that lie on disk."""
 
-    def __init__(self, table: StoredTable, data: DataFrame, spread: tuple[float, ...]) -> None:
+    def __init__(
+        self, table: StoredTable, spark: SparkSession, version: int, spread: tuple[float, ...]
+    ) -> None:
         self.size = table.size
         self.spread = spread
         self._table = table
-        self._data = data
+        self._spark = spark
+        self._version = version
         self._dataset = table.dataset()
 
     def frame(self) -> DataFrame:
-        return self._table.inwards(self._data)
+        """Made when a rule reads it all: Spark takes seconds for its first look at a table."""
+        return self._table.inwards(self._table.frame_at(self._spark, self._version))
 
     def find(self, columns: Columns, keys: Sequence[Row]) -> Iterable[Ranked]:
         wanted = self._table.wanted(columns, keys) if columns else None
