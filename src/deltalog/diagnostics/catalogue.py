@@ -8,7 +8,7 @@ case file in `tests/cases/errors/` (or, for data and limits, a unit test) with i
 
 from __future__ import annotations
 
-from deltalog.diagnostics import amosql_catalogue
+from deltalog.diagnostics import amosql_catalogue, source_catalogue
 from deltalog.diagnostics.entry import Entry as Entry
 
 # Syntax
@@ -338,6 +338,10 @@ WARNINGS = {
 
 ENTRIES: dict[str, Entry] = {
     entry.code: entry
-    for entry in (*globals().values(), *vars(amosql_catalogue).values())
+    for entry in (
+        *globals().values(),
+        *vars(amosql_catalogue).values(),
+        *vars(source_catalogue).values(),
+    )
     if isinstance(entry, Entry)
 }
