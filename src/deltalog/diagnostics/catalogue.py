@@ -275,6 +275,7 @@ BAD_ROWS = Entry(
 STATE_CLOSED = Entry("E1006", "the state `{name}` is closed")
 CHECK_REFUSED = Entry("E1007", "the change was refused: {reason}", "nothing has changed")
 SINK_FAILED = Entry("E1008", "sink `{name}` failed at version {version}: {reason}")
+SPARK_NOT_STARTED = Entry("E1009", "Spark does not start: {reason}")
 FEED_COLUMNS = Entry(
     "E1020",
     "the feed of `{name}` has a new column `{column}`",
