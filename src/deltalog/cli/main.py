@@ -31,6 +31,8 @@ from deltalog.cli import (
     restore,
     rules,
     run,
+    serve,
+    token,
     verify,
     why,
 )
@@ -99,9 +101,11 @@ for _module, _command in (
     (verify, verify.verify),
     (compact, compact.compact),
     (recover, recover.recover),
+    (serve, serve.serve),
 ):
     app.command(epilog=f"Example: {_module.EXAMPLE}")(with_option_groups(_command))
 
+app.add_typer(token.app, name="token", epilog=f"Example: {token.EXAMPLE}")
 app.add_typer(pipeline.app, name="pipeline", epilog=f"Example: {pipeline.EXAMPLE}")
 
 

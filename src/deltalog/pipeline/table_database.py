@@ -26,6 +26,7 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, DeltalogError
 from deltalog.engines.spark.engine import SparkEngine
 from deltalog.language.ast import Program, Query, Row
+from deltalog.pipeline.check_state import check_program_of
 from deltalog.pipeline.checked_frames import CheckedFrame
 from deltalog.pipeline.commit_writer import CommitWriter
 from deltalog.pipeline.deltas import Delta, counts_of, delta_of
@@ -76,7 +77,7 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
         self._is_open = True
         self._state.open()
         try:
-            self._check_program()
+            check_program_of(self._state, self._writer.program)
             self._database = MemoryDatabase(
                 model, engine, limits, watch, {}, self._writer, participants
             )
@@ -85,11 +86,6 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
         except BaseException:
             self.close()
             raise
-
-    def _check_program(self) -> None:
-        if not self.is_new and self._state.program != self._writer.program:
-            hint = "open it with its program and use `db.change_program`, or use a separate state"
-            raise DataError([catalogue.STATE_OF_OTHER_PROGRAM.at(None, name=self.state, hint=hint)])
 
     # --- reading
 
