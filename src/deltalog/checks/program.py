@@ -13,6 +13,7 @@ from deltalog.checks.constraints import check_constraints
 from deltalog.checks.declarations import check_atoms, check_declarations, check_system_facts
 from deltalog.checks.keys import check_keys
 from deltalog.checks.safety import check_query_safety, check_safety
+from deltalog.checks.sentences import check_sentences
 from deltalog.checks.stratified import check_stratified
 from deltalog.checks.types import check_body_types, check_types, check_types_known
 from deltalog.diagnostics.report import raise_if_any
@@ -45,6 +46,7 @@ def check_program(program: Program) -> CheckedProgram:
             *check_keys(whole, found),
             *check_stratified(strata),
             *check_constraints(program, found),
+            *check_sentences(program),
             *check_active_rules(program, found),
         ]
     )

@@ -71,7 +71,8 @@ def _shape(relation: Relation) -> tuple[object, ...]:
 def _all_rules(checked: CheckedProgram) -> tuple[Rule, ...]:
     """The rules, and the facts of views, which are rules without a body."""
     facts = (f for f in checked.program.facts if checked.relations[f.predicate].kind == "view")
-    return (*checked.program.definitions, *(Rule(fact) for fact in facts))
+    rules = (replace(rule, message=None) for rule in checked.program.definitions)
+    return (*rules, *(Rule(fact) for fact in facts))
 
 
 def _guarded(rule: Rule, guard: str) -> Rule:
