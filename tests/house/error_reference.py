@@ -33,7 +33,7 @@ INTRODUCTION = """\
 
 Every message has a code that never changes its meaning. All problems of a program are reported at
 once, sorted by place. In Python they arrive as `deltalog.ProgramError` (E01 to E06),
-`deltalog.DataError` (E07, E09, E10, E12, E13, E14, E15, E16, E17, E18), `deltalog.LimitError` (E08) and
+`deltalog.DataError` (E07, E09, E10, E12 to E18), `deltalog.LimitError` (E08) and
 `deltalog.ConstraintError` (E1101, E1204), all of them a `deltalog.DeltalogError` with `.codes` and
 `.diagnostics`. In the examples `db` is a database with the program above it.
 
