@@ -57,6 +57,7 @@ HasFreeKeys = Callable[[Relation, LazyTable], bool]
 """Whether no other fact has the key of one of the rows; False also if it takes long to find out."""
 Expect = Callable[[str, tuple[int, ...], Collection[Row]], None]
 """Called with keys that will be looked up in some columns, so that they are fetched together."""
+_NO_TABLES = WholeTables()
 
 
 def base_relation(relations: Relations, name: str) -> Relation:
@@ -84,6 +85,20 @@ class Ground(NamedTuple):
 class Transaction:
     """Collects changes; commits when its `with` block ends without an exception."""
 
+    __slots__ = (
+        "_commit",
+        "_database",
+        "_ground",
+        "_holders",
+        "_is_over",
+        "_relations",
+        "_set_keys",
+        "_state",
+        "_tables",
+        "after_operation",
+        "delta",
+    )
+
     def __init__(
         self, ground: Ground, commit: Commit, database: MemoryDatabase | None = None
     ) -> None:
@@ -92,7 +107,7 @@ class Transaction:
         self._relations = ground.relations
         self._commit = commit
         self._state: dict[str, dict[Row, bool]] = {}
-        self._tables = WholeTables()
+        self._tables = _NO_TABLES
         self._holders: dict[tuple[str, Row], Row | None] = {}
         self._set_keys: set[tuple[str, Row]] = set()
         self._is_over = False
@@ -103,7 +118,8 @@ class Transaction:
     def insert(self, relation: str, rows: RowsLike) -> None:
         """Add facts to a base relation: rows, a table, a DataFrame, an array (`RowsLike`)."""
         known = self._open(relation)
-        checked = self._taken(known, rows, True)
+        is_few = type(rows) is list and len(rows) < COLUMNAR_FROM and not self._tables
+        checked = checked_rows(known, rows) if is_few else self._taken(known, rows, True)
         if known.key:
             self._check_keys(known, with_unique_keys(known, checked))
         self._put_all(known, checked, True)
@@ -124,7 +140,9 @@ class Transaction:
     def delete(self, relation: str, rows: RowsLike) -> None:
         """Remove facts from a base relation."""
         known = self._open(relation)
-        self._put_all(known, self._taken(known, rows, False), False)
+        is_few = type(rows) is list and len(rows) < COLUMNAR_FROM and not self._tables
+        checked = checked_rows(known, rows) if is_few else self._taken(known, rows, False)
+        self._put_all(known, checked, False)
         if self.after_operation is not None:
             self._end_operation()
 
@@ -162,7 +180,7 @@ class Transaction:
 
     def _taken(self, relation: Relation, given: RowsLike, holds: bool) -> list[Row]:
         """Check rows; return those to be put one by one: none, if they stay a whole table."""
-        rows = checked_rows(relation, given) if type(given) is list else incoming(relation, given)
+        rows = incoming(relation, given)
         if len(rows) >= COLUMNAR_FROM and isinstance(rows, list):
             rows = columnar(relation, rows)
         if isinstance(rows, LazyTable):
@@ -171,12 +189,17 @@ class Transaction:
             if is_whole and relation.key and holds:
                 with self._ground.lock:
                     is_whole = self._ground.has_free_keys(relation, rows)
-            if is_whole and self._tables.put(name, rows, holds):
+            if is_whole and self._own_tables().put(name, rows, holds):
                 return []
             rows = list(rows.read())
         if rows and self._tables:
             self._split_tables(relation)
         return rows
+
+    def _own_tables(self) -> WholeTables:
+        if self._tables is _NO_TABLES:
+            self._tables = WholeTables()
+        return self._tables
 
     def _split_tables(self, relation: Relation) -> None:
         """Put the rows of whole tables one by one, since their relation is touched again."""
