@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,7 +38,7 @@ class Watched:
     def __init__(self, browser: Any, address: str, **options: Any) -> None:
         self.context = browser.new_context(viewport=DESK, **options)
         self.page = self.context.new_page()
-        self.page.set_default_timeout(float(os.environ.get("T", 0)) or HANG_SECONDS * 1000)
+        self.page.set_default_timeout(HANG_SECONDS * 1000)
         self.address = address
         self.errors: list[str] = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
