@@ -1,4 +1,4 @@
-"""Answers of a service as records."""
+"""Records of what a service returns."""
 
 from __future__ import annotations
 
