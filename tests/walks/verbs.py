@@ -741,6 +741,35 @@ def _drawn_request(drawing: Drawing) -> tuple[Any, ...] | None:
 
 
 @verb(_drawn_request, 2)
+def why(walker: Walker, name: str, row: Row) -> None:
+    """The proof of a fact that holds; of one that does not, the error that says so."""
+    relation = walker.now.known.relations.get(name)
+    if relation is None or relation.kind != "view" or not _fits_row(relation, row):
+        return
+    fact = f"{name}({', '.join(map(print_value, row))})"
+    holds = row in walker.now.state[name]
+
+    def ask() -> Any:
+        try:
+            return walker.db.why(fact)
+        except deltalog.DataError as error:
+            return error
+
+    def check(found: Any) -> None:
+        if not holds:
+            if getattr(found, "codes", None) != ("E1502",):
+                raise WrongError(f"{found} of {fact}, which does not hold")
+            return
+        if isinstance(found, deltalog.DataError):
+            raise found
+        for step in found.steps():
+            if step.row is not None and step.row not in walker.now.state[step.relation]:
+                raise WrongError(f"{step.conclusion} in a proof of {fact} does not hold")
+
+    walker.run(Action(f"db.why({fact!r})", ask, check))
+
+
+@verb(_drawn_request, 2)
 def realize(walker: Walker, name: str, row: Row) -> None:
     """The cheapest change of base facts by which a derived fact turns, and what it induces."""
     relation = walker.now.known.relations.get(name)

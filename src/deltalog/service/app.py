@@ -21,6 +21,8 @@ from deltalog.service import (
     query_routes,
     realize_routes,
     rule_routes,
+    stream_routes,
+    stream_socket,
     system_routes,
     transaction_routes,
 )
@@ -42,6 +44,8 @@ ROUTERS = (
     rule_routes.router,
     history_routes.router,
     program_routes.router,
+    stream_routes.router,
+    stream_socket.router,
 )
 EXPOSED = ("ETag", "Location", "Retry-After", "Stream-Cursor", "Stream-Next-Offset", "X-Request-Id")
 """Headers that pages of other origins may read."""
