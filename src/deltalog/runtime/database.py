@@ -86,6 +86,7 @@ class MemoryDatabase(RuleVerbs, ReasonVerbs, Closable, WithoutUpkeep):
         self.limits = limits
         self.watch = watch
         self.version = 0
+        self.last_change: ChangeSet | None = None  # of a database in memory: `why_changed`
         self._lock = threading.RLock()
         self._ground: Ground | None = None
         self.follower: Follower | None = None
@@ -318,6 +319,8 @@ class MemoryDatabase(RuleVerbs, ReasonVerbs, Closable, WithoutUpkeep):
                     participant.before_change(self, outcome, change)
                 outcome.apply()
                 self.version += 1
+                if self._persistence is None:
+                    self.last_change = change
         if follower is not None and self.version != version:
             shown = network.views if route is None else route.views
             follower.committed(self.version, "transaction", change, shown)
@@ -358,6 +361,7 @@ class MemoryDatabase(RuleVerbs, ReasonVerbs, Closable, WithoutUpkeep):
         if self._persistence is not None:
             self._persistence.program_changed(self, touched, change)
         self.version += 1
+        self.last_change = None
         if self.follower is not None:
             self.follower.committed(self.version, "program", change, frozenset(self.model.views))
 
