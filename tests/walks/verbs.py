@@ -792,6 +792,25 @@ def why(walker: Walker, name: str, row: Row) -> None:
     walker.run(Action(f"db.why({fact!r})", ask, check))
 
 
+@verb(_drawn_request, 1)
+def why_not(walker: Walker, name: str, row: Row) -> None:
+    """What blocks a fact that does not hold: facts that are missing, or that are there."""
+    relation = walker.now.known.relations.get(name)
+    if relation is None or relation.kind != "view" or not _fits_row(relation, row):
+        return
+    if row in walker.now.state[name]:
+        return
+    fact = f"{name}({', '.join(map(print_value, row))})"
+
+    def check(found: Any) -> None:
+        for rule in found.rules:
+            for excluding in rule.excluding:
+                if excluding not in walker.now.state[rule.relation]:
+                    raise WrongError(f"{rule} names a fact that does not hold")
+
+    walker.run(Action(f"db.why_not({fact!r})", lambda: walker.db.why_not(fact), check))
+
+
 @verb(_drawn_request, 2)
 def realize(walker: Walker, name: str, row: Row) -> None:
     """The cheapest change of base facts by which a derived fact turns, and what it induces."""
