@@ -87,6 +87,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         self.limits = limits
         self.watch = watch
         self.version = 0
+        self.last_change: ChangeSet | None = None  # of a database in memory: `why_changed`
         self._lock = threading.RLock()
         self._ground: Ground | None = None
         self.follower: Follower | None = None
@@ -319,6 +320,8 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
                     participant.before_change(self, outcome, change)
                 outcome.apply()
                 self.version += 1
+                if self._persistence is None:
+                    self.last_change = change
         if follower is not None and self.version != version:
             shown = network.views if route is None else route.views
             follower.committed(self.version, "transaction", change, shown)
@@ -359,6 +362,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         if self._persistence is not None:
             self._persistence.program_changed(self, touched, change)
         self.version += 1
+        self.last_change = None
         if self.follower is not None:
             self.follower.committed(self.version, "program", change, frozenset(self.model.views))
 
