@@ -47,7 +47,7 @@ class RuleCounts(BaseModel):
     dead: int
 
 
-class OutboxAnswer(BaseModel):
+class DeliveryList(BaseModel):
     recipients: list[RecipientModel]
     deliveries: list[DeliveryModel]
     rules: list[RuleCounts]
@@ -75,8 +75,8 @@ class Done(BaseModel):
     count: int
 
 
-@router.get("/outbox", response_model=OutboxAnswer)
-async def outbox(caller: CallerDep, host: HostDep) -> Response:
+@router.get("/outbox", response_model=DeliveryList)
+async def deliveries(caller: CallerDep, host: HostDep) -> Response:
     """Return who gets messages, how far each queue is, and what waits."""
     caller.check_reads_all()
 
