@@ -1,8 +1,8 @@
 """A process that changes a state until it is killed: `python killed_walk.py STATE SEED WRITE WHEN`.
 
 Batches have numbers and follow from them, so a batch that was not taken is taken again by the next
-process. Rules fire and emit, and a constraint refuses. Between
-batches the process loads, folds, compacts, activates rules and goes over to another program. Every
+process. Rules fire and emit, a constraint refuses. Between batches the process loads, folds,
+compacts, activates rules and goes over to another program. Every
 step is printed when it is done; a process that dies at a write says where.
 """
 
