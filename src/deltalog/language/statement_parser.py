@@ -19,7 +19,7 @@ from deltalog.language.narrowing import PlacedToken, StatementError
 DEPTH_MAX = 150
 
 Unexpected = Callable[[Collection[str], PlacedToken], Diagnostic]
-"""Says what is wrong with a token where a parser accepts others."""
+"""Makes the diagnostic for a token where a parser accepts others."""
 
 
 def parse_statement(grammar: Lark, tokens: Sequence[PlacedToken], unexpected: Unexpected) -> Any:

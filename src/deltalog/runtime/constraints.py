@@ -41,7 +41,7 @@ PACKAGE = "deltalog."
 VIOLATIONS_MAX = 100
 """Violating facts of a constraint that are listed; their number is always known."""
 SORTED_MAX = 1_000
-"""Of up to so many the first are listed, else those that are read soonest."""
+"""Of up to this number the first are listed, else those that are read soonest."""
 
 
 @dataclass(frozen=True)
