@@ -330,19 +330,25 @@ class MemoryDatabase(RuleVerbs, ReasonVerbs, Closable, WithoutUpkeep):
     # --- changing rules
 
     def change_program(
-        self, program: str | Path | Program, *, is_committed: bool = True
+        self,
+        program: str | Path | Program,
+        *,
+        is_committed: bool = True,
+        inactive: Iterable[str] = (),
     ) -> ChangeSet:
         """Go over to another program; returns the exact change of every relation and view.
 
         Facts of base relations stay. With `is_committed=False` the change is only returned. The
-        program that is there already is a no-op, and makes no version.
+        program that is there already is a no-op, and makes no version. Active rules named in
+        `inactive` are deactivated by the same commit.
         """
         parsed = program if isinstance(program, Program) else parse(read_program(program))
+        idle = frozenset(inactive)
         with self.turn(), self._changing_program(is_committed):
-            if parsed == self.model.checked.program:
+            if parsed == self.model.checked.program and not idle:
                 self.statistics = Statistics()
                 return NO_CHANGE
-            return apply_program(self, check_program(parsed), is_committed)
+            return apply_program(self, check_program(parsed), is_committed, idle)
 
     def _changing_program(self, is_committed: bool) -> AbstractContextManager[object]:
         if self._synchronization is None:
