@@ -55,6 +55,7 @@ SPARK_TYPES = {
 }
 EMPTY = Moment("", ())
 VETOED = "E1007"
+UNDELIVERED = "E1607"
 
 
 class TableWalker:
@@ -424,6 +425,10 @@ def change_program(walker: TableWalker, text: str) -> None:
         after, error = before, error or str(refusal)
     if error is None and after.is_violated:
         error = VIOLATED
+    settled = walker.db._database.settled_messages()
+    is_waiting = any(m.sequence > settled.get(m.rule, -1) for m in walker.db.messages())
+    if is_waiting and "emit" not in text:
+        error = UNDELIVERED
     walker.line(f"db.change_program({text!r})")
     if error is not None:
         with pytest.raises(deltalog.DeltalogError, match=error):

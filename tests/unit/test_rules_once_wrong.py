@@ -91,6 +91,7 @@ def test_what_rules_keep_for_themselves_is_in_no_change(tmp_path: Path) -> None:
             db.deactivate("r")
             assert list(reader.refresh()) == [("+", "a", (1,))]
             assert not reader.rules()[0].is_active
+        db.dispatch(lambda message: None)
         assert not db.change_program("base a(x: int).")
 
 

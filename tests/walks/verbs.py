@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import product
+from itertools import count, product
 from typing import Any
 
 from expected import (
@@ -36,6 +36,7 @@ from deltalog.analysis.columns import Relation
 from deltalog.cli.restore import _put_back
 from deltalog.language.ast import Row
 from deltalog.language.values import print_value, sort_key
+from deltalog.runtime.messages import Message
 from reference_rules import RefusedError
 from treatments import LIMITS
 
@@ -403,6 +404,28 @@ def messages(walker: Walker, number: int) -> None:
         walker.line(f"db.messages(after={after})")
         if walker.db.messages(after=after) != found[number + 1 :]:
             raise WrongError(f"messages behind {after}: {walker.db.messages(after=after)}")
+
+
+@verb(lambda d: (d.rng.randint(0, 3),), 2)
+def dispatch(walker: Walker, failing: int) -> None:
+    """Messages that nobody has received are delivered, in order per rule, also after a failure."""
+    if walker.group is not None:
+        return
+    waiting, tried, found = walker.undelivered(), count(), list[Message]()
+
+    def receive(message: Message) -> None:
+        if next(tried) == failing:
+            raise OSError("not now")
+        found.append(message)
+
+    walker.line(f"db.dispatch(receive)  # {failing} fails first")
+    done = walker.db.dispatch(receive, pauses_seconds=[0])
+    rules = {message.rule for message in waiting}
+    for rule in rules:
+        if [m for m in found if m.rule == rule] != [m for m in waiting if m.rule == rule]:
+            raise WrongError(f"delivered {found}, expected {waiting}")
+    if done.delivered != len(waiting) or len(found) != len(waiting) or walker.undelivered():
+        raise WrongError(f"{done}, expected {len(waiting)} deliveries")
 
 
 @verb(_drawn_change("apply"), 3)
@@ -774,6 +797,25 @@ def why(walker: Walker, name: str, row: Row) -> None:
                 raise WrongError(f"{step.conclusion} in a proof of {fact} does not hold")
 
     walker.run(Action(f"db.why({fact!r})", ask, check))
+
+
+@verb(_drawn_request, 1)
+def why_not(walker: Walker, name: str, row: Row) -> None:
+    """What blocks a fact that does not hold: facts that are missing, or that are there."""
+    relation = walker.now.known.relations.get(name)
+    if relation is None or relation.kind != "view" or not _fits_row(relation, row):
+        return
+    if row in walker.now.state[name]:
+        return
+    fact = f"{name}({', '.join(map(print_value, row))})"
+
+    def check(found: Any) -> None:
+        for rule in found.rules:
+            for excluding in rule.excluding:
+                if excluding not in walker.now.state[rule.relation]:
+                    raise WrongError(f"{rule} names a fact that does not hold")
+
+    walker.run(Action(f"db.why_not({fact!r})", lambda: walker.db.why_not(fact), check))
 
 
 @verb(_drawn_request, 2)

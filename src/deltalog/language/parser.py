@@ -232,10 +232,14 @@ def _parse_statement(tokens: list[PlacedToken]) -> Statement:
     """One statement from its tokens, the final stop included."""
     check_depth(tokens, _DEEPENING, ("COMMA", "SEMICOLON", "COMPARISON", "IF"))
     mark_keywords(tokens)
+    if _SYSTEM_FACT.match(tokens[0]) and {t.type for t in tokens}.isdisjoint(("IF", "VARIABLE")):
+        tokens[0].is_system = True
     statement: Statement = parse_statement(_grammar(), tokens, _unexpected)
     return statement
 
 
+_SYSTEM_FACT = re.compile(r"[a-z]\w*__\w")
+"""The name of a hidden relation; a dump has facts of these."""
 _DEEPENING = ("PLUS", "MINUS", "TIMES", "DIVIDE", "MOD")
 
 
