@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import product
+from itertools import count, product
 from typing import Any
 
 from expected import (
@@ -36,6 +36,7 @@ from deltalog.analysis.columns import Relation
 from deltalog.cli.restore import _put_back
 from deltalog.language.ast import Row
 from deltalog.language.values import print_value, sort_key
+from deltalog.runtime.messages import Message
 from reference_rules import RefusedError
 from treatments import LIMITS
 
@@ -398,6 +399,28 @@ def messages(walker: Walker, number: int) -> None:
             raise WrongError(f"messages behind {after}: {walker.db.messages(after=after)}")
 
 
+@verb(lambda d: (d.rng.randint(0, 3),), 2)
+def dispatch(walker: Walker, failing: int) -> None:
+    """Messages that nobody has received are delivered, in order per rule, also after a failure."""
+    if walker.group is not None:
+        return
+    waiting, tried, found = walker.undelivered(), count(), list[Message]()
+
+    def receive(message: Message) -> None:
+        if next(tried) == failing:
+            raise OSError("not now")
+        found.append(message)
+
+    walker.line(f"db.dispatch(receive)  # {failing} fails first")
+    done = walker.db.dispatch(receive, pauses_seconds=[0])
+    rules = {message.rule for message in waiting}
+    for rule in rules:
+        if [m for m in found if m.rule == rule] != [m for m in waiting if m.rule == rule]:
+            raise WrongError(f"delivered {found}, expected {waiting}")
+    if done.delivered != len(waiting) or len(found) != len(waiting) or walker.undelivered():
+        raise WrongError(f"{done}, expected {len(waiting)} deliveries")
+
+
 @verb(_drawn_change("apply"), 3)
 def vetoed(walker: Walker, operations: tuple[Operation, ...], is_tried: bool) -> None:
     """A change that the check of the database refuses; a what-if is not checked."""
@@ -738,6 +761,54 @@ def _drawn_request(drawing: Drawing) -> tuple[Any, ...] | None:
         return view.name, drawing.rng.choice(held)
     drawn = drawing.rows(view, 1)
     return (view.name, drawn[0]) if drawn else None
+
+
+@verb(_drawn_request, 2)
+def why(walker: Walker, name: str, row: Row) -> None:
+    """The proof of a fact that holds; of one that does not, the error that says so."""
+    relation = walker.now.known.relations.get(name)
+    if relation is None or relation.kind != "view" or not _fits_row(relation, row):
+        return
+    fact = f"{name}({', '.join(map(print_value, row))})"
+    holds = row in walker.now.state[name]
+
+    def ask() -> Any:
+        try:
+            return walker.db.why(fact)
+        except deltalog.DataError as error:
+            return error
+
+    def check(found: Any) -> None:
+        if not holds:
+            if getattr(found, "codes", None) != ("E1502",):
+                raise WrongError(f"{found} of {fact}, which does not hold")
+            return
+        if isinstance(found, deltalog.DataError):
+            raise found
+        for step in found.steps():
+            if step.row is not None and step.row not in walker.now.state[step.relation]:
+                raise WrongError(f"{step.conclusion} in a proof of {fact} does not hold")
+
+    walker.run(Action(f"db.why({fact!r})", ask, check))
+
+
+@verb(_drawn_request, 1)
+def why_not(walker: Walker, name: str, row: Row) -> None:
+    """What blocks a fact that does not hold: facts that are missing, or that are there."""
+    relation = walker.now.known.relations.get(name)
+    if relation is None or relation.kind != "view" or not _fits_row(relation, row):
+        return
+    if row in walker.now.state[name]:
+        return
+    fact = f"{name}({', '.join(map(print_value, row))})"
+
+    def check(found: Any) -> None:
+        for rule in found.rules:
+            for excluding in rule.excluding:
+                if excluding not in walker.now.state[rule.relation]:
+                    raise WrongError(f"{rule} names a fact that does not hold")
+
+    walker.run(Action(f"db.why_not({fact!r})", lambda: walker.db.why_not(fact), check))
 
 
 @verb(_drawn_request, 2)

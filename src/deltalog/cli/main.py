@@ -19,7 +19,9 @@ from deltalog.cli import (
     check,
     compact,
     create,
+    dispatch,
     dump,
+    emitted,
     explain,
     log,
     migrate,
@@ -34,6 +36,9 @@ from deltalog.cli import (
     serve,
     token,
     verify,
+    why,
+    why_changed,
+    why_not,
 )
 from deltalog.cli.exit_codes import MEANINGS, exit_codes
 from deltalog.cli.option_groups import with_option_groups
@@ -86,8 +91,13 @@ for _module, _command in (
     (query, query.query),
     (apply, apply.apply),
     (realize, realize.realize),
+    (why, why.why),
+    (why_not, why_not.why_not),
+    (why_changed, why_changed.why_changed),
     (audit, audit.audit),
     (rules, rules.rules),
+    (emitted, emitted.messages),
+    (dispatch, dispatch.dispatch),
     (explain, explain.explain),
     (repl, repl.repl),
     (create, create.create),

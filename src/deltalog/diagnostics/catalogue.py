@@ -8,7 +8,12 @@ case file in `tests/cases/errors/` (or, for data and limits, a unit test) with i
 
 from __future__ import annotations
 
-from deltalog.diagnostics import amosql_catalogue, service_catalogue, source_catalogue
+from deltalog.diagnostics import (
+    amosql_catalogue,
+    service_catalogue,
+    source_catalogue,
+    why_catalogue,
+)
 from deltalog.diagnostics.entry import Entry as Entry
 
 # Syntax
@@ -341,6 +346,7 @@ ENTRIES: dict[str, Entry] = {
     for entry in (
         *globals().values(),
         *vars(amosql_catalogue).values(),
+        *vars(why_catalogue).values(),
         *vars(service_catalogue).values(),
         *vars(source_catalogue).values(),
     )

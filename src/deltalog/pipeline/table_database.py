@@ -39,6 +39,7 @@ from deltalog.pipeline.rejected import Refused
 from deltalog.pipeline.state import State
 from deltalog.pipeline.table_frames import TableFrames
 from deltalog.pipeline.table_loads import TableLoads
+from deltalog.pipeline.table_reasons import TableReasons
 from deltalog.pipeline.table_rules import TableRules
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.database import MemoryDatabase
@@ -56,7 +57,7 @@ from deltalog.runtime.transaction import Transaction, base_relation
 from deltalog.runtime.wanted_views import known_views
 
 
-class TableDatabase(TableLoads, TableRules, TableFrames):
+class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
     """Made by `deltalog.connect(spark=…, state=…)`."""
 
     def __init__(

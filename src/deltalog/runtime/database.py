@@ -33,6 +33,7 @@ from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.check_phase import CheckPhase
 from deltalog.runtime.closable import Closable
 from deltalog.runtime.constraints import check_state, issue_warnings
+from deltalog.runtime.delivery_verbs import DeliveryVerbs
 from deltalog.runtime.engine_choice import known_engine
 from deltalog.runtime.evaluation import Difference, create, differences, evaluate
 from deltalog.runtime.fact_arguments import fill, load_facts
@@ -59,7 +60,7 @@ from deltalog.runtime.violations import ConstraintError, Violation
 from deltalog.runtime.wanted_views import known_views
 
 
-class MemoryDatabase(RuleVerbs, ReasonVerbs, Closable, WithoutUpkeep):
+class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpkeep):
     """Made by `connect`. Threads may share it: they take turns.
 
     With a `persistence` what it holds is kept elsewhere, too, and `synchronization` repairs what a
@@ -86,6 +87,7 @@ class MemoryDatabase(RuleVerbs, ReasonVerbs, Closable, WithoutUpkeep):
         self.limits = limits
         self.watch = watch
         self.version = 0
+        self.last_change: ChangeSet | None = None  # of a database in memory: `why_changed`
         self._lock = threading.RLock()
         self._ground: Ground | None = None
         self.follower: Follower | None = None
@@ -318,6 +320,8 @@ class MemoryDatabase(RuleVerbs, ReasonVerbs, Closable, WithoutUpkeep):
                     participant.before_change(self, outcome, change)
                 outcome.apply()
                 self.version += 1
+                if self._persistence is None:
+                    self.last_change = change
         if follower is not None and self.version != version:
             shown = network.views if route is None else route.views
             follower.committed(self.version, "transaction", change, shown)
@@ -358,6 +362,7 @@ class MemoryDatabase(RuleVerbs, ReasonVerbs, Closable, WithoutUpkeep):
         if self._persistence is not None:
             self._persistence.program_changed(self, touched, change)
         self.version += 1
+        self.last_change = None
         if self.follower is not None:
             self.follower.committed(self.version, "program", change, frozenset(self.model.views))
 
