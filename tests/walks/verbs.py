@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import product
+from itertools import count, product
 from typing import Any
 
 from expected import (
@@ -36,6 +36,7 @@ from deltalog.analysis.columns import Relation
 from deltalog.cli.restore import _put_back
 from deltalog.language.ast import Row
 from deltalog.language.values import print_value, sort_key
+from deltalog.runtime.messages import Message
 from reference_rules import RefusedError
 from treatments import LIMITS
 
@@ -396,6 +397,28 @@ def messages(walker: Walker, number: int) -> None:
         walker.line(f"db.messages(after={after})")
         if walker.db.messages(after=after) != found[number + 1 :]:
             raise WrongError(f"messages behind {after}: {walker.db.messages(after=after)}")
+
+
+@verb(lambda d: (d.rng.randint(0, 3),), 2)
+def dispatch(walker: Walker, failing: int) -> None:
+    """Messages that nobody has received are delivered, in order per rule, also after a failure."""
+    if walker.group is not None:
+        return
+    waiting, tried, found = walker.undelivered(), count(), list[Message]()
+
+    def receive(message: Message) -> None:
+        if next(tried) == failing:
+            raise OSError("not now")
+        found.append(message)
+
+    walker.line(f"db.dispatch(receive)  # {failing} fails first")
+    done = walker.db.dispatch(receive, pauses_seconds=[0])
+    rules = {message.rule for message in waiting}
+    for rule in rules:
+        if [m for m in found if m.rule == rule] != [m for m in waiting if m.rule == rule]:
+            raise WrongError(f"delivered {found}, expected {waiting}")
+    if done.delivered != len(waiting) or len(found) != len(waiting) or walker.undelivered():
+        raise WrongError(f"{done}, expected {len(waiting)} deliveries")
 
 
 @verb(_drawn_change("apply"), 3)

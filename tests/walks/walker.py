@@ -23,6 +23,7 @@ from deltalog.diagnostics.report import DeltalogError
 from deltalog.language.ast import Row
 from deltalog.rewrites.strategies import STRATEGIES
 from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.messages import Message
 from deltalog.runtime.model import Options, make_model
 from reference_rules import RefusedError, register
 from treatments import LIMITS, check_ranks
@@ -290,6 +291,8 @@ class Walker:
     def going_over(self, text: str, is_committed: bool) -> Action:
         """A change of programs."""
         before, error = self.now, self.manner.under(text).refusal(text)
+        if error is None and is_committed and "emit" not in text and self.undelivered():
+            error = "E1607"
         try:
             after = before.under(text)
         except RefusedError as refusal:
@@ -313,6 +316,11 @@ class Walker:
             done,
             error,
         )
+
+    def undelivered(self) -> list[Message]:
+        """The messages that nobody has received."""
+        settled = self.db.settled_messages()
+        return [m for m in self.db.messages() if m.sequence > settled.get(m.rule, -1)]
 
     # --- comparing
 
