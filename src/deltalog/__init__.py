@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltalog.connect import connect
 from deltalog.diagnostics.report import DataError, DeltalogError, LimitError, ProgramError
+from deltalog.pictures import picture
 from deltalog.pipeline.spark_needed import spark_needed
 from deltalog.runtime.amosql.session import AmosqlSession
 from deltalog.runtime.changes import ChangeSet
@@ -24,6 +25,11 @@ from deltalog.runtime.realization import Budget, Realization, Realizations
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction
 from deltalog.runtime.violations import ConstraintError, ConstraintWarning, Violation
+from deltalog.runtime.why.derivations import Derivations
+from deltalog.runtime.why.proof import Proof
+from deltalog.runtime.why.sets import SetProof
+from deltalog.runtime.why.why_changed import WhyChanged
+from deltalog.runtime.why.why_not import WhyNot
 from deltalog.store.file_database import FileDatabase
 from deltalog.store.readers import Retention, RetentionWarning
 
@@ -79,21 +85,27 @@ __all__ = [
     "DataError",
     "Database",
     "DeltalogError",
+    "Derivations",
     "FileDatabase",
     "History",
     "LimitError",
     "Limits",
     "MemoryDatabase",
     "ProgramError",
+    "Proof",
     "Realization",
     "Realizations",
     "Retention",
     "RetentionWarning",
     "Rows",
+    "SetProof",
     "Transaction",
     "Upkeep",
     "Violation",
+    "WhyChanged",
+    "WhyNot",
     "connect",
+    "picture",
     "read",
     "register_format",
     "register_tables",

@@ -111,11 +111,16 @@ OF_RULES = (
     *("deactivate", "action", "messages", "firings", "rejections"),
 )
 OF_VIEW_UPDATES = ("Budget", "Realization", "Realizations", "realize")
+OF_WHY = (
+    *("Proof", "SetProof", "Derivations", "picture", "why"),
+    *("WhyNot", "why_not", "WhyChanged", "why_changed"),
+)
 PAGE_OF = {
     "Limits": "language.md",
     "AmosqlSession": "amosql.md",
     **dict.fromkeys(OF_FILES, "durability.md"),
     **dict.fromkeys(OF_RULES, "rules.md"),
+    **dict.fromkeys(OF_WHY, "why.md"),
     **dict.fromkeys(OF_VIEW_UPDATES, "view_updates.md"),
     **dict.fromkeys(OF_TABLES, "pipeline.md"),
 }

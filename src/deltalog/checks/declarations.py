@@ -59,6 +59,8 @@ def check_atoms(
             if hint is None and is_query:
                 hint = f"the relations are {', '.join(islice(sorted(relations), NAMES_SHOWN))}"
                 hint += ", …" if len(relations) > NAMES_SHOWN else ""
+            if atom.predicate.startswith(SYSTEM_PREFIX):
+                hint = "only queries read relations that describe the program"
             yield catalogue.UNKNOWN_PREDICATE.at(
                 atom.span,
                 name=atom.predicate,
@@ -80,6 +82,15 @@ def _declared_once(program: Program) -> Iterator[Diagnostic]:
                 *_labels(earlier.span, "first declared here"),
                 name=declaration.predicate,
             )
+
+
+def check_system_facts(facts: tuple[Atom, ...], hidden: Relations) -> Iterator[Diagnostic]:
+    """Facts of hidden relations, as a dump has them, fit those that the program has."""
+    for fact in facts:
+        if fact.predicate not in hidden:
+            yield catalogue.RESERVED_NAME.at(fact.span, name=fact.predicate)
+        else:
+            yield from _arity(fact, hidden)
 
 
 def _reserved(program: Program) -> Iterator[Diagnostic]:

@@ -19,7 +19,9 @@ from deltalog.cli import (
     check,
     compact,
     create,
+    dispatch,
     dump,
+    emitted,
     explain,
     log,
     migrate,
@@ -31,7 +33,12 @@ from deltalog.cli import (
     restore,
     rules,
     run,
+    serve,
+    token,
     verify,
+    why,
+    why_changed,
+    why_not,
 )
 from deltalog.cli.exit_codes import MEANINGS, exit_codes
 from deltalog.cli.option_groups import with_option_groups
@@ -84,8 +91,13 @@ for _module, _command in (
     (query, query.query),
     (apply, apply.apply),
     (realize, realize.realize),
+    (why, why.why),
+    (why_not, why_not.why_not),
+    (why_changed, why_changed.why_changed),
     (audit, audit.audit),
     (rules, rules.rules),
+    (emitted, emitted.messages),
+    (dispatch, dispatch.dispatch),
     (explain, explain.explain),
     (repl, repl.repl),
     (create, create.create),
@@ -97,9 +109,11 @@ for _module, _command in (
     (verify, verify.verify),
     (compact, compact.compact),
     (recover, recover.recover),
+    (serve, serve.serve),
 ):
     app.command(epilog=f"Example: {_module.EXAMPLE}")(with_option_groups(_command))
 
+app.add_typer(token.app, name="token", epilog=f"Example: {token.EXAMPLE}")
 app.add_typer(pipeline.app, name="pipeline", epilog=f"Example: {pipeline.EXAMPLE}")
 
 

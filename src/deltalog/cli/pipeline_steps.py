@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
+from deltalog.cli.actions import read_actions
 from deltalog.cli.change_results import change_rows
 from deltalog.cli.progress import Progress
 from deltalog.cli.results import table_lines
@@ -49,12 +51,16 @@ def watched(steps: Iterator[Step], progress: Progress) -> Iterator[Step]:
         yield step
 
 
-def open_pipeline(project: Project, progress: Progress) -> Pipeline:
-    """Start Spark, and open the state of a project."""
+def open_pipeline(project: Project, progress: Progress, actions: Path | None = None) -> Pipeline:
+    """Start Spark, and open the state of a project, with the functions that rules call."""
     with spark_needed():
         from deltalog.pipeline.run import Pipeline
+    functions = read_actions(actions)
     with progress.phase("starting Spark and opening the state"):
-        return Pipeline(project, watch=progress.watch)
+        made = Pipeline(project, watch=progress.watch)
+    for name, function in functions.items():
+        made.database.action(name)(function)
+    return made
 
 
 def show_step(step: Step, as_json: bool, limit: int | None, is_later: bool) -> None:

@@ -8,7 +8,12 @@ case file in `tests/cases/errors/` (or, for data and limits, a unit test) with i
 
 from __future__ import annotations
 
-from deltalog.diagnostics import amosql_catalogue, source_catalogue
+from deltalog.diagnostics import (
+    amosql_catalogue,
+    service_catalogue,
+    source_catalogue,
+    why_catalogue,
+)
 from deltalog.diagnostics.entry import Entry as Entry
 
 # Syntax
@@ -318,6 +323,9 @@ BAD_RESULT = Entry(
     "`{name}` has returned {value}",
     "a function that a rule calls returns nothing, or a mapping with `insert`, `delete` or `set`",
 )
+BAD_PARAMETER = Entry(
+    "E1210", "{value} does not fit the parameter `{parameter}` of `{name}`, which is {type}"
+)
 
 # View updates
 CONTRADICTING_REQUESTS = Entry("E1401", "the requests `{one}` and `{other}` contradict each other")
@@ -341,6 +349,8 @@ ENTRIES: dict[str, Entry] = {
     for entry in (
         *globals().values(),
         *vars(amosql_catalogue).values(),
+        *vars(why_catalogue).values(),
+        *vars(service_catalogue).values(),
         *vars(source_catalogue).values(),
     )
     if isinstance(entry, Entry)

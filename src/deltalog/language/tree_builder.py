@@ -97,12 +97,13 @@ class TreeBuilder(ActiveStatements, Transformer[Any, Any]):
         return Column(user_name(name), known, question is not None, key is not None, name.span)
 
     def clause(self, children: list[Any]) -> Rule:
-        head_node, arrow, body = children
+        head_node, arrow, body, _, text = children
         head = narrow_head(head_node)
         span = span_of(head_node)
         literals = () if arrow is None else narrow_body(body.branches, body.span)
         span = span if arrow is None else span.to(body.span)
-        return numbered_rule(Rule(head, literals, Origin(span)))
+        message = None if text is None else unescape(text)
+        return numbered_rule(Rule(head, literals, Origin(span), message=message))
 
     def query(self, children: list[Any]) -> Query:
         mark, body = children

@@ -39,6 +39,7 @@ from deltalog.pipeline.rejected import Refused
 from deltalog.pipeline.state import State
 from deltalog.pipeline.table_frames import TableFrames
 from deltalog.pipeline.table_loads import TableLoads
+from deltalog.pipeline.table_reasons import TableReasons
 from deltalog.pipeline.table_rules import TableRules
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.database import MemoryDatabase
@@ -56,7 +57,7 @@ from deltalog.runtime.transaction import Transaction, base_relation
 from deltalog.runtime.wanted_views import known_views
 
 
-class TableDatabase(TableLoads, TableRules, TableFrames):
+class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
     """Made by `deltalog.connect(spark=…, state=…)`."""
 
     def __init__(
@@ -260,13 +261,22 @@ class TableDatabase(TableLoads, TableRules, TableFrames):
         return self._change(delete or {}, insert or {}, set or {}, False, known, True)
 
     def change_program(
-        self, program: str | Path | Program, *, is_committed: bool = True
+        self,
+        program: str | Path | Program,
+        *,
+        is_committed: bool = True,
+        inactive: Iterable[str] = (),
     ) -> ChangeSet:
-        """Go over to another program; returns the exact change of every relation and view."""
+        """Go over to another program; returns the exact change of every relation and view.
+
+        Active rules named in `inactive` are deactivated by the same commit.
+        """
         with self._changing():
             if is_committed:
                 self._begin()
-            return self._database.change_program(program, is_committed=is_committed)
+            return self._database.change_program(
+                program, is_committed=is_committed, inactive=inactive
+            )
 
     def _change(
         self,
@@ -311,8 +321,9 @@ class TableDatabase(TableLoads, TableRules, TableFrames):
             if catalogue.STATE_IN_USE.code in error.codes:
                 self.close()
             raise
-        except BaseException:
-            self.close()
+        except BaseException as error:
+            if error is not self._database.action_error:
+                self.close()
             raise
         self._follow()
 

@@ -10,12 +10,13 @@ from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.parameters import Parameters, bound_query
 from deltalog.runtime.realization import Budget, Realizations
 from deltalog.runtime.realize import Costs, realize
+from deltalog.runtime.why.verbs import WhyVerbs
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
 
 
-class ReasonVerbs:
+class ReasonVerbs(WhyVerbs):
     """Explanations and view updating."""
 
     def explain(

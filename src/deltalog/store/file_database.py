@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -24,15 +24,17 @@ from deltalog.analysis.columns import Relation
 from deltalog.engines.extensions import RankedEngine
 from deltalog.language.ast import Program, Query, Row
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.fixpoint import Watch
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model
 from deltalog.runtime.parameters import Parameters
 from deltalog.runtime.protocols import Facts, Participant
 from deltalog.runtime.rows import Rows
+from deltalog.runtime.why.state import AskedState
+from deltalog.runtime.why.why_changed import Transition
 from deltalog.store import readers
 from deltalog.store.copies import backup
+from deltalog.store.file_deliveries import FileDeliveries
 from deltalog.store.file_persistence import FilePersistence
 from deltalog.store.history import LoggedHistory, visible
 from deltalog.store.log import Commit
@@ -48,7 +50,7 @@ INDEXED_FROM = 100_000
 """From this many facts on indexes are built at loading, and not by the first transaction."""
 
 
-class FileDatabase(MemoryDatabase):
+class FileDatabase(FileDeliveries):
     """Made by `connect` with a path."""
 
     engine: RankedEngine
@@ -122,12 +124,16 @@ class FileDatabase(MemoryDatabase):
                 self._synchronization.end_group(self)
 
     def change_program(
-        self, program: str | Path | Program, *, is_committed: bool = True
+        self,
+        program: str | Path | Program,
+        *,
+        is_committed: bool = True,
+        inactive: Iterable[str] = (),
     ) -> ChangeSet:
         """Go over to another program, whose text the file keeps as it was written."""
         with self.turn():
             parsed, self._persistence.text = program_and_text(program)
-            return super().change_program(parsed, is_committed=is_committed)
+            return super().change_program(parsed, is_committed=is_committed, inactive=inactive)
 
     # --- time travel
 
@@ -166,6 +172,27 @@ class FileDatabase(MemoryDatabase):
                 return super().query(text, parameters)
             with self._persistence.reading():
                 return self._history.query_at(text, parameters or {}, version, self.current_facts)
+
+    @contextmanager
+    def _asked_state(self, version: int | None) -> Iterator[AskedState]:
+        """The current state, or that of an earlier version."""
+        if version is None or version == self.version:
+            with super()._asked_state(None) as state:
+                yield state
+            return
+        with self.turn():
+            with self._persistence.reading():
+                state = self._history.state_at(version, self.current_facts)
+            yield state
+
+    @contextmanager
+    def _transition(self, version: int | None) -> Iterator[Transition]:
+        """The states around the transaction that made a version, by default the last one."""
+        with self.turn():
+            with self._persistence.reading():
+                wanted = self.version if version is None else version
+                found = self._history.transition_to(wanted, self.current_facts)
+            yield found
 
     def relations_at(self, version: int) -> Mapping[str, Relation]:
         """The base relations and views that the program of a version had."""

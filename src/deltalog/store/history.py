@@ -8,7 +8,7 @@ from typing import Protocol
 
 from deltalog.analysis.columns import Relations
 from deltalog.checks.program import CheckedProgram, check_query
-from deltalog.diagnostics import catalogue
+from deltalog.diagnostics import catalogue, why_catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Query, Row
@@ -20,6 +20,8 @@ from deltalog.runtime.model import query_model
 from deltalog.runtime.parameters import Parameters, bound_query
 from deltalog.runtime.queries import answer, stored_reads
 from deltalog.runtime.rows import Rows
+from deltalog.runtime.why.state import AskedState, current_state
+from deltalog.runtime.why.why_changed import Transition
 from deltalog.store.cells import Types, with_types
 from deltalog.store.log import Commit
 from deltalog.store.programs import stored_program
@@ -87,6 +89,36 @@ class LoggedHistory:
             create(engine, {name: checked.relations[name]})
             engine.insert(name, self.facts_at(name, version, facts_now))
         return answer(engine, model, query, self._database.limits, self._database.watch)
+
+    def state_at(self, version: int, facts_now: FactsNow) -> AskedState:
+        """The state of a version, to be asked: that of today, read through what the log takes back.
+
+        Under another program it is the base facts of the version, copied to an engine of their own.
+        """
+        self.check_version(version)
+        database = self._database
+        if self._log.program_at(version) == self._log.program_at(database.version):
+            return current_state(database, -self._log.net(version, database.version))
+        checked = self.program_at(version)
+        base = frozenset(name for name, each in checked.relations.items() if each.kind == "base")
+        engine = database.engine.fresh()
+        for name in base:
+            create(engine, {name: checked.relations[name]})
+            engine.insert(name, self.facts_at(name, version, facts_now))
+        model = query_model(checked, base)
+        return AskedState(engine, model, database.limits, database.watch)
+
+    def transition_to(self, version: int, facts_now: FactsNow) -> Transition:
+        """The states around the transaction that made a version."""
+        self.check_version(version)
+        if version == self.first:
+            words = {"version": str(version), "first": str(self.first)}
+            raise DataError([why_catalogue.NO_PREDECESSOR.at(None, **words)])
+        (commit,) = self._log.commits(version - 1, version)
+        if commit.kind == "program":
+            raise DataError([why_catalogue.PROGRAM_CHANGED.at(None, version=str(version))])
+        before, after = (self.state_at(each, facts_now) for each in (version - 1, version))
+        return Transition(before, after, version, commit.time)
 
     def program_at(self, version: int) -> CheckedProgram:
         self.check_version(version)
