@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from test_spark_programs import UPKEEP
@@ -19,7 +19,7 @@ from treatments import contents, difference
 class NoSession:
     """Has settings, and nothing else: whatever is asked of it fails."""
 
-    conf: dict[str, str] = {}
+    conf: ClassVar[dict[str, str]] = {}
 
 
 def no_session(**_: Any) -> NoSession:
