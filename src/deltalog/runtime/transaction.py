@@ -86,6 +86,7 @@ class Transaction:
     """Collects changes; commits when its `with` block ends without an exception."""
 
     __slots__ = (
+        "_after_operation",
         "_commit",
         "_database",
         "_ground",
@@ -95,7 +96,6 @@ class Transaction:
         "_set_keys",
         "_state",
         "_tables",
-        "_after_operation",
         "delta",
     )
 
