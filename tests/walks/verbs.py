@@ -29,7 +29,7 @@ from expected import (
 )
 from families import domain, drawn_rows
 from forms import FORMS
-from walker import VETO, Action, Manner, Walker, WrongError, check_marks, drawn_manner
+from walker import VETO, Action, Manner, Walker, WrongError, check_fired, check_marks, drawn_manner
 
 import deltalog
 from deltalog.analysis.columns import Relation
@@ -354,7 +354,21 @@ def with_tables(walker: Walker, how: str, operations: tuple[Operation, ...], for
         walker.run(walker.changing(operations, how, form=FORMS[form]))
 
 
-def _drawn_activation(drawing: Drawing) -> tuple[Any, ...] | None:
+def activated(now: Moment, is_activated: bool, name: str, values: Row) -> Moment | None:
+    """The moment after an activation; None if there is no such rule."""
+    rules = {rule.name: rule for rule in now.known.program.active_rules}
+    if name not in rules or len(rules[name].parameters) != len(values):
+        return None
+    if values:
+        own, active = {(name, values)}, now.marks.active
+        marks = replace(now.marks, active=active | own if is_activated else active - own)
+    else:
+        idle = now.marks.inactive
+        marks = replace(now.marks, inactive=idle - {name} if is_activated else idle | {name})
+    return replace(now, marks=marks)
+
+
+def drawn_activation(drawing: Drawing) -> tuple[Any, ...] | None:
     rules = drawing.moment.known.program.active_rules
     if not rules:
         return None
@@ -363,20 +377,13 @@ def _drawn_activation(drawing: Drawing) -> tuple[Any, ...] | None:
     return drawing.chance(0.6), rule.name, values
 
 
-@verb(_drawn_activation, 6)
+@verb(drawn_activation, 6)
 def activation(walker: Walker, is_activated: bool, name: str, values: Row) -> None:
     """A rule is activated or deactivated, by which nothing fires."""
-    rules = {rule.name: rule for rule in walker.now.known.program.active_rules}
-    if name not in rules or len(rules[name].parameters) != len(values):
+    after = activated(walker.now, is_activated, name, values)
+    if after is None:
         return
-    marks = walker.now.marks
-    if values:
-        own = {(name, values)}
-        active = marks.active | own if is_activated else marks.active - own
-        after = replace(walker.now, marks=replace(marks, active=active))
-    else:
-        inactive = marks.inactive - {name} if is_activated else marks.inactive | {name}
-        after = replace(walker.now, marks=replace(marks, inactive=inactive))
+    rules = {rule.name: rule for rule in walker.now.known.program.active_rules}
     given = {v.name: value for v, value in zip(rules[name].parameters, values, strict=True)}
     verb = "activate" if is_activated else "deactivate"
 
@@ -480,7 +487,7 @@ def own_writes(
             walker.model.commit(made.after, walker.model.version + 1)
 
     def check(delta: Any) -> None:
-        walker.check_fired(delta, made)
+        check_fired(delta, made, walker.calls)
         walker.check_delta(delta, before, made.after)
 
     walker.run(
@@ -961,7 +968,7 @@ def ask_reader(
     walker.line(f"reader.what_if(insert={insert}, delete={delete})")
     delta = walker.reader.what_if(insert=insert, delete=delete)
     walker.calls.clear()
-    walker.check_fired(delta, made)
+    check_fired(delta, made, walker.calls)
     walker.check_delta(delta, moment, made.after, walker.reader_manner)
     if is_fit(question, moment.known.relations):
         text = ", ".join(map(str, question))

@@ -129,7 +129,11 @@ class Database(Protocol):
         views: Iterable[str] | None = None,
     ) -> Change: ...
     def change_program(
-        self, program: str | Path | Program, *, is_committed: bool = True
+        self,
+        program: str | Path | Program,
+        *,
+        is_committed: bool = True,
+        inactive: Iterable[str] = (),
     ) -> Change: ...
 
     def close(self) -> None: ...

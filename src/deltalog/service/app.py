@@ -24,6 +24,7 @@ from deltalog.service import (
     rule_routes,
     stream_routes,
     stream_socket,
+    subscription_routes,
     system_routes,
     transaction_routes,
     why_routes,
@@ -50,6 +51,7 @@ ROUTERS = (
     program_routes.router,
     stream_routes.router,
     stream_socket.router,
+    subscription_routes.router,
 )
 EXPOSED = ("ETag", "Location", "Retry-After", "Stream-Cursor", "Stream-Next-Offset", "X-Request-Id")
 """Headers that pages of other origins may read."""
