@@ -111,7 +111,10 @@ OF_RULES = (
     *("deactivate", "action", "messages", "firings", "rejections"),
 )
 OF_VIEW_UPDATES = ("Budget", "Realization", "Realizations", "realize")
-OF_WHY = ("Proof", "SetProof", "Derivations", "picture", "why")
+OF_WHY = (
+    *("Proof", "SetProof", "Derivations", "picture", "why"),
+    *("WhyNot", "why_not", "WhyChanged", "why_changed"),
+)
 PAGE_OF = {
     "Limits": "language.md",
     "AmosqlSession": "amosql.md",

@@ -37,6 +37,8 @@ from deltalog.cli import (
     token,
     verify,
     why,
+    why_changed,
+    why_not,
 )
 from deltalog.cli.exit_codes import MEANINGS, exit_codes
 from deltalog.cli.option_groups import with_option_groups
@@ -90,6 +92,8 @@ for _module, _command in (
     (apply, apply.apply),
     (realize, realize.realize),
     (why, why.why),
+    (why_not, why_not.why_not),
+    (why_changed, why_changed.why_changed),
     (audit, audit.audit),
     (rules, rules.rules),
     (emitted, emitted.messages),

@@ -323,6 +323,9 @@ BAD_RESULT = Entry(
     "`{name}` has returned {value}",
     "a function that a rule calls returns nothing, or a mapping with `insert`, `delete` or `set`",
 )
+BAD_PARAMETER = Entry(
+    "E1210", "{value} does not fit the parameter `{parameter}` of `{name}`, which is {type}"
+)
 
 # View updates
 CONTRADICTING_REQUESTS = Entry("E1401", "the requests `{one}` and `{other}` contradict each other")
