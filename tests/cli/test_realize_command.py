@@ -51,3 +51,21 @@ def test_what_is_refused(invoke: Call) -> None:
     assert "did you mean `path`?" in invoke("realize", "graph.dl", "pth(1, 2)").stderr
     assert invoke("realize", "graph.dl", "path(1, 2)", "--cost", "edge").exit_code == 2
     assert "base relation" in invoke("realize", "graph.dl", "path(1, 2)", "--fixed", "x").stderr
+
+
+def test_the_rounds_of_the_first_level(invoke: Call) -> None:
+    write(
+        "h.dl",
+        "base p(x: str). base q(x: str).\n"
+        'h(X) :- p(X), q(X), i().\ni() :- p(X), not q(X).\np("1").\n',
+    )
+    result = invoke("realize", "h.dl", '+h("1")', "--mode", "first-level", "--trace")
+    assert result.exit_code == 0
+    assert result.stdout == (
+        '1  +p("new1"), +q("1")\n   then +h("1")\n'
+        'round 1\n  ∇q⁺("1")\n  alternative 1: ∇q⁺("1") ⇒ Δq⁺("1"), Δi⁻ ⇒ ∇i⁺\n'
+        'round 2\n  ∇p⁺("new1") ∨ ∇q⁻("1")\n  alternative 1.1: ∇q⁻("1"): false\n'
+        '  alternative 1.2: ∇p⁺("new1") ⇒ Δp⁺("new1"), Δi⁺, Δh⁺("1"): a realization\n'
+    )
+    assert "there may be more: the first level" in result.stderr
+    assert invoke("realize", "h.dl", '+h("1")', "--trace").exit_code == 2

@@ -680,14 +680,15 @@ def _drawn_request(drawing: Drawing) -> tuple[Any, ...] | None:
         return None
     view = drawing.rng.choice(views)
     held = sorted(state[view.name], key=repr)
+    mode = "first_level" if drawing.chance(0.3) else "complete"
     if held and drawing.chance(0.5):
-        return view.name, drawing.rng.choice(held)
+        return view.name, drawing.rng.choice(held), mode
     drawn = drawing.rows(view, 1)
-    return (view.name, drawn[0]) if drawn else None
+    return (view.name, drawn[0], mode) if drawn else None
 
 
 @verb(_drawn_request, 2)
-def realize(walker: Walker, name: str, row: Row) -> None:
+def realize(walker: Walker, name: str, row: Row, mode: str) -> None:
     """The cheapest change of base facts by which a derived fact turns, and what it induces."""
     relation = walker.now.known.relations.get(name)
     if relation is None or relation.kind != "view" or not _fits_row(relation, row):
@@ -707,9 +708,14 @@ def realize(walker: Walker, name: str, row: Row) -> None:
             walker.check_delta(each.delta, walker.now, later)
 
     def ask() -> list[deltalog.Realization]:
-        return list(walker.db.realize(request, budget=budget))
+        try:
+            return list(walker.db.realize(request, budget=budget, mode=mode))
+        except deltalog.DataError as error:
+            if error.codes == ("E1404",):  # an aggregate
+                return []
+            raise
 
-    walker.run(Action(f"db.realize({request!r})", ask, check))
+    walker.run(Action(f"db.realize({request!r}, mode={mode!r})", ask, check))
 
 
 @verb(lambda d: (), 2)

@@ -11,6 +11,7 @@ from deltalog.checks.active_rules import check_active_rules
 from deltalog.checks.aggregates import check_aggregates
 from deltalog.checks.constraints import check_constraints
 from deltalog.checks.declarations import check_atoms, check_declarations
+from deltalog.checks.disjunctive import check_disjunctive
 from deltalog.checks.keys import check_keys
 from deltalog.checks.safety import check_query_safety, check_safety
 from deltalog.checks.stratified import check_stratified
@@ -43,6 +44,7 @@ def check_program(program: Program) -> CheckedProgram:
             *check_stratified(strata),
             *check_constraints(program, found),
             *check_active_rules(program, found),
+            *check_disjunctive(program),
         ]
     )
     raise_if_any(check_types_known(found))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
+from enum import StrEnum
 from itertools import islice
 from typing import Annotated
 
@@ -35,6 +36,13 @@ EXAMPLE = (
 )
 EFFECTS_SHOWN = 5
 BUDGET = Budget()
+
+
+class Mode(StrEnum):
+    """How far the search goes."""
+
+    COMPLETE = "complete"
+    FIRST_LEVEL = "first-level"
 
 
 def realize(
@@ -77,6 +85,21 @@ def realize(
             help="The cost of a change of a base relation, else 1; `-edge=5` is for deletions.",
         ),
     ] = None,
+    mode: Annotated[
+        Mode,
+        typer.Option(
+            "--mode",
+            metavar="|".join(Mode),
+            help="Search for all minimal answers, or only the first level of alternatives that has "
+            "some.",
+        ),
+    ] = Mode.COMPLETE,
+    trace: Annotated[
+        bool,
+        typer.Option(
+            "--trace", help="With --mode first-level: show what each round requests and changes."
+        ),
+    ] = False,
     number: Annotated[
         int | None,
         typer.Option("--apply", metavar="NUMBER", min=1, help="Commit the answer of this number."),
@@ -92,13 +115,22 @@ def realize(
 
     Each answer is minimal: no part of it would do. Answers are consistent with all constraints.
     """
+    if trace and mode is not Mode.FIRST_LEVEL:
+        raise typer.BadParameter("only --mode first-level has rounds", param_hint="--trace")
     chosen = settings(limits, maintenance)
     progress = Progress()
     is_read = number is None
     database = open_given(file, files.facts, files.facts_dir, chosen, progress, read_only=is_read)
     wanted = max(answers or 0, number or 0) or None
     budget = Budget(nodes, seconds, wanted, changes)
-    found = database.realize(*requests, budget=budget, fixed=fixed or (), costs=_costs(costs))
+    found = database.realize(
+        *requests,
+        budget=budget,
+        fixed=fixed or (),
+        costs=_costs(costs),
+        mode=mode.replace("-", "_"),
+        trace=trace,
+    )
     for text in found.already:
         note(f"`{text}` holds already")
     for hint in found.hints:
@@ -110,6 +142,9 @@ def realize(
             delta = answer.apply()
             note(f"committed answer {shown}: {len(delta):,} facts changed")
             break
+    if trace:
+        for line in (line for each in found.rounds for line in str(each).split("\n")):
+            write_result(visible(line))
     if number is None or shown < number:
         _conclude(found, shown)
     if isinstance(database, FileDatabase):

@@ -8,7 +8,7 @@ case file in `tests/cases/errors/` (or, for data and limits, a unit test) with i
 
 from __future__ import annotations
 
-from deltalog.diagnostics import amosql_catalogue
+from deltalog.diagnostics import amosql_catalogue, view_catalogue
 from deltalog.diagnostics.entry import Entry as Entry
 
 # Syntax
@@ -318,14 +318,6 @@ BAD_RESULT = Entry(
     "a function that a rule calls returns nothing, or a mapping with `insert`, `delete` or `set`",
 )
 
-# View updates
-CONTRADICTING_REQUESTS = Entry("E1401", "the requests `{one}` and `{other}` contradict each other")
-REQUEST_OUTDATED = Entry(
-    "E1402",
-    "the database has changed since version {version}, for which realizations are searched",
-    "a realization holds for one state; request it again",
-)
-
 WARNINGS = {
     "may_not_end": Entry(
         "W1201",
@@ -337,6 +329,10 @@ WARNINGS = {
 
 ENTRIES: dict[str, Entry] = {
     entry.code: entry
-    for entry in (*globals().values(), *vars(amosql_catalogue).values())
+    for entry in (
+        *globals().values(),
+        *vars(amosql_catalogue).values(),
+        *vars(view_catalogue).values(),
+    )
     if isinstance(entry, Entry)
 }

@@ -133,6 +133,23 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class DisjunctiveRule:
+    """`a ; b :- c.`: one of the heads holds where the body does. Without a body it is a fact.
+
+    Without heads it is a contradiction, which only rewrites make. In what they make, a variable of
+    a head that the body does not bind stands for some value of its column, or a new one.
+    """
+
+    heads: tuple[Atom, ...]
+    body: tuple[Literal, ...] = ()
+    origin: Origin = field(default=Origin(), compare=False, repr=False)
+
+    @property
+    def span(self) -> Span | None:
+        return self.origin.span
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """`? path(1, Y).` Its answers are the bindings of its named variables, or of the `outputs`."""
 
@@ -232,7 +249,7 @@ class ActiveRule:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Declarations, rules, facts, queries, constraints and active rules, each as written."""
+    """Declarations, rules, facts, queries and what else there is, each as written."""
 
     declarations: tuple[Declaration, ...] = ()
     rules: tuple[Rule, ...] = ()
@@ -240,6 +257,7 @@ class Program:
     queries: tuple[Query, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     active_rules: tuple[ActiveRule, ...] = ()
+    disjunctive_rules: tuple[DisjunctiveRule, ...] = ()
 
     @property
     def definitions(self) -> tuple[Rule, ...]:

@@ -29,6 +29,7 @@ from deltalog.language.ast import (
     Constant,
     Constraint,
     Declaration,
+    DisjunctiveRule,
     Program,
     Query,
     Rule,
@@ -71,6 +72,7 @@ def parse(source: Source, read: Reader = read_file, *, has_parameters: bool = Fa
         tuple(gathered.queries),
         tuple(gathered.constraints),
         tuple(gathered.active_rules),
+        tuple(gathered.disjunctive_rules),
     )
 
 
@@ -121,6 +123,7 @@ class _Gathered:
     queries: list[Query] = field(default_factory=list)
     constraints: list[Constraint] = field(default_factory=list)
     active_rules: list[ActiveRule] = field(default_factory=list)
+    disjunctive_rules: list[DisjunctiveRule] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
 
@@ -141,6 +144,8 @@ def _gather(source: Source, read: Reader, into: _Gathered, has_parameters: bool 
                 into.constraints.append(statement)
             case ActiveRule():
                 into.active_rules.append(statement)
+            case DisjunctiveRule():
+                into.disjunctive_rules.append(statement)
             case Include():
                 _follow(statement, source, read, into)
 

@@ -28,6 +28,7 @@ from deltalog.language.ast import (
     Constraint,
     Declaration,
     Disjunction,
+    DisjunctiveRule,
     Expression,
     Literal,
     Negation,
@@ -55,6 +56,7 @@ def print_program(program: Program) -> str:
     groups = (
         [print_declaration(declaration) for declaration in program.declarations],
         [print_rule(rule) for rule in program.rules],
+        [print_disjunctive_rule(rule) for rule in program.disjunctive_rules],
         [print_constraint(constraint) for constraint in program.constraints],
         [print_active_rule(rule) for rule in program.active_rules],
         [f"{print_atom(fact)}." for fact in program.facts],
@@ -81,6 +83,18 @@ def print_rule(rule: Rule) -> str:
     if not rule.body:
         return f"{head}."
     return _statement(f"{head} :-", [substitute(literal, anonymous) for literal in rule.body])
+
+
+def print_disjunctive_rule(rule: DisjunctiveRule) -> str:
+    """
+    >>> print_disjunctive_rule(DisjunctiveRule((Atom("a"), Atom("b")), (Atom("c"),)))
+    'a ; b :- c.'
+    """
+    anonymous = _anonymous((*rule.heads, *rule.body))
+    heads = " ; ".join(_atom(substitute_atom(head, anonymous)) for head in rule.heads) or "false"
+    if not rule.body:
+        return f"{heads}."
+    return _statement(f"{heads} :-", [substitute(literal, anonymous) for literal in rule.body])
 
 
 def print_query(query: Query) -> str:

@@ -26,6 +26,7 @@ from deltalog.language.ast import (
     Constant,
     Constraint,
     Declaration,
+    DisjunctiveRule,
     Expression,
     Negation,
     Operation,
@@ -58,7 +59,9 @@ class Include:
     span: Span
 
 
-Statement: TypeAlias = Declaration | Rule | Query | Include | Constraint | ActiveRule
+Statement: TypeAlias = (
+    Declaration | Rule | DisjunctiveRule | Query | Include | Constraint | ActiveRule
+)
 
 
 class TreeBuilder(ActiveStatements, Transformer[Any, Any]):
@@ -96,13 +99,17 @@ class TreeBuilder(ActiveStatements, Transformer[Any, Any]):
         known = None if type_ is None else str(type_)
         return Column(user_name(name), known, question is not None, key is not None, name.span)
 
-    def clause(self, children: list[Any]) -> Rule:
-        head_node, arrow, body = children
-        head = narrow_head(head_node)
-        span = span_of(head_node)
+    def clause(self, children: list[Any]) -> Rule | DisjunctiveRule:
+        *head_nodes, arrow, body = children
+        heads = tuple(map(narrow_head, head_nodes))
+        span = span_of(head_nodes[0]).to(span_of(head_nodes[-1]))
         literals = () if arrow is None else narrow_body(body.branches, body.span)
         span = span if arrow is None else span.to(body.span)
-        return numbered_rule(Rule(head, literals, Origin(span)))
+        if len(heads) == 1:
+            return numbered_rule(Rule(heads[0], literals, Origin(span)))
+        numbered = numbered_rule(Rule(Atom("heads"), (*heads, *literals))).body
+        named = tuple(each for each in numbered[: len(heads)] if isinstance(each, Atom))
+        return DisjunctiveRule(named, numbered[len(heads) :], Origin(span))
 
     def query(self, children: list[Any]) -> Query:
         mark, body = children

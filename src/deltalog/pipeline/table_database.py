@@ -175,10 +175,13 @@ class TableDatabase(TableLoads, TableRules, TableFrames):
         budget: Budget | None = None,
         fixed: Iterable[str] = (),
         costs: Mapping[str, float] | None = None,
+        mode: str = "complete",
+        trace: bool = False,
     ) -> Realizations:
         """Search the minimal changes of base relations that make derived facts true or false."""
         self._check_open()
-        return realize(self._database, requests, self._realized, budget, fixed, costs)
+        commit = self._realized
+        return realize(self._database, requests, commit, budget, fixed, costs, mode, trace)
 
     def _realized(self, base: ChangeSet) -> ChangeSet:
         return self.apply(base.inserted, base.deleted).changes

@@ -10,6 +10,7 @@ from deltalog.diagnostics.arguments import check_argument
 from deltalog.language.ast import Row, Value
 from deltalog.language.values import print_value
 from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.level_trace import Round
 
 
 class Wish(NamedTuple):
@@ -122,13 +123,15 @@ class Realizations:
     """Minimal realizations, as they are found, the smallest first.
 
     When all are read, `is_complete` says whether these are all there are; otherwise `reasons` tell
-    what was left out. `already` are the requests that hold without any change.
+    what was left out. `already` are the requests that hold without any change. A search by levels
+    tells in `rounds` what it requested and changed.
     """
 
     already: tuple[str, ...]
     hints: tuple[str, ...]
     source: Iterator[Realization] = field(repr=False)
     reasons: dict[str, None] = field(default_factory=dict)
+    rounds: list[Round] = field(default_factory=list)
     is_exhausted: bool = False
 
     @property

@@ -44,16 +44,19 @@ class ReasonVerbs:
         budget: Budget | None = None,
         fixed: Iterable[str] = (),
         costs: Costs | None = None,
+        mode: str = "complete",
+        trace: bool = False,
     ) -> Realizations:
         """Search the minimal changes of base relations that make derived facts true or false.
 
         `db.realize("+path(1, 9)", "-path(2, 3)")` yields them as they are found, the cheapest
         first. Relations in `fixed` are not touched; `costs` are per relation, or per sign and
-        relation (`-edge`).
+        relation (`-edge`). With the `mode` `first_level` only the first level of alternatives that
+        has realizations is searched; a `trace` of it also follows what was still open then.
         """
         database = cast("MemoryDatabase", self)
         with database.turn():
-            return realize(database, requests, self._realized, budget, fixed, costs)
+            return realize(database, requests, self._realized, budget, fixed, costs, mode, trace)
 
     def _realized(self, base: ChangeSet) -> ChangeSet:
         return cast("MemoryDatabase", self).apply(base.inserted, base.deleted)
