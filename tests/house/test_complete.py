@@ -19,6 +19,7 @@ TEXTS = sorted(
     for folder in ("src", "tests", "docs", "examples", "bench", ".ci", ".")
     for path in ((ROOT / folder).glob("*") if folder == "." else (ROOT / folder).rglob("*"))
     if path.is_file()
+    and path.name != ".git"  # of a linked worktree, git's own
     and not {"__pycache__", "deltalog.egg-info", "vendor"} & {p.name for p in path.parents}
 )
 

@@ -44,7 +44,7 @@ from deltalog.runtime.outcome import Propagated
 from deltalog.runtime.parameters import Parameters, bound_query
 from deltalog.runtime.program_change import apply_program
 from deltalog.runtime.propagation import Propagation
-from deltalog.runtime.protocols import Facts, Participant, Persistence, Synchronization
+from deltalog.runtime.protocols import Facts, Follower, Participant, Persistence, Synchronization
 from deltalog.runtime.queries import answer, whole_relation
 from deltalog.runtime.read_program import read_program
 from deltalog.runtime.reason_verbs import ReasonVerbs
@@ -88,6 +88,7 @@ class MemoryDatabase(RuleVerbs, ReasonVerbs, Closable, WithoutUpkeep):
         self.version = 0
         self._lock = threading.RLock()
         self._ground: Ground | None = None
+        self.follower: Follower | None = None
         create(engine, {name: model.relations[name] for name in model.stored})
         if persistence is None:
             self.statistics = self.compute_state(facts)
@@ -294,8 +295,10 @@ class MemoryDatabase(RuleVerbs, ReasonVerbs, Closable, WithoutUpkeep):
             self.statistics = Statistics()
             return base
         network, route, is_recorded = self.propagation, None, bool(self._participants)
+        follower, version = self.follower if is_committed else None, self.version
         if views is not None and not (is_committed and is_recorded):
-            route = network.route_to(views)
+            followed = network.views & follower.views if follower is not None else frozenset()
+            route = network.route_to(views | followed)
         warned: Sequence[Violation] = ()
         run = Propagated(network, base, self.limits, self.watch, is_recorded, route)
         with run as outcome:
@@ -312,9 +315,12 @@ class MemoryDatabase(RuleVerbs, ReasonVerbs, Closable, WithoutUpkeep):
                     participant.before_change(self, outcome, change)
                 outcome.apply()
                 self.version += 1
+        if follower is not None and self.version != version:
+            shown = network.views if route is None else route.views
+            follower.committed(self.version, "transaction", change, shown)
         if warned:
             issue_warnings(warned)
-        if views is not None and route is None:
+        if views is not None and (route is None or route.views != views):
             return change.without(*network.views - views)
         return change
 
@@ -349,6 +355,8 @@ class MemoryDatabase(RuleVerbs, ReasonVerbs, Closable, WithoutUpkeep):
         if self._persistence is not None:
             self._persistence.program_changed(self, touched, change)
         self.version += 1
+        if self.follower is not None:
+            self.follower.committed(self.version, "program", change, frozenset(self.model.views))
 
     def base_facts(self) -> dict[str, set[Row]]:
         return {

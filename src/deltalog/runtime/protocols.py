@@ -12,7 +12,7 @@ A `Persistence` keeps what a database holds somewhere else. It is called at thre
 provides the initial state, it writes a change before that is applied, and it writes a new program.
 The second moment is that of every `Participant`: constraints may stand before the persistence,
 which is last. A `Synchronization` repairs what a failure at any other moment leaves between memory
-and the place where things are kept.
+and the place where things are kept. A `Follower` is called with every commit once it is made.
 """
 
 from __future__ import annotations
@@ -161,6 +161,17 @@ class Participant(Protocol):
         self, database: MemoryDatabase, outcome: Propagated, change: ChangeSet
     ) -> None:
         """Called when a change is computed and not yet applied; raises to refuse it."""
+
+
+class Follower(Protocol):
+    """Is called after every commit, in the turn of its thread; it cannot refuse anything."""
+
+    @property
+    def views(self) -> frozenset[str]:
+        """The views whose change it needs, also where a caller names fewer."""
+
+    def committed(self, version: int, kind: str, change: ChangeSet, views: frozenset[str]) -> None:
+        """A transaction or another program has made a version; `views` were propagated."""
 
 
 class Persistence(Participant, Protocol):

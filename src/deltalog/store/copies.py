@@ -1,7 +1,8 @@
 """Copies of database files: backups, what they bring back, and upgrades, which begin with one.
 
 A copy is written beside its place and renamed when it is whole and on the disk, so that whatever
-happens there is a whole copy or none. A backup is one state, taken while others go on writing.
+happens there is a whole copy or none. A backup is one state, taken while others go on writing. A
+copy has an identity of its own (`settings.py`): it may go on differently from its original.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import apsw
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.store.schema import FORMAT
-from deltalog.store.sqlite import is_damage, reason_of, reported
+from deltalog.store.settings import renew_history
+from deltalog.store.sqlite import is_damage, opened, reason_of, reported
 
 try:
     import fcntl
@@ -63,6 +65,11 @@ def _copy(connection: apsw.Connection, path: Path, beside: Path, target: Path) -
             ) from error
         finally:
             connection.pragma("query_only", is_query_only)
+        copied = opened(beside, is_writable=True)
+        try:
+            renew_history(copied)
+        finally:
+            copied.close()
 
 
 def _move_aside(target: Path) -> Path:

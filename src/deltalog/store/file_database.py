@@ -38,6 +38,7 @@ from deltalog.store.history import LoggedHistory
 from deltalog.store.log import Commit
 from deltalog.store.programs import program_and_text
 from deltalog.store.readers import Dropped, Retention
+from deltalog.store.settings import FileSettings
 from deltalog.store.sqlite import opened, reported
 from deltalog.store.storage import Storage
 from deltalog.store.synchronization import GROUP_MAX, FileSynchronization
@@ -226,6 +227,11 @@ class FileDatabase(MemoryDatabase):
                     yield connection
             finally:
                 connection.close()
+
+    @property
+    def settings(self) -> FileSettings:
+        """Texts by name that belong to no version, such as what a service keeps here."""
+        return FileSettings(self.turn, self._persistence)
 
     def compact(self, retention: Retention | None = None) -> Dropped:
         """Drop what the log need not keep any more, as `retention` says or the one of `connect`."""

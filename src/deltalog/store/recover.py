@@ -11,6 +11,7 @@ from deltalog.runtime.model import Options
 from deltalog.store.file_database import FileDatabase
 from deltalog.store.open_file import FileOptions, open_file
 from deltalog.store.readers import Retention
+from deltalog.store.settings import renew_history
 from deltalog.store.sqlite import reported
 from deltalog.store.storage import open_to_write
 
@@ -22,6 +23,7 @@ def recover(path: Path, engine: str) -> FileDatabase:
     storage = open_to_write(path, "full", 0.0, Retention(), is_loss_accepted=True)
     try:
         with reported(path):
+            renew_history(storage.connection)  # version numbers will be used again
             storage.connection.execute("PRAGMA wal_checkpoint = TRUNCATE").fetchall()
     finally:
         storage.close()

@@ -1,0 +1,225 @@
+"""The host of a database that is served: one thread owns it, and everybody else awaits.
+
+    event loop    await host.call(lambda db: db.apply(…))      await host.wait_beyond(17, 20.0)
+                      │                                             ▲
+    one thread        ▼ db.apply ── commit 18 ── follower ──────────┘ wake
+
+A database is used from one thread only, so requests take turns without locks, and the event loop
+never waits for propagation or for the disk. After every commit the database calls its follower: the
+host adds the commit to its journal (`journal.py`) and wakes who waits. This happens in the event
+loop before the caller of the commit goes on, so `host.version` is never behind an answer.
+
+A file that another process writes to is polled: its log has the commits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from deltalog.analysis.columns import Relation
+from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.database import MemoryDatabase
+from deltalog.service.journal import Journal, JournalEntry
+from deltalog.service.offsets import Offset
+from deltalog.store.file_database import FileDatabase
+from deltalog.store.settings import HISTORY, FileSettings, MemorySettings, new_history
+
+if TYPE_CHECKING:
+    from deltalog.store.log import Commit
+
+Result = TypeVar("Result")
+Listener = Callable[[JournalEntry], None]
+POLL_SECONDS = 0.2
+"""How often a file that another process writes to is looked at."""
+
+
+class Host:
+    """Owns one open database from `start` to `stop`; all its methods belong to the event loop."""
+
+    def __init__(self, database: MemoryDatabase, *, poll_seconds: float = POLL_SECONDS) -> None:
+        self.database = database
+        self.settings: FileSettings | MemorySettings = (
+            database.settings if isinstance(database, FileDatabase) else MemorySettings()
+        )
+        self.history = ""
+        self.version = database.version
+        self.journal = Journal(database.version)
+        self.relations: dict[str, Relation] = dict(database.relations)
+        self.is_stopping = False
+        self._poll_seconds = poll_seconds
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="deltalog-host")
+        self._follower = _Follower(self, self._always_followed())
+        self._wanted: dict[str, int] = {}
+        self._listeners: list[Listener] = []
+        self._waiters: set[asyncio.Future[None]] = set()
+        self._polling: asyncio.Task[None] | None = None
+        self.stopped: asyncio.Event = asyncio.Event()
+
+    # --- life
+
+    async def start(self) -> None:
+        """Take the database over."""
+        self._follower.loop = asyncio.get_running_loop()
+        self.history = await self.call(self._known_history)
+        self.database.follower = self._follower
+        if isinstance(self.database, FileDatabase) and not self.settings.is_writable:
+            self._polling = asyncio.create_task(self._poll(self.database))
+
+    async def stop(self) -> None:
+        """Wake everybody who waits, finish what was begun, and close the database."""
+        if self.is_stopping:
+            await self.stopped.wait()
+            return
+        self.is_stopping = True
+        self._wake()
+        if self._polling is not None:
+            self._polling.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._polling
+        await self._run(self.database.close)
+        self.database.follower = None
+        self._thread.shutdown(wait=True)
+        self.stopped.set()
+
+    def _known_history(self, database: MemoryDatabase) -> str:
+        found = self.settings.get(HISTORY)
+        if found is None:
+            found = new_history()
+            if self.settings.is_writable:
+                self.settings.put(HISTORY, found)
+        return found
+
+    # --- the thread
+
+    async def call(self, function: Callable[[MemoryDatabase], Result]) -> Result:
+        """Run a function with the database in the thread that owns it."""
+        return await self._run(function, self.database)
+
+    async def _run(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        loop = asyncio.get_running_loop()
+        future = loop.run_in_executor(self._thread, function, *arguments)
+        return await asyncio.shield(future)  # who stops waiting does not stop a commit
+
+    async def _poll(self, database: FileDatabase) -> None:
+        while True:
+            await asyncio.sleep(self._poll_seconds)
+            for commit in await self.call(lambda _: _refreshed(database)):
+                self.publish(_entry(commit), dict(database.relations))
+
+    # --- versions
+
+    def offset(self, version: int | None = None) -> str:
+        """The offset behind a commit, or behind the last one."""
+        return str(Offset(self.history, self.version if version is None else version))
+
+    async def wait_beyond(self, version: int, timeout_seconds: float) -> int:
+        """Wait for a version greater than this one; returns the version there is at the end."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + timeout_seconds
+        while self.version <= version and not self.is_stopping:
+            rest = until - loop.time()
+            if rest <= 0:
+                break
+            waiter: asyncio.Future[None] = loop.create_future()
+            self._waiters.add(waiter)
+            try:
+                async with asyncio.timeout(rest):
+                    await waiter
+            except TimeoutError:
+                break
+            finally:
+                self._waiters.discard(waiter)
+        return self.version
+
+    def listen(self, listener: Listener) -> None:
+        """Call a function with every commit, in the event loop, oldest first."""
+        self._listeners.append(listener)
+
+    def publish(self, entry: JournalEntry, relations: dict[str, Relation] | None = None) -> None:
+        """Add a commit to the journal and wake everybody who waits."""
+        if relations is not None:
+            self.relations = relations
+            self._refollow()
+        self.journal.append(entry)
+        self.version = entry.version
+        for listener in self._listeners:
+            listener(entry)
+        self._wake()
+
+    def _wake(self) -> None:
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiters.clear()
+
+    # --- what is propagated
+
+    def want(self, view: str) -> None:
+        """Propagate a view from the next commit on, until `release` was called as often.
+
+        Its rows are decoded by the thread of the database, so that the event loop may read them;
+        those of other relations may be read inside `call` only.
+        """
+        self._wanted[view] = self._wanted.get(view, 0) + 1
+        self._refollow()
+
+    def release(self, view: str) -> None:
+        self._wanted[view] -= 1
+        if not self._wanted[view]:
+            del self._wanted[view]
+        self._refollow()
+
+    @property
+    def followed(self) -> frozenset[str]:
+        """The views whose change every commit computes: those that are stored, or wanted."""
+        return self._follower.views
+
+    def _refollow(self) -> None:
+        self._follower.subscribed = frozenset(self._wanted)
+        self._follower.views = self._always_followed() | self._follower.subscribed
+
+    def _always_followed(self) -> frozenset[str]:
+        """The stored views: their change is computed anyway."""
+        model = self.database.model
+        return model.stored & frozenset(model.views)
+
+
+class _Follower:
+    """Called in the thread of the database; hands every commit to the event loop."""
+
+    def __init__(self, host: Host, views: frozenset[str]) -> None:
+        self._host = host
+        self.views = views
+        self.subscribed: frozenset[str] = frozenset()
+        self.loop: asyncio.AbstractEventLoop | None = None
+
+    def committed(self, version: int, kind: str, change: ChangeSet, views: frozenset[str]) -> None:
+        assert self.loop is not None
+        _decode(change, self.subscribed)
+        entry = JournalEntry(version, datetime.now(UTC), kind, change, views)
+        relations = dict(self._host.database.relations) if kind == "program" else None
+        self.loop.call_soon_threadsafe(self._host.publish, entry, relations)
+
+
+def _decode(change: ChangeSet, relations: Iterable[str]) -> None:
+    """Decode what subscribers read, in the thread of the engine; all else stays as it is."""
+    for side in (change.inserted, change.deleted):
+        for name in relations:
+            side[name]
+
+
+def _refreshed(database: FileDatabase) -> list[Commit]:
+    before = database.version
+    database.refresh()
+    if database.version == before:
+        return []
+    return database.commits(max(before, database.first_version))
+
+
+def _entry(commit: Commit) -> JournalEntry:
+    return JournalEntry(commit.version, commit.time.replace(tzinfo=UTC), commit.kind, commit.change)
