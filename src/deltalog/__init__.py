@@ -19,8 +19,10 @@ from deltalog.runtime.amosql.session import AmosqlSession
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.limits import Limits
+from deltalog.runtime.models import Models, models
 from deltalog.runtime.protocols import Database, History, Upkeep
 from deltalog.runtime.realization import Budget, Realization, Realizations
+from deltalog.runtime.request_termination import RequestCheck
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction
 from deltalog.runtime.violations import ConstraintError, ConstraintWarning, Violation
@@ -84,9 +86,11 @@ __all__ = [
     "LimitError",
     "Limits",
     "MemoryDatabase",
+    "Models",
     "ProgramError",
     "Realization",
     "Realizations",
+    "RequestCheck",
     "Retention",
     "RetentionWarning",
     "Rows",
@@ -94,6 +98,7 @@ __all__ = [
     "Upkeep",
     "Violation",
     "connect",
+    "models",
     "read",
     "register_format",
     "register_tables",

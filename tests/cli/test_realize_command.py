@@ -69,3 +69,20 @@ def test_the_rounds_of_the_first_level(invoke: Call) -> None:
     )
     assert "there may be more: the first level" in result.stderr
     assert invoke("realize", "h.dl", '+h("1")', "--trace").exit_code == 2
+
+
+def test_which_searches_end(invoke: Call) -> None:
+    write("graph.dl", GRAPH)
+    result = invoke("realize", "graph.dl", "--check")
+    assert result.stdout == "+path: guaranteed to end\n-path: guaranteed to end\n"
+    assert invoke("realize", "graph.dl").exit_code == 2
+    assert invoke("realize", "graph.dl", "path(1, 9)", "--check").exit_code == 2
+
+
+def test_repairs_of_a_refused_change(invoke: Call) -> None:
+    write("graph.dl", f"{GRAPH}deny cycle(X) :- path(X, X).\n")
+    write("changes.jsonl", '{"insert": {"edge": [[3, 1]]}}\n')
+    result = invoke("apply", "graph.dl", "changes.jsonl", "--repairs", "3")
+    assert result.exit_code != 0
+    assert "note: repair 1: -edge(1, 2)\nnote: repair 2: -edge(2, 3)\n" in result.stderr
+    assert "repair" not in invoke("apply", "graph.dl", "changes.jsonl").stderr

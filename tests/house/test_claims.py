@@ -110,9 +110,12 @@ OF_RULES = (
     *("ConstraintError", "ConstraintWarning", "Violation", "violations", "rules", "activate"),
     *("deactivate", "action", "messages", "firings"),
 )
-OF_VIEW_UPDATES = ("Budget", "Realization", "Realizations", "realize")
+OF_VIEW_UPDATES = (
+    *("Budget", "Realization", "Realizations", "RequestCheck", "check_requests", "realize"),
+)
+OF_LANGUAGE = ("Limits", "Models", "models")
 PAGE_OF = {
-    "Limits": "language.md",
+    **dict.fromkeys(OF_LANGUAGE, "language.md"),
     "AmosqlSession": "amosql.md",
     **dict.fromkeys(OF_FILES, "durability.md"),
     **dict.fromkeys(OF_RULES, "rules.md"),

@@ -718,6 +718,56 @@ def realize(walker: Walker, name: str, row: Row, mode: str) -> None:
     walker.run(Action(f"db.realize({request!r}, mode={mode!r})", ask, check))
 
 
+@verb(lambda d: (), 1)
+def check_requests(walker: Walker) -> None:
+    """The static check depends on the program alone, however the database got it."""
+    expected = deltalog.connect(program=walker.now.text, engine="reference").check_requests()
+
+    def check(found: Any) -> None:
+        if found != expected:
+            raise WrongError(f"{found}, expected {expected}")
+
+    walker.run(Action("db.check_requests()", lambda: walker.db.check_requests(), check))
+
+
+@verb(_drawn_change("apply"), 3)
+def repair(walker: Walker, operations: tuple[Operation, ...], *_: Any) -> None:
+    """A change that constraints refuse, with the least that repairs it."""
+    if not knows(walker, operations) or not _is_plain(operations):
+        return
+    action = walker.changing(operations, "apply")
+    if action.error != "E1101":
+        return
+    later = walker.now.changed(operations)
+    budget = deltalog.Budget(nodes=20, answers=1, new_values=1)
+    inserted, deleted = _sides(walker.now.to(later), walker)
+
+    def ask() -> list[deltalog.Realization]:
+        try:
+            walker.db.apply(inserted, deleted)
+        except deltalog.ConstraintError as refused:
+            return list(refused.repairs(budget=budget))
+        raise WrongError("a change that violates a constraint was not refused")
+
+    def check(found: Any) -> None:
+        for each in found:
+            made = (("delete", n, tuple(each.deleted[n])) for n in each.deleted)
+            added = (("insert", n, tuple(each.inserted[n])) for n in each.inserted)
+            if walker.now.changed((*made, *added)).is_violated:
+                raise WrongError(f"{each} does not repair {inserted} {deleted}")
+
+    walker.run(Action(f"refused db.apply({inserted!r}, {deleted!r}).repairs()", ask, check))
+
+
+def _sides(change: deltalog.ChangeSet, walker: Walker) -> tuple[Any, Any]:
+    """The base facts that a change inserts and deletes."""
+    names = {relation.name for relation in walker.now.known.base}
+    return (
+        {n: sorted(rows, key=repr) for n, rows in change.inserted.items() if n in names},
+        {n: sorted(rows, key=repr) for n, rows in change.deleted.items() if n in names},
+    )
+
+
 @verb(lambda d: (), 2)
 def read_late(walker: Walker) -> None:
     walker.read_late()

@@ -28,6 +28,7 @@ from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import note, visible, write_result
 from deltalog.language.values import plain
 from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.realization import Budget, Realization, Realizations
 from deltalog.store.file_database import FileDatabase
 
@@ -48,12 +49,12 @@ class Mode(StrEnum):
 def realize(
     file: GivenFile,
     requests: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="REQUEST",
             help="A fact that shall hold, '+path(1, 9)', or shall not, 'not path(1, 9)'.",
         ),
-    ],
+    ] = None,
     *,
     answers: Annotated[
         int | None,
@@ -104,6 +105,13 @@ def realize(
         int | None,
         typer.Option("--apply", metavar="NUMBER", min=1, help="Commit the answer of this number."),
     ] = None,
+    is_check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Instead, show for every view whether a search by levels is guaranteed to end.",
+        ),
+    ] = False,
     is_json: Annotated[
         bool, typer.Option("--json", help="Write one JSON line for each answer.")
     ] = False,
@@ -117,14 +125,22 @@ def realize(
     """
     if trace and mode is not Mode.FIRST_LEVEL:
         raise typer.BadParameter("only --mode first-level has rounds", param_hint="--trace")
+    if is_check == bool(requests):
+        reason = "give a request, '+path(1, 9)', or --check without one"
+        raise typer.BadParameter(reason, param_hint="REQUEST")
     chosen = settings(limits, maintenance)
     progress = Progress()
     is_read = number is None
     database = open_given(file, files.facts, files.facts_dir, chosen, progress, read_only=is_read)
+    if is_check:
+        for check in database.check_requests():
+            write_result(visible(str(check)))
+        _close(database)
+        return
     wanted = max(answers or 0, number or 0) or None
     budget = Budget(nodes, seconds, wanted, changes)
     found = database.realize(
-        *requests,
+        *(requests or ()),
         budget=budget,
         fixed=fixed or (),
         costs=_costs(costs),
@@ -147,10 +163,14 @@ def realize(
             write_result(visible(line))
     if number is None or shown < number:
         _conclude(found, shown)
-    if isinstance(database, FileDatabase):
-        database.close()
+    _close(database)
     if not shown or (number is not None and shown < number):
         raise typer.Exit(1)
+
+
+def _close(database: MemoryDatabase) -> None:
+    if isinstance(database, FileDatabase):
+        database.close()
 
 
 def _costs(texts: list[str] | None) -> dict[str, float]:

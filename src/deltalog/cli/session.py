@@ -226,6 +226,7 @@ class Session:
             (),
             tuple(dict.fromkeys((*self.program.constraints, *addition.constraints))),
             tuple(dict.fromkeys((*self.program.active_rules, *addition.active_rules))),
+            addition.disjunctive_rules,
         )
 
     @property

@@ -20,3 +20,16 @@ AGGREGATE_REQUESTED = Entry(
     "`{name}` is an aggregate, which the first level knows no request for",
     "view-update rules exist for joins, differences, unions and projections",
 )
+NOT_IN_MODELS = Entry(
+    "E1405",
+    "{what} cannot be in a program whose models are asked for",
+    "such a program has declarations, facts, and rules whose heads have variables and values",
+)
+TOO_MANY_MODELS = Entry(
+    "E1406", "there are more than {most} {what}", "minimal models can be exponentially many"
+)
+NO_REPAIRS = Entry(
+    "E1407",
+    "there is no change that could be repaired",
+    "repairs are those of a change that a constraint refused, where it was refused",
+)

@@ -50,6 +50,7 @@ from deltalog.runtime.parameters import Parameters
 from deltalog.runtime.protocols import Participant
 from deltalog.runtime.realization import Budget, Realizations
 from deltalog.runtime.realize import realize
+from deltalog.runtime.request_termination import RequestCheck
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction, base_relation
 from deltalog.runtime.wanted_views import known_views
@@ -81,6 +82,7 @@ class TableDatabase(TableLoads, TableRules, TableFrames):
             )
             self._participants = participants
             self._database.version = self.version
+            self._database.committer = self._realized
         except BaseException:
             self.close()
             raise
@@ -182,6 +184,11 @@ class TableDatabase(TableLoads, TableRules, TableFrames):
         self._check_open()
         commit = self._realized
         return realize(self._database, requests, commit, budget, fixed, costs, mode, trace)
+
+    def check_requests(self) -> tuple[RequestCheck, ...]:
+        """Check for every view whether a search of the `first_level` is guaranteed to end."""
+        self._check_open()
+        return self._database.check_requests()
 
     def _realized(self, base: ChangeSet) -> ChangeSet:
         return self.apply(base.inserted, base.deleted).changes

@@ -201,6 +201,11 @@ def deleted_candidates(predicate: str) -> str:
     return f"{predicate}__deleted"
 
 
+def choice(number: int) -> str:
+    """The bindings for which one of the heads of a disjunctive rule must hold."""
+    return f"choice__{number + 1}"
+
+
 def key_denial(predicate: str) -> str:
     """Facts of a view that share their key with another fact of it."""
     return f"{predicate}__key"

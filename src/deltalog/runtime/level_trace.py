@@ -1,4 +1,4 @@
-"""What the rounds of a level-by-level search requested and changed, in the paper's notation.
+"""Requests and changes of a search by levels, round by round, in the paper's notation.
 
     round 1
       ∇r1⁺(2) ∨ ∇s⁻(2)

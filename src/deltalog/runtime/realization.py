@@ -68,7 +68,8 @@ class Budget:
 class Realization:
     """A change of base relations that brings about what was requested, and all that it induces.
 
-    `new_values` are values that occur nowhere else: any other new value would do as well.
+    `new_values` are values that occur nowhere else: any other new value would do as well. In a
+    repair of a refused change, `additions` are the base changes beside those that were refused.
     """
 
     def __init__(
@@ -77,8 +78,10 @@ class Realization:
         base: ChangeSet,
         new_values: tuple[Value, ...],
         commit: Callable[[ChangeSet], ChangeSet],
+        additions: ChangeSet | None = None,
     ) -> None:
         self.delta = delta
+        self.additions = base if additions is None else additions
         self.base = base
         self.new_values = new_values
         self._commit = commit

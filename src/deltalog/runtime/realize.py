@@ -14,7 +14,7 @@ from deltalog.diagnostics import catalogue, view_catalogue
 from deltalog.diagnostics.arguments import check_argument, check_flag
 from deltalog.diagnostics.report import DataError, ProgramError
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.language.ast import Constant
+from deltalog.language.ast import Constant, Rule
 from deltalog.language.parser import parse
 from deltalog.language.walk import atoms
 from deltalog.rewrites.forms import RequestForm
@@ -61,10 +61,8 @@ def realize(
     state = Hypothetical(database, ChangeSet())
     already = tuple(str(w) for w in wishes if state.holds(w.relation, w.row) == w.holds)
     found = Realizations(already, _hints(database, wishes), iter(()))
-    enforced = [check for check in checks_of(database.model.checked) if check.mode == "enforce"]
-    denials = [check.watched for check in enforced if check.required is None]
-    required = [Wish(True, c.watched, c.required) for c in enforced if c.required is not None]
-    cost = _cost_of(costs or {})
+    denials, required = constraint_wishes(database)
+    cost = cost_of(costs or {})
 
     def skip(reason: str) -> None:
         found.reasons.setdefault(reason)
@@ -79,8 +77,16 @@ def realize(
     else:
         search = Search(database, budget or Budget(), commit, denials, cost, fixed, skip)
         answers = search.run([*wishes, *required])
-    found.source = _searched(database, answers, found)
+    found.source = searched(database, answers, found)
     return found
+
+
+def constraint_wishes(database: MemoryDatabase) -> tuple[list[str], list[Wish]]:
+    """The views that enforced constraints keep empty, and the facts that they require."""
+    enforced = [check for check in checks_of(database.model.checked) if check.mode == "enforce"]
+    denials = [check.watched for check in enforced if check.required is None]
+    required = [Wish(True, c.watched, c.required) for c in enforced if c.required is not None]
+    return denials, required
 
 
 def request_form(database: MemoryDatabase) -> RequestForm:
@@ -101,8 +107,16 @@ def request_form(database: MemoryDatabase) -> RequestForm:
 
 def _check_requestable(database: MemoryDatabase, form: RequestForm, wishes: list[Wish]) -> None:
     """Refuse requests on, and constraints over, what is computed by aggregates."""
+    rule = aggregate_below(database, [*(wish.relation for wish in wishes), *form.denied])
+    if rule is not None:
+        name = rule.head.predicate
+        raise DataError([view_catalogue.AGGREGATE_REQUESTED.at(rule.span, name=name)])
+
+
+def aggregate_below(database: MemoryDatabase, views: Iterable[str]) -> Rule | None:
+    """A rule with an aggregate that some views depend on, or None."""
     defined = rules_by_head(database.model.as_written.rules)
-    waiting = [*(wish.relation for wish in wishes), *form.denied]
+    waiting = list(views)
     seen: set[str] = set()
     while waiting:
         name = waiting.pop()
@@ -111,8 +125,9 @@ def _check_requestable(database: MemoryDatabase, form: RequestForm, wishes: list
         seen.add(name)
         for rule in defined.get(name, ()):
             if is_aggregated(rule):
-                raise DataError([view_catalogue.AGGREGATE_REQUESTED.at(rule.span, name=name)])
+                return rule
             waiting += [atom.predicate for atom, _ in atoms(rule.body)]
+    return None
 
 
 def _check_mode(mode: str, trace: bool) -> None:
@@ -124,7 +139,7 @@ def _check_mode(mode: str, trace: bool) -> None:
     check_argument(not trace or mode == "first_level", "trace", trace, hint)
 
 
-def _searched(
+def searched(
     database: MemoryDatabase, answers: Iterator[Realization], found: Realizations
 ) -> Iterator[Realization]:
     while True:
@@ -188,7 +203,7 @@ def _hints(database: MemoryDatabase, wishes: list[Wish]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _cost_of(costs: Costs) -> Callable[[Wish], float]:
+def cost_of(costs: Costs) -> Callable[[Wish], float]:
     def cost(wish: Wish) -> float:
         signed = f"{'+' if wish.holds else '-'}{wish.relation}"
         return float(costs.get(signed, costs.get(wish.relation, 1.0)))

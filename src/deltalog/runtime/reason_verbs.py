@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, cast
 
 from deltalog.language.ast import Query
@@ -13,10 +13,14 @@ from deltalog.runtime.realize import Costs, realize
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
+    from deltalog.runtime.request_termination import RequestCheck
 
 
 class ReasonVerbs:
     """Explanations and view updating."""
+
+    committer: Callable[[ChangeSet], ChangeSet] | None = None
+    """Commits what is realized where this database is a part of another."""
 
     def explain(
         self,
@@ -56,7 +60,23 @@ class ReasonVerbs:
         """
         database = cast("MemoryDatabase", self)
         with database.turn():
-            return realize(database, requests, self._realized, budget, fixed, costs, mode, trace)
+            commit = self.commit_realized
+            return realize(database, requests, commit, budget, fixed, costs, mode, trace)
+
+    def check_requests(self) -> tuple[RequestCheck, ...]:
+        """Check for every view whether a search of the `first_level` is guaranteed to end.
+
+        If not, the check has the cycle by which it may introduce new values for ever.
+        """
+        from deltalog.runtime.request_termination import check_requests  # imports the database
+
+        database = cast("MemoryDatabase", self)
+        with database.turn():
+            return check_requests(database)
+
+    def commit_realized(self, base: ChangeSet) -> ChangeSet:
+        """Commit a realization."""
+        return self.committer(base) if self.committer is not None else self._realized(base)
 
     def _realized(self, base: ChangeSet) -> ChangeSet:
         return cast("MemoryDatabase", self).apply(base.inserted, base.deleted)

@@ -1,7 +1,7 @@
 """Rules over a hypothetical state, literal by literal: what view-update rules ask for.
 
 Helpers of the algebra format are no relations of a database. Their rules are followed down to
-relations, which are looked up with what is known; facts of other predicates may be at hand.
+relations, which are looked up with what is known; facts of other predicates may be supplied.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ Facts = Mapping[str, Iterable[Row]]
 class RuleState:
     """A state in which bodies are solved."""
 
-    def __init__(self, state: Hypothetical, helpers: Mapping[str, Sequence[Rule]]) -> None:
+    def __init__(self, state: Hypothetical | None, helpers: Mapping[str, Sequence[Rule]]) -> None:
+        """Without a `state`, all facts must be supplied."""
         self.state = state
         self.helpers = helpers
         self._found: dict[tuple[str, tuple[tuple[int, Value], ...]], list[Row]] = {}
@@ -79,6 +80,7 @@ class RuleState:
         return self._found[key]
 
     def _looked_up(self, predicate: str, known: Mapping[int, Value]) -> list[Row]:
+        assert self.state is not None, predicate
         if predicate not in self.helpers:
             arity = self.state.database.relations[predicate].arity
             if len(known) < arity:
@@ -123,7 +125,7 @@ def _tested(test: Comparison, binding: Binding) -> Iterator[Binding]:
 
 
 def _urgency(literal: Literal, binding: Binding, facts: Facts) -> tuple[int, int]:
-    """The order in which literals are solved: facts at hand, tests, then what has most values."""
+    """The order in which literals are solved: supplied facts, tests, then what has most values."""
     free = sum(name not in binding for name in variable_names(literal))
     match literal:
         case Atom(predicate=predicate) if predicate in facts:

@@ -92,6 +92,8 @@ class Search:
         self.denials = frozenset(denials)
         self.cost = cost
         self.fixed = frozenset(fixed)
+        self.refused: frozenset[Wish] = frozenset()
+        """Base changes that are part of every answer, whatever is fixed."""
         self.skip = skip
         self.rules = rules_by_head(database.model.as_written.rules)
         self.relations = database.relations
@@ -245,7 +247,7 @@ class Search:
             if self._is_base(wish.relation) and ANY not in wish.row:
                 is_there = self._is_stored(wish)
                 if is_there != wish.holds:
-                    if wish.relation in self.fixed:
+                    if wish.relation in self.fixed and wish not in self.refused:
                         return None
                     change.add(wish)
                 if wish.holds:
@@ -297,7 +299,8 @@ class Search:
         base = change_set(change)
         delta = self.database.propagate_wanted(base, False, None)
         new = {value for wish in change for value in wish.row} & self.new
-        return Realization(delta, base, tuple(sorted(new, key=repr)), self.commit)
+        additions = change_set(change - self.refused)
+        return Realization(delta, base, tuple(sorted(new, key=repr)), self.commit, additions)
 
 
 def change_set(change: Iterable[Wish]) -> ChangeSet:
