@@ -25,6 +25,7 @@ from deltalog.runtime.realization import Budget, Realization, Realizations
 from deltalog.runtime.request_termination import RequestCheck
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction
+from deltalog.runtime.update_choices import ChoiceCheck
 from deltalog.runtime.violations import ConstraintError, ConstraintWarning, Violation
 from deltalog.store.file_database import FileDatabase
 from deltalog.store.readers import Retention, RetentionWarning
@@ -76,6 +77,7 @@ __all__ = [
     "AmosqlSession",
     "Budget",
     "ChangeSet",
+    "ChoiceCheck",
     "ConstraintError",
     "ConstraintWarning",
     "DataError",

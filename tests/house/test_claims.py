@@ -112,6 +112,7 @@ OF_RULES = (
 )
 OF_VIEW_UPDATES = (
     *("Budget", "Realization", "Realizations", "RequestCheck", "check_requests", "realize"),
+    *("ChoiceCheck", "check_choices"),
 )
 OF_LANGUAGE = ("Limits", "Models", "models")
 PAGE_OF = {

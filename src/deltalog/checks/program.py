@@ -16,6 +16,7 @@ from deltalog.checks.keys import check_keys
 from deltalog.checks.safety import check_query_safety, check_safety
 from deltalog.checks.stratified import check_stratified
 from deltalog.checks.types import check_body_types, check_types, check_types_known
+from deltalog.checks.update_choices import check_update_choices
 from deltalog.diagnostics.report import raise_if_any
 from deltalog.language.ast import Program, Query
 
@@ -45,6 +46,7 @@ def check_program(program: Program) -> CheckedProgram:
             *check_constraints(program, found),
             *check_active_rules(program, found),
             *check_disjunctive(program),
+            *check_update_choices(program, found),
         ]
     )
     raise_if_any(check_types_known(found))

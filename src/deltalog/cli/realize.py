@@ -199,7 +199,8 @@ def _show(number: int, answer: Realization, is_json: bool) -> None:
         }
         write_result(json.dumps(record, ensure_ascii=False, default=plain))
     else:
-        write_result(Text(f"{number}  {_facts(answer.base)}", style="bold"))
+        default = "  (the declared choice)" if answer.is_default else ""
+        write_result(Text(f"{number}  {_facts(answer.base)}{default}", style="bold"))
         effects = answer.delta.without(*answer.base.relations)
         write_result(Text(f"   then {_facts(effects, EFFECTS_SHOWN)}", style="dim"))
     sys.stdout.flush()

@@ -33,3 +33,15 @@ NO_REPAIRS = Entry(
     "there is no change that could be repaired",
     "repairs are those of a change that a constraint refused, where it was refused",
 )
+BAD_CHOICE = Entry(
+    "E1408",
+    "{reason}",
+    "a choice is `to insert VIEW(X, Y) do insert BASE(X, Y).`: different variables of a view, then "
+    "`insert` and `delete` of base facts made of these and of values",
+)
+CHOICE_TWICE = Entry("E1409", "there are two choices for `{kind} {name}`")
+CHOICE_FAILED = Entry(
+    "E1410",
+    "the choice for `{request}` does not realize it here",
+    "a declared choice is applied only where it does what is requested",
+)

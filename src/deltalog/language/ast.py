@@ -248,6 +248,16 @@ class ActiveRule:
 
 
 @dataclass(frozen=True, slots=True)
+class UpdateChoice:
+    """`to insert path(X, Y) do insert edge(X, Y).`: what a request for a view does, by default."""
+
+    kind: OneOf["insert", "delete"]
+    head: Atom
+    actions: tuple[Action, ...]
+    origin: Origin = field(default=Origin(), compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """Declarations, rules, facts, queries and what else there is, each as written."""
 
@@ -258,6 +268,7 @@ class Program:
     constraints: tuple[Constraint, ...] = ()
     active_rules: tuple[ActiveRule, ...] = ()
     disjunctive_rules: tuple[DisjunctiveRule, ...] = ()
+    update_choices: tuple[UpdateChoice, ...] = ()
 
     @property
     def definitions(self) -> tuple[Rule, ...]:

@@ -32,6 +32,7 @@ from deltalog.language.ast import (
     Operation,
     Query,
     Rule,
+    UpdateChoice,
     Variable,
 )
 from deltalog.language.narrowing import (
@@ -60,7 +61,7 @@ class Include:
 
 
 Statement: TypeAlias = (
-    Declaration | Rule | DisjunctiveRule | Query | Include | Constraint | ActiveRule
+    Declaration | Rule | DisjunctiveRule | Query | Include | Constraint | ActiveRule | UpdateChoice
 )
 
 

@@ -53,6 +53,7 @@ from deltalog.runtime.realize import realize
 from deltalog.runtime.request_termination import RequestCheck
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction, base_relation
+from deltalog.runtime.update_choices import ChoiceCheck
 from deltalog.runtime.wanted_views import known_views
 
 
@@ -185,6 +186,11 @@ class TableDatabase(TableLoads, TableRules, TableFrames):
         commit = self._realized
         return realize(self._database, requests, commit, budget, fixed, costs, mode, trace)
 
+    def check_choices(self) -> tuple[ChoiceCheck, ...]:
+        """Check the declared choices for view updates: do they realize every request?"""
+        self._check_open()
+        return self._database.check_choices()
+
     def check_requests(self) -> tuple[RequestCheck, ...]:
         """Check for every view whether a search of the `first_level` is guaranteed to end."""
         self._check_open()
@@ -297,12 +303,15 @@ class TableDatabase(TableLoads, TableRules, TableFrames):
             if not base_relation(self.relations, name).key:
                 raise DataError([catalogue.NO_KEY.at(None, name=name)])
         sides = [
-            {n: input_facts(base_relation(self.relations, n), side[n], most) for n in side}
-            for side in (delete, insert, set)
+            {n: self._input(n, side[n], most, kind) for n in side}
+            for kind, side in (("delete", delete), ("insert", insert), ("set", set))
         ]
         if any(isinstance(facts, CheckedFrame) for side in sides for facts in side.values()):
             frames = [
-                {n: input_frame(self.spark, self.relations[n], side[n]) for n in side}
+                {
+                    n: input_frame(self.spark, base_relation(self.relations, n), side[n])
+                    for n in side
+                }
                 for side in sides
             ]
             change = net_frames(self.engine, self.relations, *frames)
@@ -311,6 +320,13 @@ class TableDatabase(TableLoads, TableRules, TableFrames):
             return fill(self._database.silent_transaction(), sides[1], sides[0], sides[2]).commit()
         change_facts = self._database.apply if is_committed else self._database.what_if
         return change_facts(insert=sides[1], delete=sides[0], set=sides[2], views=views)
+
+    def _input(self, name: str, facts: FactsInput, most: int, kind: str) -> FactsInput:
+        """The facts of one relation; those of a view with a declared choice stay as they are."""
+        choices = self._database.model.checked.program.update_choices
+        if any((c.kind, c.head.predicate) == (kind, name) for c in choices):
+            return facts
+        return input_facts(base_relation(self.relations, name), facts, most)
 
     def _known_views(self, views: Iterable[str] | None) -> frozenset[str] | None:
         return known_views(self._database.propagation, self.relations, views)

@@ -69,7 +69,8 @@ class Realization:
     """A change of base relations that brings about what was requested, and all that it induces.
 
     `new_values` are values that occur nowhere else: any other new value would do as well. In a
-    repair of a refused change, `additions` are the base changes beside those that were refused.
+    repair of a refused change, `additions` are the base changes beside those that were refused. If
+    it `is_default`, it is the choice that the program declares.
     """
 
     def __init__(
@@ -79,7 +80,9 @@ class Realization:
         new_values: tuple[Value, ...],
         commit: Callable[[ChangeSet], ChangeSet],
         additions: ChangeSet | None = None,
+        is_default: bool = False,
     ) -> None:
+        self.is_default = is_default
         self.delta = delta
         self.additions = base if additions is None else additions
         self.base = base

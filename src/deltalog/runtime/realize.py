@@ -26,7 +26,8 @@ from deltalog.runtime.constraints import checks_of
 from deltalog.runtime.first_level import FirstLevel
 from deltalog.runtime.hypothetical import Hypothetical
 from deltalog.runtime.realization import Budget, Realization, Realizations, Wish, contradict
-from deltalog.runtime.view_updates import Search, is_aggregated
+from deltalog.runtime.update_choices import choice_of, translated
+from deltalog.runtime.view_updates import Search, change_set, is_aggregated
 from deltalog.source import Source, Span
 
 if TYPE_CHECKING:
@@ -77,8 +78,42 @@ def realize(
     else:
         search = Search(database, budget or Budget(), commit, denials, cost, fixed, skip)
         answers = search.run([*wishes, *required])
+    default = default_choice(database, wishes, [*wishes, *required], denials, commit)
+    if default is not None:
+        answers = _after(default, answers)
     found.source = searched(database, answers, found)
     return found
+
+
+def default_choice(
+    database: MemoryDatabase,
+    wishes: Iterable[Wish],
+    kept: Iterable[Wish],
+    denials: Iterable[str],
+    commit: Callable[[ChangeSet], ChangeSet],
+) -> Realization | None:
+    """The realization by declared choices, if all requests have one and constraints hold."""
+    program, relations = database.model.checked.program, database.model.checked.relations
+    made: set[Wish] = set()
+    for wish in wishes if program.update_choices else ():
+        choice = choice_of(program.update_choices, wish.holds, wish.relation)
+        if choice is None:
+            return None
+        made.update(translated(choice, wish.row, relations))
+    base = database.net(change_set(made))
+    if not base:
+        return None
+    state = Hypothetical(database, base, frozenset(denials))
+    is_realized = all(state.holds(wish.relation, wish.row) == wish.holds for wish in kept)
+    if not is_realized or any(state.delta.inserted[name] for name in denials):
+        return None
+    delta = database.propagate_wanted(base, False, None)
+    return Realization(delta, base, (), commit, is_default=True)
+
+
+def _after(default: Realization, others: Iterator[Realization]) -> Iterator[Realization]:
+    yield default
+    yield from (each for each in others if each.base != default.base)
 
 
 def constraint_wishes(database: MemoryDatabase) -> tuple[list[str], list[Wish]]:

@@ -14,6 +14,7 @@ from deltalog.runtime.realize import Costs, realize
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
     from deltalog.runtime.request_termination import RequestCheck
+    from deltalog.runtime.update_choices import ChoiceCheck
 
 
 class ReasonVerbs:
@@ -73,6 +74,16 @@ class ReasonVerbs:
         database = cast("MemoryDatabase", self)
         with database.turn():
             return check_requests(database)
+
+    def check_choices(self) -> tuple[ChoiceCheck, ...]:
+        """Check the declared choices for view updates: do they realize every request?
+
+        They are proved, or tried on small databases; the smallest examples show what they do not
+        realize, and where they have side effects.
+        """
+        from deltalog.runtime.update_choices import check_choices  # imports the database
+
+        return check_choices(cast("MemoryDatabase", self))
 
     def commit_realized(self, base: ChangeSet) -> ChangeSet:
         """Commit a realization."""

@@ -42,7 +42,9 @@ from deltalog.runtime.incoming import (
     incoming_rows,
     is_many,
 )
+from deltalog.runtime.realization import Wish
 from deltalog.runtime.state_after import facts_after, query_after, query_with_views
+from deltalog.runtime.view_requests import ViewRequests
 from deltalog.runtime.whole_tables import WholeTables
 
 if TYPE_CHECKING:
@@ -95,13 +97,19 @@ class Transaction:
         self._tables = WholeTables()
         self._holders: dict[tuple[str, Row], Row | None] = {}
         self._set_keys: set[tuple[str, Row]] = set()
+        self._requests: list[Wish] = []
         self._is_over = False
         self.after_operation: Callable[[Transaction], None] | None = None
         """Called where constraints or rules are immediate; it may change the transaction."""
         self.delta = NO_CHANGE
 
     def insert(self, relation: str, rows: RowsLike) -> None:
-        """Add facts to a base relation: rows, a table, a DataFrame, an array (`RowsLike`)."""
+        """Add facts to a base relation: rows, a table, a DataFrame, an array (`RowsLike`).
+
+        A view can be changed if a choice is declared for it, `to insert path(X, Y) do …`.
+        """
+        if self._is_requested(relation, rows, True):
+            return
         known = self._open(relation)
         checked = self._taken(known, rows, True)
         if known.key:
@@ -122,7 +130,9 @@ class Transaction:
                 raise DataError([key_taken(relation, other)])
 
     def delete(self, relation: str, rows: RowsLike) -> None:
-        """Remove facts from a base relation."""
+        """Remove facts from a base relation, or from a view with a declared choice."""
+        if self._is_requested(relation, rows, False):
+            return
         known = self._open(relation)
         self._put_all(known, self._taken(known, rows, False), False)
         if self.after_operation is not None:
@@ -147,6 +157,24 @@ class Transaction:
             self._set_keys.add((known.name, key_of(known, checked)))
         if self.after_operation is not None:
             self._end_operation()
+
+    def _is_requested(self, relation: str, rows: RowsLike, holds: bool) -> bool:
+        """Translate facts of a view by its declared choice; False if there is none."""
+        known = self._relations.get(relation)
+        if known is None or known.kind != "view" or self._database is None or self._is_over:
+            return False
+        requests = ViewRequests(self._database)
+        choice = requests.choice(holds, relation)
+        if choice is None:
+            return False
+        for row in incoming_rows(known, rows) if is_many(rows) else [checked_row(known, rows)]:
+            wish = Wish(holds, relation, row)
+            if not requests.holds(wish, self.net()):
+                for made in requests.translated(choice, row):
+                    put = self.insert if made.holds else self.delete
+                    put(made.relation, [made.row])
+            self._requests.append(wish)
+        return True
 
     def _end_operation(self) -> None:
         """See to what is immediate; if an operation is refused, the transaction has ended."""
@@ -296,6 +324,8 @@ class Transaction:
         if self._is_over:
             raise DataError([catalogue.TRANSACTION_OVER.at(None)])
         self._is_over = True
+        if self._requests and self._database is not None:
+            ViewRequests(self._database).check(self._requests, self.net())
         with self._ground.lock:
             self.delta = self._commit(self._wanted())
         return self.delta
