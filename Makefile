@@ -11,7 +11,7 @@ PARTS := lint types imports rest test-spark
 # Each has a Spark of its own, which waits more than it works: side by side they take half the time.
 ON_SPARK = printf '%s\n' tests/pipeline tests/spark | xargs -P 2 -n 1 $(BIN)/pytest
 
-.PHONY: setup upgrade demo demo-embedded test check lint types imports unit rest fuzz mutants bench soak \
+.PHONY: setup upgrade demo demo-embedded test check lint types imports unit rest fuzz kills kills-elsewhere mutants bench soak \
   test-spark test-cluster test-latest update-cases clean
 
 setup: $(STAMP)
@@ -74,6 +74,22 @@ fuzz: setup
 	DELTALOG_FUZZ=1 $(BIN)/pytest tests/spark
 	DELTALOG_FUZZ=1 $(BIN)/pytest tests/pipeline/test_kills.py tests/pipeline/test_table_walks.py
 	$(BIN)/python tests/walks --steps 20000
+
+# Processes killed at random points of a state in tables: here, on a cluster (a master, two workers), and
+# clients of Spark Connect. SEED says which.
+KILLS ?= 50
+KILLS_ELSEWHERE ?= 20
+SEED ?= 20261118
+KILLING = DELTALOG_KILL_SEED=$(SEED) DELTALOG_KILL_TALLY=$(CURDIR)/.kills.jsonl
+MANY = tests/pipeline/test_kills.py -k many_kills
+
+kills: setup
+	$(KILLING) DELTALOG_KILLS=$(KILLS) $(BIN)/pytest -s $(MANY)
+
+kills-elsewhere: setup
+	$(KILLING) DELTALOG_KILLS=$(KILLS_ELSEWHERE) $(BIN)/python tests/spark/elsewhere.py cluster -s $(MANY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt 'pyspark[connect]'
+	$(KILLING) DELTALOG_KILLS=$(KILLS_ELSEWHERE) $(BIN)/python tests/spark/elsewhere.py connect -s $(MANY)
 
 mutants: setup
 	$(BIN)/python tests/mutants/__main__.py

@@ -181,11 +181,11 @@ def _check(database: deltalog.MemoryDatabase, touched: set[int]) -> None:
     where = f"c0 div {COMMUNITY} IN ({listed})"
     edge = {tuple(row) for row in engine.frame("edge").where(where).collect()}
     path = {tuple(row) for row in engine.frame("path").where(where).collect()}
-    if path != _closed(edge):
+    if path != closed(edge):
         raise BenchError("closure: changed communities are not what a closure in Python says")
 
 
-def _closed(edge: Iterable[tuple[Any, ...]]) -> set[tuple[Any, ...]]:
+def closed(edge: Iterable[tuple[Any, ...]]) -> set[tuple[Any, ...]]:
     after: dict[int, list[int]] = {}
     for a, b in edge:
         after.setdefault(a, []).append(b)

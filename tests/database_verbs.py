@@ -54,6 +54,18 @@ def changes(change: Any) -> list[tuple[str, str, tuple[Any, ...]]]:
     return list(getattr(change, "changes", change))
 
 
+def check_why(db: deltalog.Database) -> None:
+    """Proofs of facts, on a database of `PROGRAM` with the edges (1, 2) and (2, 3)."""
+    proof = db.why("path(1, 3)")
+    assert (proof.conclusion, proof.rule) == ("path(1, 3)", "path(X, Y) :- edge(X, Z), path(Z, Y).")
+    assert [each.conclusion for each in proof.premises] == ["edge(1, 2)", "path(2, 3)"]
+    assert proof.to_json()["premises"][1]["premises"][0]["conclusion"] == "edge(2, 3)"
+    assert len(db.why("path(1, 3)", every=True).premises) == 2
+    assert db.why("path(1, X)").to_json()["count"] == 2
+    with pytest.raises(deltalog.DataError, match="E1502"):
+        db.why("path(3, 1)")
+
+
 def check_verbs(db: deltalog.Database) -> None:
     """Every verb that all kinds have, on a database of `PROGRAM`; ends with it closed."""
     assert isinstance(db, deltalog.Database)
@@ -69,6 +81,7 @@ def check_verbs(db: deltalog.Database) -> None:
     assert db.rows("path") == {(1, 2), (1, 3), (2, 3)}
     assert db.query("path($from, Y)", {"from": 1}) == {(2,), (3,)}
     assert changes(db.apply(insert={"edge": [(2, 3)]})) == []
+    check_why(db)
     begun = db.version
 
     db.apply(set={"weight": [(1, 10)]})

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import tempfile
 
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from deltalog.engines.spark.session import local_session
@@ -33,6 +35,7 @@ QUICK = {
 """There are many queries and few rows: what takes time is to compile each of them."""
 
 
+PORT, SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 MASTER = os.environ.get("DELTALOG_SPARK_MASTER", "")
 ELSEWHERE = {
     "spark.executor.memory": "512m",
@@ -43,9 +46,28 @@ ELSEWHERE = {
 
 
 def delta_session() -> SparkSession:
+    if PORT in os.environ:
+        return attached_session()
     if MASTER.startswith("sc:"):
         connected: SparkSession = SparkSession.builder.remote(MASTER).getOrCreate()
         return connected
     if MASTER.startswith("spark:"):
         return local_session(settings={**QUICK, **ELSEWHERE, "spark.master": MASTER})
     return local_session(settings=QUICK)
+
+
+def gateway_of(spark: SparkSession) -> dict[str, str]:
+    """Settings of the environment by which another process works with the JVM of a session."""
+    found = spark.sparkContext._gateway.gateway_parameters  # type: ignore[union-attr]
+    return {PORT: str(found.port), SECRET: found.auth_token}
+
+
+def attached_session() -> SparkSession:
+    """A session in the JVM of another process, which stays when this process is killed."""
+    gateway = launch_gateway()  # type: ignore[no-untyped-call]
+    jvm = gateway.jvm
+    context = jvm.org.apache.spark.SparkContext.getOrCreate()
+    java = jvm.org.apache.spark.api.java.JavaSparkContext.fromSparkContext(context)
+    conf = SparkConf(loadDefaults=False, _jvm=jvm, _jconf=java.getConf())
+    shared = SparkSession(SparkContext(gateway=gateway, jsc=java, conf=conf))
+    return shared.newSession()  # settings are its own

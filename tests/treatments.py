@@ -34,7 +34,7 @@ Facts = dict[str, set[Row]]
 Rules = tuple[Rule, ...]
 Treatment = Callable[[Program, Facts], Facts]
 
-LIMITS = Limits(rounds_max=5_000, facts_max=500_000, seconds_max=inf)
+LIMITS = Limits(rounds_max=5_000, facts_max=500_000, seconds_max=inf, firings_max=15)
 """By counts alone: a busy machine takes its time."""
 
 

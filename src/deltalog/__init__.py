@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltalog.connect import connect
 from deltalog.diagnostics.report import DataError, DeltalogError, LimitError, ProgramError
+from deltalog.pictures import picture
 from deltalog.pipeline.spark_needed import spark_needed
 from deltalog.runtime.amosql.session import AmosqlSession
 from deltalog.runtime.changes import ChangeSet
@@ -27,6 +28,9 @@ from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction
 from deltalog.runtime.update_choices import ChoiceCheck
 from deltalog.runtime.violations import ConstraintError, ConstraintWarning, Violation
+from deltalog.runtime.why.derivations import Derivations
+from deltalog.runtime.why.proof import Proof
+from deltalog.runtime.why.sets import SetProof
 from deltalog.store.file_database import FileDatabase
 from deltalog.store.readers import Retention, RetentionWarning
 
@@ -83,6 +87,7 @@ __all__ = [
     "DataError",
     "Database",
     "DeltalogError",
+    "Derivations",
     "FileDatabase",
     "History",
     "LimitError",
@@ -90,17 +95,20 @@ __all__ = [
     "MemoryDatabase",
     "Models",
     "ProgramError",
+    "Proof",
     "Realization",
     "Realizations",
     "RequestCheck",
     "Retention",
     "RetentionWarning",
     "Rows",
+    "SetProof",
     "Transaction",
     "Upkeep",
     "Violation",
     "connect",
     "models",
+    "picture",
     "read",
     "register_format",
     "register_tables",

@@ -28,6 +28,7 @@ from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Options
 from deltalog.runtime.open_memory import open_in_memory
 from deltalog.runtime.protocols import Facts
+from deltalog.sources.open_sources import open_with_sources
 from deltalog.store.file_database import FileDatabase
 from deltalog.store.open_file import FileOptions, open_file
 from deltalog.store.readers import Retention
@@ -51,6 +52,7 @@ _MISFITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "leave out the path, or name a folder for tables by `state`",
         ),
         "freshness": ("it has no tables", "leave it out"),
+        "sources": ("it has the facts of its base relations itself", "leave out the path"),
     },
     _TABLES: {
         "path": ("its tables are in the folder `state`", "leave out one of the two"),
@@ -60,6 +62,7 @@ _MISFITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "read_only": ("a state has one writer", "`deltalog.read` reads it beside the writer"),
         "wait": ("a state that is in use is an error at once", "try again later"),
         "retention": ("all changes are kept", "`db.compact(retention)` drops some"),
+        "sources": ("it has the facts of its base relations itself", "leave out the state"),
     },
 }
 """For each kind of database the arguments that do not fit it: why, and what to do instead."""
@@ -80,6 +83,7 @@ def connect(
     watch: Watch | None = ...,
     spark: Any = ...,
     check: Check | None = ...,
+    sources: Mapping[str, Any] | None = ...,
 ) -> MemoryDatabase: ...
 @overload
 def connect(
@@ -135,6 +139,7 @@ def connect(
     state: str | Path | None = None,
     freshness: Freshness | None = None,
     check: Check | None = None,
+    sources: Mapping[str, Any] | None = None,
 ) -> MemoryDatabase | TableDatabase:
     """Open a database: in memory, in the file at `path`, or with `state` in tables on Spark.
 
@@ -158,6 +163,9 @@ def connect(
     With `state`, a folder, every commit is in a log there, and every relation and stored view is a
     Delta table that follows the log. `freshness` says how far behind a table may be: a number of
     seconds (60, if it is left out), `"commit"` for not at all, or `"demand"` for until `db.fold()`.
+
+    `sources` names, for base relations, tables elsewhere (`deltalog.sources`): they are probed and
+    not copied, and `db.pull()` takes over what they announce.
     """
     check_flag("read_only", read_only)
     kind = _TABLES if state is not None else _MEMORY if path is None else _FILE
@@ -171,6 +179,7 @@ def connect(
         "wait": wait,
         "retention": retention,
         "freshness": freshness,
+        "sources": sources,
     }
     _check_arguments(kind, [name for name, value in passed.items() if value is not None])
     options = Options.of(strategy, materialize, network, nervous)
@@ -194,6 +203,14 @@ def connect(
     if spark is not None and engine not in (None, "spark"):
         reason, hint = "`spark` is its engine", "leave out one of the two"
         raise _misfit("engine", "on Spark", reason, hint)
+    if sources is not None:
+        for name, given in (("engine", engine), ("spark", spark)):
+            if given is not None:
+                reason, hint = "its engine probes the sources", "leave it out"
+                raise _misfit(name, "with sources", reason, hint)
+        return open_with_sources(
+            program, sources, options, limits, watch, facts or {}, participants
+        )
     start = known_engine(engine or DEFAULT_ENGINE, spark)
     return open_in_memory(
         program, start, options, limits, watch, {} if facts is None else facts, participants

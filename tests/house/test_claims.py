@@ -108,18 +108,20 @@ OF_FILES = ("FileDatabase", "Retention", "RetentionWarning")
 OF_TABLES = ("register_format", "register_tables")
 OF_RULES = (
     *("ConstraintError", "ConstraintWarning", "Violation", "violations", "rules", "activate"),
-    *("deactivate", "action", "messages", "firings"),
+    *("deactivate", "action", "messages", "firings", "rejections"),
 )
 OF_VIEW_UPDATES = (
     *("Budget", "Realization", "Realizations", "RequestCheck", "check_requests", "realize"),
     *("ChoiceCheck", "check_choices"),
 )
 OF_LANGUAGE = ("Limits", "Models", "models")
+OF_WHY = ("Proof", "SetProof", "Derivations", "picture", "why")
 PAGE_OF = {
     **dict.fromkeys(OF_LANGUAGE, "language.md"),
     "AmosqlSession": "amosql.md",
     **dict.fromkeys(OF_FILES, "durability.md"),
     **dict.fromkeys(OF_RULES, "rules.md"),
+    **dict.fromkeys(OF_WHY, "why.md"),
     **dict.fromkeys(OF_VIEW_UPDATES, "view_updates.md"),
     **dict.fromkeys(OF_TABLES, "pipeline.md"),
 }

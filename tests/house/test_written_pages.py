@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from documents import DOCS, PAGES, check_block, check_page
 from error_reference import error_reference
+from http_reference import http_reference
 from pictures import PICTURES, mermaid_blocks
 
 
@@ -21,6 +22,10 @@ def test_errors_page() -> None:
 def test_cli_page() -> None:
     reference = pytest.importorskip("deltalog.cli.reference", reason="there is no command line")
     check_page(DOCS / "cli.md", reference.reference())
+
+
+def test_http_page() -> None:
+    check_page(DOCS / "http.md", http_reference())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

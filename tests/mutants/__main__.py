@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -73,7 +74,7 @@ def tested(arguments: Iterable[str], mutant: Mutant | None) -> subprocess.Comple
 
 
 def tried(mutant: Mutant) -> Result:
-    """Killed by a test, survived, lost (the text is gone), stuck, or whatever else happened."""
+    """Killed by a test or a crash, survived, lost (the text is gone), stuck, or something else."""
     started = time.monotonic()
     found = (PACKAGE / mutant.file).read_text(encoding="utf-8").count(mutant.old)
     if found != 1:
@@ -85,6 +86,9 @@ def tried(mutant: Mutant) -> Result:
     seconds = time.monotonic() - started
     if done.returncode == 0:
         return Result(mutant.name, "SURVIVED", " ".join(mutant.tests), seconds)
+    if done.returncode < 0:  # a broken kernel may end its process: nobody overlooks that
+        crashed = f"the process ended by {signal.Signals(-done.returncode).name}"
+        return Result(mutant.name, "killed", crashed, seconds)
     failed = FAILED.search(done.stdout)
     if done.returncode != 1 or failed is None:
         return Result(mutant.name, "unclear", (done.stdout + done.stderr)[-300:], seconds)

@@ -17,6 +17,7 @@ from deltalog.pipeline.drafts import Draft
 from deltalog.pipeline.log_table import DriverLogTable
 from deltalog.pipeline.project import read_project
 from deltalog.pipeline.run import Pipeline
+from deltalog.pipeline.spark_storage import SparkLogTable, SparkTable
 from deltalog.pipeline.stored_table import StoredTable
 from deltalog.pipeline.table_files import TableFiles
 from spark_sessions import delta_session
@@ -29,6 +30,12 @@ def die() -> None:
 WRITES = (
     (DriverLogTable, "append"),
     (DriverLogTable, "_rewrite"),
+    (DriverLogTable, "_shorten"),
+    (SparkLogTable, "append"),
+    (SparkLogTable, "drop"),
+    (SparkTable, "_save"),
+    (SparkTable, "_merge"),
+    (SparkTable, "write_whole"),
     (StoredTable, "_commit"),
     (TableFiles, "write"),
     (Draft, "write"),

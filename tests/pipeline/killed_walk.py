@@ -1,5 +1,8 @@
 """A process that changes a state until it is killed: `python killed_walk.py STATE SEED WRITE WHEN`.
 
+It has a JVM of its own, which dies with it; works with one that stays (`spark_sessions.py`), so
+that jobs it has begun go on; or is the driver of a cluster, or a client of Spark Connect.
+
 Batches have numbers and follow from them, so a batch that was not taken is taken again by the next
 process. Between batches the process loads, folds, compacts and goes over to another program. Every
 step is printed when it is done; a process that dies at a write says where.
@@ -21,6 +24,8 @@ from spark_sessions import delta_session
 
 STEPS_MAX = 40
 SOURCE = "walk"
+STORAGES = ("driver", "driver", "driver", "spark")
+"""Who writes small commits: processes of both kinds go on with one state."""
 PROGRAM = """
 base edge(src: int, dst: int).
 view path(src: int, dst: int).
@@ -115,6 +120,7 @@ def main(state: str, seed: int, last: int, when: str) -> None:
     rng = random.Random(seed)
     spark = delta_session()
     spark.conf.set("spark.deltalog.driver_rows_max", str(rng.choice((4, 100))))
+    spark.conf.set("spark.deltalog.storage", rng.choice(STORAGES))
     numbers = count(1)
     for kind, name in WRITES:
         deadly(kind, name, numbers, last, when)

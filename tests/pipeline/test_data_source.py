@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.datasource import EqualTo
 from test_table_database import replay, rows
 
@@ -28,6 +30,14 @@ view cyclic().
 cyclic() :- path(X, X).
 virtual view hop(src: int, dst: int).
 hop(X, Z) :- edge(X, Y), edge(Y, Z).
+"""
+REACH = """
+base edge(src: int, dst: int).
+view path(src: int, dst: int).
+path(X, Y) :- edge(X, Y).
+path(X, Z) :- path(X, Y), edge(Y, Z).
+view reach(src: int, number: int).
+reach(X, count()) :- path(X, _).
 """
 CHAIN = [(n, n + 1) for n in range(6)]
 
@@ -155,6 +165,49 @@ def test_a_stream_follows_its_state(spark: SparkSession, state: Path, tmp_path: 
         assert db.first_version == 3
         whole = read(spark, state, "path", readChangeFeed=True)
         assert replay(whole) == db.facts("path")  # it begins with what the log has dropped
+
+
+def test_a_feed_is_merged_into_a_table(spark: SparkSession, state: Path, tmp_path: Path) -> None:
+    """The example of `docs/spark.md`, which stands for an Auto CDC flow: by key, over restarts."""
+    target = str(tmp_path / "reach")
+    spark.createDataFrame([], "src long, number long").write.format("delta").save(target)
+
+    def merge(changes: DataFrame, number: int) -> None:
+        order = F.struct("_commit_version", "_change_type")  # a deletion, then an insertion
+        last = changes.groupBy("src").agg(F.max_by(F.struct("*"), order).alias("row"))
+        (
+            DeltaTable.forPath(spark, target)
+            .alias("t")
+            .merge(last.select("row.*").alias("s"), "t.src = s.src")
+            .whenMatchedDelete("s._change_type = 'delete'")
+            .whenMatchedUpdate(set={"number": "s.number"})
+            .whenNotMatchedInsert(
+                "s._change_type = 'insert'", values={"src": "s.src", "number": "s.number"}
+            )
+            .execute()
+        )
+
+    def run() -> None:
+        stream = spark.readStream.format("deltalog").option("relation", "reach")
+        query = (
+            stream.option("readChangeFeed", "true")
+            .load(str(state))
+            .writeStream.foreachBatch(merge)
+            .option("checkpointLocation", str(tmp_path / "merged"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+
+    with deltalog.connect(spark=spark, program=REACH, state=state) as db:
+        db.load("edge", [(1, 2), (2, 3), (7, 8)])
+        run()
+        merge(db.changes("reach"), 0)  # given again, it changes nothing
+        assert rows(spark.read.format("delta").load(target)) == db.facts("reach")
+        db.apply(insert={"edge": [(3, 4)]}, delete={"edge": [(7, 8)]})
+        db.apply(insert={"edge": [(4, 5)]}, delete={"edge": [(1, 2)]})
+        run()
+        assert rows(spark.read.format("delta").load(target)) == db.facts("reach")
 
 
 def refusals(state: Path) -> Iterator[tuple[Callable[[SparkSession], object], str]]:

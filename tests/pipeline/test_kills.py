@@ -1,9 +1,11 @@
 """Runs that are killed: the next one makes it as if nothing had happened, each batch taken once.
 
-Five kills at chosen writes belong to every run of the tests; `make fuzz` kills fifty times, or as
+Five kills at chosen writes belong to every run of the tests; `make kills` and `make fuzz` kill as
 often as `DELTALOG_KILLS` says, at random writes or moments of a process that takes batches, loads,
-folds, compacts and goes over to other programs (`killed_walk.py`), and lets killed processes go on
-after killed ones.
+folds, compacts and goes over to other programs (`killed_walk.py`), and let killed processes go on
+after killed ones. Every second process has a JVM of its own, which dies with it; the others work
+with that of the test, whose jobs go on when they are dead. On a cluster, and by Spark Connect
+(`tests/spark/elsewhere.py`), the same.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import killed_walk
@@ -25,10 +28,15 @@ from test_table_database import replay
 
 from deltalog.pipeline.project import read_project
 from deltalog.pipeline.run import Pipeline
+from spark_sessions import MASTER, gateway_of
 from waiting import HANG_SECONDS
 
 HERE = Path(__file__).parent
+NOTHING: Mapping[str, str] = {}
 KILLS = int(os.environ.get("DELTALOG_KILLS", "50" if os.environ.get("DELTALOG_FUZZ") else "0"))
+IS_ONE_JVM = bool(os.environ.get("DELTALOG_KILLS_IN_ONE_JVM"))
+"""Whether no JVM dies: a kill takes some seconds then."""
+IS_CONNECTED = MASTER.startswith("sc:")
 KILLED = [(1, "before"), (1, "after"), (3, "after"), (12, "before"), (14, "after")]
 """Writes at which a run is killed in every test."""
 PROGRAM = """
@@ -75,9 +83,9 @@ def start(folder: Path, write: int, when: str) -> subprocess.Popen[str]:
     return run("killed_run.py", str(folder / "project.toml"), str(write), when)
 
 
-def run(script: str, *words: str) -> subprocess.Popen[str]:
+def run(script: str, *words: str, gateway: Mapping[str, str] = NOTHING) -> subprocess.Popen[str]:
     paths = [str(HERE.parent), str(HERE.parents[1] / "src"), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **gateway}
     return subprocess.Popen(
         [sys.executable, str(HERE / script), *words],
         start_new_session=True,
@@ -136,36 +144,47 @@ def check_walk(spark: SparkSession, state: Path, done: set[str]) -> None:
                 assert Counter(listed) == Counter(database.facts(name, version)), name
 
 
-@pytest.mark.skipif(not KILLS, reason="make fuzz kills fifty times")
+@pytest.mark.skipif(not KILLS, reason="make kills")
 def test_many_kills(spark: SparkSession, tmp_path: Path) -> None:
     """At random writes and moments of loads, batches, folds, compactions and migrations.
 
-    `DELTALOG_KILLS` says how many; a tally of where they died is printed.
+    `DELTALOG_KILLS` says how many, `DELTALOG_KILL_SEED` which; a tally of where they died is
+    printed, and appended to the file `DELTALOG_KILL_TALLY`.
     """
     seed = int(os.environ.get("DELTALOG_KILL_SEED", "20261118"))
     rng, state = random.Random(seed), tmp_path / "state"
     done: set[str] = set()
     tally: Counter[str] = Counter()
-    while sum(tally.values()) < KILLS:
+    while tally.total() < KILLS:
         write = rng.randrange(1, 25) if rng.random() < 0.7 else 0
-        said = killed(state, rng, write)
+        is_beside = IS_ONE_JVM or (not IS_CONNECTED and rng.random() < 0.5)
+        said = killed(state, rng, write, gateway_of(spark) if is_beside else NOTHING)
         done |= {line.split()[1] for line in said if line.startswith("batch")}
         if said and said[-1].startswith("dies"):
             step = said[-2].split()[0] if len(said) > 1 else "start"
             tally[f"{said[-1]}, after {step}"] += 1
         elif said and said[-1] == "killed":
             tally["at a moment"] += 1
-        if rng.random() < 0.4 and state.exists():
+        if rng.random() < 0.3 and state.exists():
             check_walk(spark, state, done)
-        print(f"{sum(tally.values())} kills, {len(done)} batches", file=sys.stderr, flush=True)
+        print(f"{tally.total()} kills, {len(done)} batches", file=sys.stderr, flush=True)
     check_walk(spark, state, done)
-    print(json.dumps(dict(sorted(tally.items())), indent=1), file=sys.stderr, flush=True)
+    found = {
+        "seed": seed,
+        "kills": tally.total(),
+        "batches": len(done),
+        **dict(sorted(tally.items())),
+    }
+    print(json.dumps(found, indent=1), file=sys.stderr, flush=True)
+    if path := os.environ.get("DELTALOG_KILL_TALLY"):
+        with Path(path).open("a") as file:
+            file.write(json.dumps(found) + "\n")
 
 
-def killed(state: Path, rng: random.Random, write: int) -> list[str]:
+def killed(state: Path, rng: random.Random, write: int, gateway: Mapping[str, str]) -> list[str]:
     """Run a walk until it dies; returns what it said."""
     words = (str(state), str(rng.randrange(10**6)), str(write), rng.choice(("before", "after")))
-    process = run("killed_walk.py", *words)
+    process = run("killed_walk.py", *words, gateway=gateway)
     assert process.stdout is not None
     said: list[str] = []
     steps = rng.randrange(1, 12) if not write else 0

@@ -159,3 +159,22 @@ def test_the_address_says_who_writes(spark: SparkSession) -> None:
         assert Location.of(address, spark).is_reached == is_reached, address
     assert Location.of("dbfs:/state/", spark).path("log") == "dbfs:/state/log"
     assert Location.of("hdfs://name/state", spark).folder is None
+
+
+def test_writers_of_both_kinds_go_on_with_one_state(spark: SparkSession, tmp_path: Path) -> None:
+    """A table says its version to both, so neither folds a commit again."""
+    state = tmp_path / "state"
+    try:
+        for number, storage in enumerate(("driver", "spark", "driver", "spark", "driver")):
+            spark.conf.set(STORAGE, storage)
+            with deltalog.connect(
+                spark=spark, program=PROGRAM, state=state, freshness="commit"
+            ) as db:
+                if not number:
+                    db.load({"edge": RING, "weight": [(1, 10), (4, 5)]})
+                assert {db.table_versions[name] for name in ("edge", "path")} == {db.version}
+                db.apply(insert={"edge": [(10 + number, 1)]})
+                db.apply(delete={"edge": [(10 + number, 1)]}, insert={"edge": [(20 + number, 1)]})
+                check(spark, state, db)
+    finally:
+        spark.conf.unset(STORAGE)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from expected import Model, Moment, Operation, Question, RefusedError, answers, is_fit, known
+from expected import Model, Moment, Operation, Question, answers, is_fit, known
 from families import OWN
 from pyspark.sql import SparkSession
 from verbs import Drawing, Verb, knows
@@ -28,6 +28,7 @@ import deltalog
 from deltalog.language.ast import Row
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.limits import Limits
+from reference_rules import RefusedError
 from treatments import LIMITS
 from walks import Road, drawn_setting, shrunk, walk_from
 

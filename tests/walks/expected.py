@@ -19,21 +19,25 @@ from deltalog.diagnostics.report import DataError
 from deltalog.language.ast import Column, Constant, Program, Row
 from deltalog.language.parser import parse_text
 from deltalog.language.values import print_value
+from deltalog.rewrites.names import is_generated
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.checked_rows import checked_rows
+from reference_rules import (
+    FUNCTIONS,
+    KEY_TAKEN,
+    NO_MARKS,
+    Marks,
+    Phase,
+    RefusedError,
+    kept_marks,
+    operated,
+)
 from treatments import difference, naive
 
 VIOLATED = "E1101"
-KEY_TAKEN = "E0705"
-NO_KEY = "E0706"
-KEY_SET_TWICE = "E0727"
 State = Mapping[str, frozenset[Row]]
 Operation = tuple[str, str, tuple[Row, ...]]
 """`insert`, `delete` or `set`, a relation, and rows."""
-
-
-class RefusedError(Exception):
-    """The error that a database must raise, by its code."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +48,10 @@ class Known:
     program: Program
     checked: CheckedProgram
 
-    @property
+    @cached_property
     def relations(self) -> Mapping[str, Relation]:
-        return self.checked.relations
+        """All that a user sees."""
+        return {n: each for n, each in self.checked.relations.items() if not is_generated(n)}
 
     @cached_property
     def base(self) -> tuple[Relation, ...]:
@@ -76,7 +81,7 @@ class Known:
     @cached_property
     def without_facts(self) -> Program:
         kept = tuple(f for f in self.program.facts if not self._is_base(f.predicate))
-        return replace(self.program, facts=kept)
+        return replace(self.program, facts=kept, active_rules=())
 
 
 @lru_cache(maxsize=4_000)
@@ -87,24 +92,29 @@ def known(text: str) -> Known:
 
 @dataclass(frozen=True)
 class Moment:
-    """A program and its base facts: all that a state follows from."""
+    """A program and its base facts, all that a state follows from; and what rules keep beside."""
 
     text: str
     facts: tuple[tuple[str, frozenset[Row]], ...]
+    marks: Marks = NO_MARKS
 
     @classmethod
-    def of(cls, text: str, facts: Mapping[str, Iterable[Row]]) -> Moment:
+    def of(cls, text: str, facts: Mapping[str, Iterable[Row]], marks: Marks = NO_MARKS) -> Moment:
         rows = {r.name: frozenset(facts.get(r.name, ())) for r in known(text).base}
         for relation in known(text).base:
             keys = {tuple(row[i] for i in relation.key) for row in rows[relation.name]}
             if relation.key and len(keys) < len(rows[relation.name]):
                 raise RefusedError(KEY_TAKEN)
-        return cls(text, tuple(rows.items()))
+        return cls(text, tuple(rows.items()), marks)
 
     @property
     def is_violated(self) -> bool:
         """Whether an enforced constraint, or the key of a view, is violated."""
-        return _is_violated(self)
+        return _is_violated(self.unmarked)
+
+    @property
+    def unmarked(self) -> Moment:
+        return replace(self, marks=NO_MARKS)
 
     @property
     def known(self) -> Known:
@@ -117,34 +127,22 @@ class Moment:
     @property
     def state(self) -> State:
         """Every relation and view."""
-        return _state(self)
+        return _state(self.unmarked)
 
     def to(self, later: Moment) -> ChangeSet:
         """The exact change from here to another moment."""
-        return _difference(self, later)
+        return _difference(self.unmarked, later.unmarked)
 
     def changed(self, operations: Iterable[Operation]) -> Moment:
-        """The moment after a transaction, or the error that refuses it."""
+        """The moment after a transaction that fires nothing, or the error that refuses it."""
         facts = self.base
         for kind, name, rows in operations:
-            relation, held = self.known.relations[name], facts[name]
-            if kind == "delete":
-                held -= set(rows)
-                continue
-            if kind == "set" and not relation.key:
-                raise RefusedError(NO_KEY)
-            keys = {tuple(row[i] for i in relation.key) for row in rows}
-            if kind == "set" and len(keys) < len(set(rows)):
-                raise RefusedError(KEY_SET_TWICE)
-            for row in rows:
-                key = [row[i] for i in relation.key]
-                others = {r for r in held if relation.key and [r[i] for i in relation.key] == key}
-                if kind == "set":
-                    held -= others
-                elif others - {row}:
-                    raise RefusedError(KEY_TAKEN)
-                held.add(row)
-        return Moment.of(self.text, facts)
+            operated(facts, self.known.relations[name], kind, rows)
+        return Moment.of(self.text, facts, self.marks)
+
+    def made(self, operations: Iterable[Operation], is_tried: bool = False) -> Made:
+        """What a transaction makes, with all that it fires; or the error that refuses it."""
+        return _made(self, tuple(operations), is_tried)
 
     def under(self, text: str) -> Moment:
         """The moment after a change of programs, or the error that refuses it.
@@ -162,7 +160,39 @@ class Moment:
                 raise RefusedError(error.codes[0]) from None
         for name, row in after - before:
             facts[name].add(row)
-        return Moment.of(text, facts)
+        marks = kept_marks(self.marks, self.known.program, known(text).program)
+        return Moment.of(text, facts, marks)
+
+
+@dataclass(frozen=True)
+class Made:
+    """The moment that a transaction makes, those after each of its operations, and what fired."""
+
+    after: Moment
+    during: tuple[Moment, ...]
+    firings: tuple[tuple[str, Row], ...] = ()
+    calls: tuple[tuple[str, tuple[Row, ...]], ...] = ()
+    is_rejected: bool = False
+
+
+@lru_cache(maxsize=3_000)
+def _made(before: Moment, operations: tuple[Operation, ...], is_tried: bool) -> Made:
+    known, during = before.known, []
+    phase = Phase(known.program, before.base, before.marks, FUNCTIONS, is_tried)
+
+    def now() -> Moment:
+        return Moment.of(before.text, phase.facts, phase.marks)
+
+    for operation in operations:
+        phase.operate(*operation)
+        during.append(now())
+        if not is_tried and _is_violated(during[-1].unmarked, only_immediate=True):
+            raise RefusedError(VIOLATED)
+    phase.end()
+    if not is_tried and now().is_violated:
+        raise RefusedError(VIOLATED)
+    calls = tuple((name, tuple(rows)) for name, rows in phase.calls)
+    return Made(now(), tuple(during), tuple(phase.firings), calls, phase.is_rejected)
 
 
 @lru_cache(maxsize=30_000)
@@ -172,15 +202,17 @@ def _state(moment: Moment) -> State:
 
 
 @lru_cache(maxsize=30_000)
-def _is_violated(moment: Moment) -> bool:
+def _is_violated(moment: Moment, only_immediate: bool = False) -> bool:
     found = moment.known
     for constraint in found.program.constraints:
+        if only_immediate and not constraint.is_immediate:
+            continue
         rows = moment.state[constraint.name]
         fact = tuple(t.value for t in constraint.head.arguments if isinstance(t, Constant))
         is_bad = bool(rows) if constraint.kind == "deny" else fact not in rows
         if constraint.mode == "enforce" and is_bad:
             return True
-    for name in found.views:
+    for name in () if only_immediate else found.views:
         key = found.relations[name].key
         keys = {tuple(row[i] for i in key) for row in moment.state[name]}
         if key and len(keys) < len(moment.state[name]):

@@ -4,7 +4,7 @@ Relations are few and have few columns; `domain` gives each type three or four v
 leave and return, keys clash, and the same question meets another state. Together the families have
 keys, joins by every column, recursion (linear, nonlinear, mutual), negation, aggregates,
 arithmetic, text, nulls, other types, virtual, materialised and undeclared views, facts in the
-program, and programs that differ in rules, columns, keys, kinds and storage.
+program, active rules, and programs that differ in rules, columns, keys, kinds and storage.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ CLOSURE = "path(X, Y) :- edge(X, Y).\npath(X, Y) :- edge(X, Z), path(Z, Y).\n"
 NODE = "node(X) :- edge(X, _) ; edge(_, X).\n"
 SALE = "base sale(id: int key, who: str, amount: int).\n"
 BASE_BC = "base b(x: int, y: int).\nbase c(x: int).\n"
+RULED = """base a(x: int). base b(x: int). base k(x: int key, y: int). base log(x: int, y: int).
+"""
 PQRST = "base q(x: int, y: int).\nbase s(x: int).\nbase t(x: int).\n"
 
 OWN: dict[str, tuple[str, ...]] = {
@@ -129,6 +131,40 @@ OWN: dict[str, tuple[str, ...]] = {
         f"{EDGE}view next(src: int key, dst: int).\nnext(X, Y) :- edge(X, Y), X > 1.\n"
         "virtual view busy.\nbusy(X) :- edge(X, Y), edge(Y, X).\n"
         "require calm :- not busy(1).\n",
+    ),
+    "rules": (
+        f"{RULED}rule up on insert a(X) do insert b(X).\n",
+        f"{RULED}rule chain for X priority 1 when a(X), not b(X)\n"
+        "  do insert b(X), emit new(X, X + 1)\n"
+        "  else delete b(X).\n"
+        "rule note for X when b(X), k(X, Y) do call noted(X, Y) else delete log(X, _).\n"
+        "rule up immediate on insert a(X) when X > 1 do set k(X, 1), emit up(X)\n"
+        "  else insert log(X, X).\n",
+        f"{RULED}number(count()) :- b(X).\n"
+        "rule low(L) for X immediate when k(X, Y), Y < L do insert a(X) else delete a(X).\n"
+        'rule full priority -1 when number(N), N > 2 do reject "{N}".\n'
+        "rule moved on set k(X, Y) do emit moved(X, Y), insert b(Y).\n"
+        "rule seen(L) on delete a(X) when b(L) do insert log(X, L) else insert log(L, X).\n",
+        f"{RULED}rule turn when a(X), not b(X) do delete a(X), insert b(X).\n"
+        "rule back for X nervous when b(X), k(_, X) do insert a(X) where not log(X, _).\n"
+        "rule low(L, M) for X when k(X, Y), Y > L, Y != M do call heard(X, L)\n"
+        "  else emit gone(X, M).\n"
+        "deny both(X) :- a(X), k(X, X).\n",
+    ),
+    "rules on paths": (
+        f"{EDGE}{CLOSURE}base log(x: int, y: int).\n"
+        "rule cyclic for X when path(X, X) do insert log(X, X) else delete log(X, _).\n"
+        "rule cut priority 2 on insert edge(X, Y) when X > Y, path(Y, X) do delete edge(Y, X).\n",
+        f"{EDGE}{CLOSURE}base log(x: int, y: int).\nvirtual view end.\n"
+        "end(X) :- edge(_, X), not path(X, _).\n"
+        "rule cyclic for X nervous when path(X, X) do insert log(X, X) else delete log(X, _).\n"
+        "rule ends immediate on insert end(X) do emit end(X), insert log(X, 1).\n"
+        "rule far(L) for X priority -1 when path(X, Y), Y > L do call noted(X, L).\n"
+        "deny immediate many(X) :- edge(X, 1), edge(X, 2), edge(X, 3).\n",
+        f"{EDGE}{CLOSURE}base log(x: int, y: int).\nreach(X, count()) :- path(X, Y).\n"
+        "rule wide for X when reach(X, N), N > 1 do insert log(X, N) where reach(X, N)\n"
+        "  else delete log(X, _).\n"
+        "rule back on delete path(X, Y) when edge(Y, X) do insert edge(X, X).\n",
     ),
     "written": (
         f"{BASE_BC}b(1, 2). b(2, 3).\nv(X) :- b(X, _).\nv(9).\nz() :- v(X), c(X).\n",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import product
 from typing import Any
@@ -21,7 +21,6 @@ from expected import (
     Operation,
     Part,
     Question,
-    RefusedError,
     answers,
     in_domain,
     is_fit,
@@ -30,14 +29,14 @@ from expected import (
 )
 from families import domain, drawn_rows
 from forms import FORMS
-from walker import VETO, Action, Manner, Walker, WrongError, drawn_manner
+from walker import VETO, Action, Manner, Walker, WrongError, check_marks, drawn_manner
 
 import deltalog
 from deltalog.analysis.columns import Relation
 from deltalog.cli.restore import _put_back
 from deltalog.language.ast import Row
 from deltalog.language.values import print_value, sort_key
-from deltalog.runtime.limits import Limits
+from reference_rules import RefusedError
 from treatments import LIMITS
 
 Draw = Callable[["Drawing"], tuple[Any, ...] | None]
@@ -354,6 +353,51 @@ def with_tables(walker: Walker, how: str, operations: tuple[Operation, ...], for
         walker.run(walker.changing(operations, how, form=FORMS[form]))
 
 
+def _drawn_activation(drawing: Drawing) -> tuple[Any, ...] | None:
+    rules = drawing.moment.known.program.active_rules
+    if not rules:
+        return None
+    rule = drawing.rng.choice(rules)
+    values = tuple(drawing.rng.choice((1, 2, 3)) for _ in rule.parameters)
+    return drawing.chance(0.6), rule.name, values
+
+
+@verb(_drawn_activation, 6)
+def activation(walker: Walker, is_activated: bool, name: str, values: Row) -> None:
+    """A rule is activated or deactivated, by which nothing fires."""
+    rules = {rule.name: rule for rule in walker.now.known.program.active_rules}
+    if name not in rules or len(rules[name].parameters) != len(values):
+        return
+    marks = walker.now.marks
+    if values:
+        own = {(name, values)}
+        active = marks.active | own if is_activated else marks.active - own
+        after = replace(walker.now, marks=replace(marks, active=active))
+    else:
+        inactive = marks.inactive - {name} if is_activated else marks.inactive | {name}
+        after = replace(walker.now, marks=replace(marks, inactive=inactive))
+    given = {v.name: value for v, value in zip(rules[name].parameters, values, strict=True)}
+    verb = "activate" if is_activated else "deactivate"
+
+    def done() -> None:
+        if after != walker.now:
+            walker.model.commit(after, walker.model.version + 1)
+
+    call = lambda: getattr(walker.db, verb)(name, **given)  # noqa: E731
+    walker.run(Action(f"db.{verb}({name!r}, **{given})", call, after=done))
+
+
+@verb(lambda d: (d.rng.randint(0, 5),), 2)
+def messages(walker: Walker, number: int) -> None:
+    """Messages behind one of them."""
+    found = walker.db.messages()
+    if len(found) > number:
+        after = found[number].sequence
+        walker.line(f"db.messages(after={after})")
+        if walker.db.messages(after=after) != found[number + 1 :]:
+            raise WrongError(f"messages behind {after}: {walker.db.messages(after=after)}")
+
+
 @verb(_drawn_change("apply"), 3)
 def vetoed(walker: Walker, operations: tuple[Operation, ...], is_tried: bool) -> None:
     """A change that the check of the database refuses; a what-if is not checked."""
@@ -361,7 +405,7 @@ def vetoed(walker: Walker, operations: tuple[Operation, ...], is_tried: bool) ->
         return
     action = walker.changing(operations, "what_if" if is_tried else "apply")
     try:
-        is_refused = not is_tried and walker.now.changed(operations) != walker.now
+        is_refused = not is_tried and walker.now.made(operations).after != walker.now
     except RefusedError:
         is_refused = False
 
@@ -394,16 +438,14 @@ def own_writes(
         return
     before = walker.now
     try:
-        moments = [before.changed(operations[: n + 1]) for n in range(len(operations))]
+        made = before.made(operations)
     except RefusedError:
-        return
-    if moments[-1].is_violated:
         return
     asked = [each for each in questions if is_fit(each, before.known.relations)]
 
     def call() -> Any:
         with walker.db.transaction() as tx:
-            for (kind, name, rows), moment in zip(operations, moments, strict=True):
+            for (kind, name, rows), moment in zip(operations, made.during, strict=True):
                 getattr(tx, kind)(name, rows[0] if kind == "set" else list(rows))
                 _check_own(tx, moment, asked)
             if not is_committed:
@@ -411,14 +453,18 @@ def own_writes(
         return tx.delta
 
     def after() -> None:
-        if moments[-1] != before:
-            walker.model.commit(moments[-1], walker.model.version + 1)
+        if made.after != before:
+            walker.model.commit(made.after, walker.model.version + 1)
+
+    def check(delta: Any) -> None:
+        walker.check_fired(delta, made)
+        walker.check_delta(delta, before, made.after)
 
     walker.run(
         Action(
             f"{'commit' if is_committed else 'roll back'} {operations}, reading {asked}",
             call,
-            lambda delta: walker.check_delta(delta, before, moments[-1]),
+            check,
             after,
         ),
         Stop,
@@ -493,7 +539,7 @@ def roll_back(walker: Walker, operations: tuple[Operation, ...] | None) -> None:
     if not operations or not knows(walker, operations):
         return
     try:
-        walker.now.changed(operations)
+        walker.now.made(operations)
     except RefusedError:
         return
 
@@ -530,7 +576,7 @@ def limited(walker: Walker, limit: str, most: int, how: str, *arguments: Any) ->
     if action is None:
         return
     walker.line(f"db.limits = Limits({limit}={most})")
-    walker.db.limits = Limits(**{limit: most})  # type: ignore[arg-type]
+    walker.db.limits = replace(LIMITS, **{limit: most})  # type: ignore[arg-type]
 
     def call() -> Any:
         try:
@@ -600,7 +646,15 @@ BAD: dict[str, Callable[[Any, Walker], Any]] = {
     "program": lambda db, w: db.change_program("base b(x: int). v(X) :- b(Y)."),
     "unstratified": lambda db, w: db.change_program("base b(x: int). v(X) :- b(X), not v(X)."),
     "second half": lambda db, w: _half_bad(db, w),
+    "unknown rule": lambda db, w: db.activate("nobody"),
+    "bad parameter": lambda db, w: db.deactivate(_first_rule(w), Nobody=1),
 }
+
+
+def _first_rule(walker: Walker) -> str:
+    return next((rule.name for rule in walker.now.known.program.active_rules), "nobody")
+
+
 BAD_OF_FILES: dict[str, Callable[[Any, Walker], Any]] = {
     "version": lambda db, w: db.facts(_first_base(w).name, w.model.version + 1),
     "earlier": lambda db, w: db.delta(w.model.first - 1),
@@ -685,6 +739,35 @@ def _drawn_request(drawing: Drawing) -> tuple[Any, ...] | None:
         return view.name, drawing.rng.choice(held), mode
     drawn = drawing.rows(view, 1)
     return (view.name, drawn[0], mode) if drawn else None
+
+
+@verb(_drawn_request, 2)
+def why(walker: Walker, name: str, row: Row, *_: str) -> None:
+    """The proof of a fact that holds; of one that does not, the error that says so."""
+    relation = walker.now.known.relations.get(name)
+    if relation is None or relation.kind != "view" or not _fits_row(relation, row):
+        return
+    fact = f"{name}({', '.join(map(print_value, row))})"
+    holds = row in walker.now.state[name]
+
+    def ask() -> Any:
+        try:
+            return walker.db.why(fact)
+        except deltalog.DataError as error:
+            return error
+
+    def check(found: Any) -> None:
+        if not holds:
+            if getattr(found, "codes", None) != ("E1502",):
+                raise WrongError(f"{found} of {fact}, which does not hold")
+            return
+        if isinstance(found, deltalog.DataError):
+            raise found
+        for step in found.steps():
+            if step.row is not None and step.row not in walker.now.state[step.relation]:
+                raise WrongError(f"{step.conclusion} in a proof of {fact} does not hold")
+
+    walker.run(Action(f"db.why({fact!r})", ask, check))
 
 
 @verb(_drawn_request, 2)
@@ -793,7 +876,8 @@ def reopen(walker: Walker, manner: Manner) -> None:
         walker.end_group()
         walker.line(f"db.close(); db = connect('walk.db', {manner})")
         walker.db.close()
-        walker.db = deltalog.connect(walker.path, durability="normal", **manner.options)
+        walker.manner = manner
+        walker.db = walker.opened(walker.path, durability="normal")
     else:
         facts = walker.now.base
         for name, row in walker.now.known.written:
@@ -810,10 +894,10 @@ def reopen(walker: Walker, manner: Manner) -> None:
         walker.db.close()
         _check_closed(walker)
         walker.line(f"db = connect(program={text!r}, facts={given}, {manner})")
-        walker.db = deltalog.connect(program=text, facts=given, **manner.options)
+        walker.manner = manner
+        walker.db = walker.opened(program=text, facts=given)
         walker.model.moments, walker.model.version = {0: moment}, 0
     walker.read_late()
-    walker.manner = manner
     walker.check_state()
 
 
@@ -846,6 +930,7 @@ def open_reader(walker: Walker, manner: Manner) -> None:
     walker.reader = deltalog.connect(walker.path, read_only=True, **manner.options)
     walker.reader_manner, walker.reader_version = manner, walker.model.visible
     walker.compare_state(walker.reader, moment)
+    check_marks(walker.reader, moment)
 
 
 @verb(lambda d: (), 5, "file")
@@ -867,6 +952,7 @@ def refresh(walker: Walker) -> None:
         raise WrongError(f"refreshed by {delta}, expected {before.to(after)}")
     walker.reader_version = model.visible
     walker.compare_state(walker.reader, after)
+    check_marks(walker.reader, after)
     check_version(walker.reader.version, model.visible)
 
 
@@ -881,14 +967,16 @@ def ask_reader(
     if moment.text != walker.now.text or not knows(walker, operations):
         return
     try:
-        after = moment.changed(operations)
+        made = moment.made(operations, is_tried=True)
     except RefusedError:
         return
     delete = {name: list(rows) for kind, name, rows in operations if kind == "delete"}
     insert = {name: list(rows) for kind, name, rows in operations if kind == "insert"}
     walker.line(f"reader.what_if(insert={insert}, delete={delete})")
     delta = walker.reader.what_if(insert=insert, delete=delete)
-    walker.check_delta(delta, moment, after, walker.reader_manner)
+    walker.calls.clear()
+    walker.check_fired(delta, made)
+    walker.check_delta(delta, moment, made.after, walker.reader_manner)
     if is_fit(question, moment.known.relations):
         text = ", ".join(map(str, question))
         walker.line(f"reader.query({text!r})")
@@ -948,7 +1036,7 @@ def commits(walker: Walker, after: int) -> None:
     expected = []
     for version in range(after + 1, model.version + 1):
         before, now = model.moments[version - 1], model.moments[version]
-        is_program = before.text != now.text or not before.to(now)
+        is_program = before.text != now.text or before == now
         expected.append((version, "program" if is_program else "transaction", before.to(now)))
     if found != expected:
         raise WrongError(f"commits {found}, expected {expected}")
@@ -1043,7 +1131,7 @@ def restore(walker: Walker, number: int, is_in_place: bool) -> None:
     else:
         walker.line(f"db.close(); db = connect({target.name!r}, {walker.manner})")
         walker.path = target
-    walker.db = deltalog.connect(walker.path, durability="normal", **walker.manner.options)
+    walker.db = walker.opened(walker.path, durability="normal")
     walker.model = model
     walker.read_late()
     walker.check_state()
@@ -1089,9 +1177,7 @@ def finish(walker: Walker) -> None:
         text = known(walker.now.text).text
         walker.manner = Manner("reference")
         walker.line(f"db.close(); db = connect('walk.db', {walker.manner})")
-        walker.db = deltalog.connect(
-            walker.path, program=text, durability="normal", **walker.manner.options
-        )
+        walker.db = walker.opened(walker.path, program=text, durability="normal")
         walker.check_state()
         check_past(walker)
     walker.read_late()

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from expected import VIOLATED, Model, Moment, Operation, RefusedError, known
+from expected import VIOLATED, Made, Model, Moment, Operation, known
 
 import deltalog
 from deltalog.checks.program import check_program
@@ -24,6 +24,7 @@ from deltalog.language.ast import Row
 from deltalog.rewrites.strategies import STRATEGIES
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.model import Options, make_model
+from reference_rules import RefusedError, register
 from treatments import LIMITS, check_ranks
 
 Step = tuple[Any, ...]
@@ -122,6 +123,24 @@ class Setting:
         return Moment.of(text, facts)
 
 
+def check_marks(database: Any, moment: Moment) -> None:
+    """Rules are active for what they were activated for, and have fired and emitted what is due."""
+    marks, rules = moment.marks, moment.known.program.active_rules
+    counts = dict(marks.fired)
+    expected = [
+        (r.name, marks.is_active(r), counts.get(r.name, 0), marks.parameters(r)) for r in rules
+    ]
+    found = [(s.name, s.is_active, s.firings, set(s.parameters)) for s in database.rules()]
+    if found != expected:
+        raise WrongError(f"rules {found}, expected {expected}")
+    messages = database.messages()
+    if tuple((m.rule, m.name, tuple(m.arguments)) for m in messages) != marks.messages:
+        raise WrongError(f"messages {messages}, expected {marks.messages}")
+    numbers = [message.sequence for message in messages]
+    if numbers != sorted(set(numbers)) or len({m.id for m in messages}) < len(messages):
+        raise WrongError(f"messages have numbers {numbers}")
+
+
 @dataclass(frozen=True)
 class Action:
     """A call, what it must come back with, and what follows if it succeeds."""
@@ -142,6 +161,7 @@ class Walker:
         self.manner = setting.manner
         self.model = Model({0: setting.moment})
         self.lines: list[str] = []
+        self.calls: list[tuple[str, list[Row]]] = []  # of functions, by the step under way
         self.steps = 0
         self.late: list[tuple[ChangeSet, Moment, Moment, str]] = []  # deltas that are read later
         self.reader: deltalog.FileDatabase | None = None
@@ -153,12 +173,10 @@ class Walker:
         text, facts = setting.family[0], {name: list(rows) for name, rows in setting.facts}
         if self.is_file:
             self.line(f"db = connect('walk.db', program={text!r}, facts={facts}, {self.manner})")
-            self.db: Any = deltalog.connect(
-                self.path, program=text, facts=facts, durability="normal", **self.manner.options
-            )
+            self.db: Any = self.opened(self.path, program=text, facts=facts, durability="normal")
         else:
             self.line(f"db = connect(program={text!r}, facts={facts}, {self.manner})")
-            self.db = deltalog.connect(program=text, facts=facts, **self.manner.options)
+            self.db = self.opened(program=text, facts=facts)
         self.check_state()
 
     @property
@@ -177,6 +195,7 @@ class Walker:
     def run(self, action: Action, *stops: type[BaseException]) -> None:
         """Take it; one of `stops` may end it, and then nothing has changed."""
         self.line(action.line)
+        self.calls.clear()
         try:
             answer = action.call()
         except stops as error:
@@ -203,14 +222,14 @@ class Walker:
         """A transaction, or a what-if: of some views, with rows in some form."""
         before = self.now
         try:
-            after, error = before.changed(operations), None
+            made, error = before.made(operations, how == "what_if"), None
         except RefusedError as refusal:
-            after, error = before, str(refusal)
-        if error is None and how != "what_if" and after.is_violated:
-            error = VIOLATED
+            made, error = Made(before, ()), str(refusal)
+        after = made.after
         line, call = self._call(operations, how, views, form)
 
         def check(delta: Any) -> None:
+            self.check_fired(delta, made)
             if is_late:
                 self.late.append((delta, before, after, line))
             else:
@@ -320,8 +339,20 @@ class Walker:
                 if not (found[name] >= true[name] if is_view else found[name] == true[name]):
                     raise WrongError(f"nervous delta {delta}, expected {expected} at least")
 
+    def check_fired(self, delta: Any, made: Made) -> None:
+        """What fired, in order, which functions were called, and whether a what-if was rejected."""
+        fired = tuple((firing.rule, firing.instance) for firing in delta.firings)
+        if fired != made.firings:
+            raise WrongError(f"fired {fired}, expected {made.firings}")
+        calls = tuple((name, tuple(rows)) for name, rows in self.calls)
+        if calls != made.calls:
+            raise WrongError(f"called {calls}, expected {made.calls}")
+        if bool(delta.rejections) != made.is_rejected:
+            raise WrongError(f"rejections {delta.rejections}")
+
     def check_state(self) -> None:
         self.compare_state(self.db, self.now)
+        check_marks(self.db, self.now)
         if self.db.version != self.model.version:
             raise WrongError(f"version {self.db.version}, expected {self.model.version}")
         if self.is_file:
@@ -337,6 +368,13 @@ class Walker:
                 when = "" if version is None else f" at version {version}"
                 more, less = sorted(found - rows, key=repr), sorted(rows - found, key=repr)
                 raise WrongError(f"facts of {name}{when}: too many {more}, missing {less}")
+
+    def opened(self, *place: Path, **options: Any) -> Any:
+        """A database with the functions that rules call."""
+        connect: Any = deltalog.connect
+        db = connect(*place, **options, **self.manner.options)
+        register(db, self.calls)
+        return db
 
     def read_late(self) -> None:
         """Deltas that were not read at once are the same later."""

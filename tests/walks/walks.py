@@ -15,10 +15,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from expected import RefusedError, known
+from expected import known
 from families import FAMILIES, OWN, drawn_rows
 from verbs import VERBS, Drawing, Verb, finish
 from walker import Setting, Step, Walker, drawn_manner
+
+from reference_rules import RefusedError
 
 STORES = ("memory", "file")
 
@@ -65,7 +67,8 @@ def _shown(error: BaseException) -> str:
 def drawn_setting(
     rng: random.Random, store: str, engine: str, nervous: bool, family: tuple[str, ...] = ()
 ) -> Setting:
-    names = [*OWN, *["negation"] * len(OWN)] if nervous else [*list(OWN) * 3, *FAMILIES]
+    strict = [name for name in OWN if not name.startswith("rules")]
+    names = [*strict, *["negation"] * len(OWN)] if nervous else [*list(OWN) * 3, *FAMILIES]
     texts = list(family or FAMILIES[rng.choice(names)])
     rng.shuffle(texts)
     setting = Setting(store, tuple(texts), drawn_manner(rng, texts[0], engine, nervous), ())

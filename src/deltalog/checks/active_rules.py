@@ -115,7 +115,9 @@ def _action(
     where = f"`{rule.name}`"
     if action.atom is None:
         own = {variable.name for variable in (*rule.parameters, *instance_variables(rule))}
-        yield from check_message(action.message, own & bound, where, action.span)
+        is_otherwise = any(action is each for each in rule.otherwise)
+        said = bound if is_otherwise else own & bound
+        yield from check_message(action.message, said, where, action.span)
         return
     yield from _where(rule, action, known, bound)
     bound = bound_variables(action.where, bound)

@@ -14,6 +14,7 @@ from deltalog.checks.declarations import check_atoms, check_declarations
 from deltalog.checks.disjunctive import check_disjunctive
 from deltalog.checks.keys import check_keys
 from deltalog.checks.safety import check_query_safety, check_safety
+from deltalog.checks.sentences import check_sentences
 from deltalog.checks.stratified import check_stratified
 from deltalog.checks.types import check_body_types, check_types, check_types_known
 from deltalog.checks.update_choices import check_update_choices
@@ -44,6 +45,7 @@ def check_program(program: Program) -> CheckedProgram:
             *check_keys(whole, found),
             *check_stratified(strata),
             *check_constraints(program, found),
+            *check_sentences(program),
             *check_active_rules(program, found),
             *check_disjunctive(program),
             *check_update_choices(program, found),

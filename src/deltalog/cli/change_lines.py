@@ -22,9 +22,14 @@ def change_lines(change: ChangeSet) -> Iterator[Text]:
 
 
 def firing_lines(change: ChangeSet) -> Iterator[Text]:
-    """A comment for each rule and instance that a transaction has fired, in order."""
+    """A comment for each rule and instance that a transaction has fired, in order.
+
+    Those by which a what-if would be refused come last.
+    """
     for rule, instance in change.firings:
         yield Text(f"% fired {fact_text(rule, instance)}", "yellow")
+    for violation in change.rejections:
+        yield Text(f"% rejected by {violation.constraint}: {violation.message}", "red")
 
 
 def fact_text(name: str, row: Row) -> str:

@@ -92,6 +92,8 @@ def change_json(answer: Applied) -> str:
     }
     if answer.change.firings:
         record["firings"] = answer.change.firings
+    if answer.change.rejections:
+        record["rejections"] = [each.to_json() for each in answer.change.rejections]
     return json.dumps(record, ensure_ascii=False, default=plain)
 
 
@@ -114,6 +116,8 @@ def _write_table(answer: Applied, limit: int | None) -> None:
         write_result(line)
     for rule, instance in answer.change.firings[:limit]:
         write_result(Text(f"fired {visible(fact_text(rule, instance))}", style="yellow"))
+    for violation in answer.change.rejections[:limit]:
+        write_result(Text(f"rejected: {visible(violation.message)}", style="red"))
 
 
 def change_rows(change: ChangeSet, limit: int | None) -> Iterator[Text]:

@@ -193,7 +193,7 @@ def explain(
             )
         database = open_given(file, files.facts, files.facts_dir, chosen, progress)
         flows = _flows(database, changes, changed.relation, progress)
-        _write(_network(database, flows, written.form, file.name), written.output)
+        write_output(_network(database, flows, written.form, file.name), written.output)
         return
     needing = {"--changes": changes, **options_of(files, "facts", "facts_dir")}
     _refuse("without --propagation", needing)
@@ -204,7 +204,7 @@ def explain(
         choosing = {"--strategy": strategy, **options_of(network, "virtual")}
         _refuse("without --propagation or --after a pass of update propagation", choosing)
     if as_rules:
-        _write(print_program(read_and_parse(file, progress)).rstrip("\n"), written.output)
+        write_output(print_program(read_and_parse(file, progress)).rstrip("\n"), written.output)
         return
     database = _database(file, limits.limits, progress, chosen if is_update else None)
     text = _explanation(database, asked, written.form, file.name)
@@ -212,7 +212,7 @@ def explain(
     if is_amosql(file) and is_whole and written.form is Form.TEXT:
         explained = map(rule_explanation_text, explain_rules(schema_in(read_source(file)).schema))
         text = "\n\n".join((*explained, text))
-    _write(text, written.output)
+    write_output(text, written.output)
 
 
 def _explanation(database: MemoryDatabase, asked: QueryOptions, form: Form, name: str) -> str:
@@ -230,7 +230,7 @@ def _explanation(database: MemoryDatabase, asked: QueryOptions, form: Form, name
         case _:
             graph = program_graph if query is None else query_graph
             title = name if query is None else f"{name} {print_query(query)}"
-            return _drawn(graph(explanation, database.model.checked, title), form)
+            return drawn(graph(explanation, database.model.checked, title), form)
 
 
 def _database(
@@ -280,14 +280,16 @@ def _network(database: MemoryDatabase, flows: Flows | None, form: Form, title: s
         case Form.JSON:
             return network_json(found)
         case _:
-            return _drawn(network_graph(found, database.model.checked, title), form)
+            return drawn(network_graph(found, database.model.checked, title), form)
 
 
-def _drawn(graph: Graph, form: Form) -> str:
+def drawn(graph: Graph, form: Form) -> str:
+    """The graph in a form that is a picture."""
     return _DRAWN[form](graph).rstrip("\n")
 
 
-def _write(text: str, output: Path | None) -> None:
+def write_output(text: str, output: Path | None) -> None:
+    """Write a result to a file, or to standard output."""
     if output is None:
         write_result(text)
         return

@@ -32,7 +32,10 @@ from deltalog.cli import (
     restore,
     rules,
     run,
+    serve,
+    token,
     verify,
+    why,
 )
 from deltalog.cli.exit_codes import MEANINGS, exit_codes
 from deltalog.cli.option_groups import with_option_groups
@@ -86,6 +89,7 @@ for _module, _command in (
     (apply, apply.apply),
     (realize, realize.realize),
     (models, models.models),
+    (why, why.why),
     (audit, audit.audit),
     (rules, rules.rules),
     (explain, explain.explain),
@@ -99,9 +103,11 @@ for _module, _command in (
     (verify, verify.verify),
     (compact, compact.compact),
     (recover, recover.recover),
+    (serve, serve.serve),
 ):
     app.command(epilog=f"Example: {_module.EXAMPLE}")(with_option_groups(_command))
 
+app.add_typer(token.app, name="token", epilog=f"Example: {token.EXAMPLE}")
 app.add_typer(pipeline.app, name="pipeline", epilog=f"Example: {pipeline.EXAMPLE}")
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from deltalog.cli import project_check, project_explain, project_replay
+from deltalog.cli import project_check, project_explain, project_migrate, project_replay
 from deltalog.cli.messages import report
 from deltalog.cli.options import ProjectFile, WholeJson
 from deltalog.cli.pipeline_steps import (
@@ -33,6 +33,7 @@ app = typer.Typer(no_args_is_help=True, help="Maintain views of a data lake, on 
 app.command(epilog=f"Example: {project_check.EXAMPLE}")(project_check.check)
 app.command(epilog=f"Example: {project_explain.EXAMPLE}")(project_explain.explain)
 app.command(epilog=f"Example: {project_replay.EXAMPLE}")(project_replay.replay)
+app.command(epilog=f"Example: {project_migrate.EXAMPLE}")(project_migrate.migrate)
 
 
 @app.command(epilog="Example: deltalog pipeline run project.toml --json")

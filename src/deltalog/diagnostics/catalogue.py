@@ -8,8 +8,15 @@ case file in `tests/cases/errors/` (or, for data and limits, a unit test) with i
 
 from __future__ import annotations
 
-from deltalog.diagnostics import amosql_catalogue, view_catalogue
+from deltalog.diagnostics import (
+    amosql_catalogue,
+    service_catalogue,
+    source_catalogue,
+    view_catalogue,
+    why_catalogue,
+)
 from deltalog.diagnostics.entry import Entry as Entry
+from deltalog.diagnostics.view_catalogue import REQUEST_OUTDATED as REQUEST_OUTDATED
 
 # Syntax
 UNEXPECTED_CHARACTER = Entry("E0101", "unexpected character {character}")
@@ -275,6 +282,7 @@ BAD_ROWS = Entry(
 STATE_CLOSED = Entry("E1006", "the state `{name}` is closed")
 CHECK_REFUSED = Entry("E1007", "the change was refused: {reason}", "nothing has changed")
 SINK_FAILED = Entry("E1008", "sink `{name}` failed at version {version}: {reason}")
+SPARK_NOT_STARTED = Entry("E1009", "Spark does not start: {reason}")
 FEED_COLUMNS = Entry(
     "E1020",
     "the feed of `{name}` has a new column `{column}`",
@@ -333,6 +341,9 @@ ENTRIES: dict[str, Entry] = {
         *globals().values(),
         *vars(amosql_catalogue).values(),
         *vars(view_catalogue).values(),
+        *vars(why_catalogue).values(),
+        *vars(service_catalogue).values(),
+        *vars(source_catalogue).values(),
     )
     if isinstance(entry, Entry)
 }

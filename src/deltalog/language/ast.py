@@ -116,12 +116,16 @@ Literal: TypeAlias = Atom | Negation | Comparison | Disjunction
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`leads` says that the first atom is small and evaluation should start from it."""
+    """`leads` says that the first atom is small and evaluation should start from it.
+
+    `message` is the template of a sentence, as in `… say "{X} reaches {Y}"`; rewrites drop it.
+    """
 
     head: Atom
     body: tuple[Literal, ...] = ()
     origin: Origin = field(default=Origin(), compare=False, repr=False)
     leads: bool = field(default=False, compare=False, repr=False)
+    message: str | None = None
 
     @property
     def is_aggregate(self) -> bool:

@@ -1,11 +1,12 @@
-"""Words of constraints, active rules and default choices, which are keywords only in their places.
+"""Words of constraints, active rules, sentences and choices: keywords only in their places.
 
     deny warn immediate negative(I) :- quantity(I, Q), Q < 0 say "{I} is negative".
     ^^^^ ^^^^ ^^^^^^^^^                                      ^^^
 
 `deny`, `on` or `do` may be names of relations. A statement of this kind begins with two names,
 which no other statement but a declaration does; in it the tokens that are keywords by their place
-are marked before it is parsed. All other statements are left as they are.
+are marked before it is parsed. In a rule only the `say` before its last text is one, which stands
+where nothing else could. All other statements are left as they are.
 """
 
 from __future__ import annotations
@@ -19,7 +20,11 @@ VERBS = ("insert", "delete", "set", "call", "emit", "reject")
 
 def mark_keywords(tokens: list[PlacedToken]) -> None:
     """Mark the keywords of such a statement; `tokens` end with the stop."""
-    if len(tokens) < 2 or tokens[0].type != "NAME" or tokens[1].type != "NAME":
+    if len(tokens) < 2 or tokens[0].type != "NAME":
+        return
+    if tokens[1].type != "NAME":
+        if any(token.type == "IF" for token in tokens):
+            _mark_say(tokens)
         return
     if tokens[0] in ("deny", "require"):
         _mark(tokens[0])
@@ -43,9 +48,30 @@ def _mark(token: PlacedToken) -> None:
     token.type = token.upper()
 
 
-def _mark_constraint(tokens: list[PlacedToken]) -> None:
-    if len(tokens) > 4 and tokens[-3] == "say" and tokens[-2].type == "TEXT":
+def _mark_say(tokens: list[PlacedToken]) -> None:
+    is_said = len(tokens) > 4 and tokens[-2].type == "TEXT" and tokens[-4].type not in _OPEN
+    if is_said and tokens[-3].type == "NAME" and tokens[-3] == "say":
         _mark(tokens[-3])
+
+
+_OPEN = (
+    "IF",
+    "COMMA",
+    "LPAR",
+    "COMPARISON",
+    "NOT",
+    "SEMICOLON",
+    "PLUS",
+    "MINUS",
+    "TIMES",
+    "DIVIDE",
+    "MOD",
+)
+"""Tokens that something must come after: a `say` there is a name."""
+
+
+def _mark_constraint(tokens: list[PlacedToken]) -> None:
+    _mark_say(tokens)
     place = 1
     for words in (("warn", "view"), ("immediate",)):
         if tokens[place] in words and tokens[place + 1].type == "NAME":

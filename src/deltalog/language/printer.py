@@ -84,7 +84,12 @@ def print_rule(rule: Rule) -> str:
     head = _atom(substitute_atom(rule.head, anonymous))
     if not rule.body:
         return f"{head}."
-    return _statement(f"{head} :-", [substitute(literal, anonymous) for literal in rule.body])
+    body = [substitute(literal, anonymous) for literal in rule.body]
+    return _statement(f"{head} :-", body, _said(rule.message))
+
+
+def _said(message: str | None) -> list[str]:
+    return [] if message is None else [f"say {print_value(message, 'str')}"]
 
 
 def print_disjunctive_rule(rule: DisjunctiveRule) -> str:
@@ -114,8 +119,7 @@ def print_constraint(constraint: Constraint) -> str:
     words += ["immediate" if constraint.is_immediate else ""]
     head = _atom(substitute_atom(constraint.head, anonymous))
     opening = " ".join([word for word in words if word] + [head])
-    text = constraint.message
-    ending = [] if text is None else [f"say {print_value(text, 'str')}"]
+    ending = _said(constraint.message)
     if not constraint.body:
         return " ".join((opening, *ending)) + "."
     body = [substitute(literal, anonymous) for literal in constraint.body]

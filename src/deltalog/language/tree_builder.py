@@ -101,13 +101,18 @@ class TreeBuilder(ActiveStatements, Transformer[Any, Any]):
         return Column(user_name(name), known, question is not None, key is not None, name.span)
 
     def clause(self, children: list[Any]) -> Rule | DisjunctiveRule:
-        *head_nodes, arrow, body = children
+        *head_nodes, arrow, body, _, text = children
         heads = tuple(map(narrow_head, head_nodes))
         span = span_of(head_nodes[0]).to(span_of(head_nodes[-1]))
         literals = () if arrow is None else narrow_body(body.branches, body.span)
         span = span if arrow is None else span.to(body.span)
         if len(heads) == 1:
-            return numbered_rule(Rule(heads[0], literals, Origin(span)))
+            message = None if text is None else unescape(text)
+            return numbered_rule(Rule(heads[0], literals, Origin(span), message=message))
+        if text is not None:
+            raise syntax_problem(
+                catalogue.UNEXPECTED_TOKEN, text.span, expected="`.`", found="a sentence"
+            )
         numbered = numbered_rule(Rule(Atom("heads"), (*heads, *literals))).body
         named = tuple(each for each in numbered[: len(heads)] if isinstance(each, Atom))
         return DisjunctiveRule(named, numbered[len(heads) :], Origin(span))

@@ -20,7 +20,7 @@ are in `runtime/checked_rows.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -233,6 +233,16 @@ def check_unique_keys(relation: Relation, data: DataFrame) -> None:
         if twice:
             key = ", ".join(str(value) for value in tuple(twice[0])[:-1])
             raise DataError([catalogue.KEY_CONFLICT.at(None, name=relation.name, key=key)])
+
+
+def check_unique_row_keys(relation: Relation, rows: Iterable[Row]) -> None:
+    """The same for rows of the driver."""
+    seen: dict[Row, Row] = {}
+    for row in rows:
+        key = tuple(row[i] for i in relation.key)
+        if seen.setdefault(key, row) != row:
+            shown = ", ".join(map(str, key))
+            raise DataError([catalogue.KEY_CONFLICT.at(None, name=relation.name, key=shown)])
 
 
 def check_set_once(relation: Relation, data: DataFrame) -> None:

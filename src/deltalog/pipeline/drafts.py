@@ -27,7 +27,7 @@ from deltalog.pipeline.table_files import new_folder
 
 ROW_GROUP_BYTES = 2**20
 """Spark writes groups of rows of this size, so that lookups read little."""
-FILE_ROWS_MAX = 1_000_000
+FILE_ROWS_MAX = 250_000
 """Rows of a file: what a change of one row rewrites."""
 
 

@@ -10,7 +10,8 @@ time: a table says which version it stands for, and the log has everything after
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import takewhile
+from dataclasses import dataclass
+from itertools import islice
 
 import pyarrow
 
@@ -43,6 +44,25 @@ def net_fold(changes: pyarrow.Table, types: tuple[str, ...]) -> Fold:
     return Fold(inserted, updated, deleted)
 
 
+@dataclass
+class Lag:
+    """How far a table is behind: since when, by how many rows, and whether files wait for it."""
+
+    first: Record
+    rows: int = 0
+    has_files: bool = False
+
+    def take(self, name: str, record: Record) -> None:
+        self.rows += sum(record.counts.get(name, (0, 0)))
+        self.has_files = self.has_files or name in record.files or record.kind == "load"
+
+    def is_due(self, oldest: float, rows_max: int) -> bool:
+        at = self.first.at
+        return (
+            self.has_files or self.rows >= rows_max or (at is not None and at.timestamp() <= oldest)
+        )
+
+
 class Folds:
     """The tables of a state, each of which is brought up when it is due."""
 
@@ -52,20 +72,23 @@ class Folds:
         self.state = state
         self.tables = tables
         self.freshness = freshness
-        self._behind: dict[str, Record] = {}
+        self._behind: dict[str, Lag] = {}
         self._seen = 0
 
-    def behind(self) -> dict[str, Record]:
-        """The tables that lag behind the log, each with the first commit it has not followed.
+    def behind(self) -> dict[str, Lag]:
+        """The tables that lag behind the log, and how far.
 
         Only commits since the last call are looked at: the cost does not follow the log.
         """
-        for record in self.state.records[self._seen :]:
+        for record in islice(self.state.records, self._seen, None):
             for name in record.sizes.keys() & self.tables.keys():
                 if self.tables[name].is_behind(record.version):
-                    self._behind.setdefault(name, record)
+                    lag = self._behind.get(name)
+                    if lag is None:
+                        lag = self._behind[name] = Lag(record)
+                    lag.take(name, record)
         self._seen = len(self.state.records)
-        return dict(self._behind)
+        return self._behind
 
     def due(self, rows_max: int) -> list[str]:
         """The tables that are too far behind: by time, by rows, or by files that they can adopt."""
@@ -75,20 +98,7 @@ class Folds:
         if self.freshness == "commit":
             return list(behind)
         oldest = now().timestamp() - self.freshness
-        return [
-            name
-            for name, first in behind.items()
-            if (first.at is not None and first.at.timestamp() <= oldest)
-            or self._unfolded(name, first.version, rows_max) >= rows_max
-        ]
-
-    def _unfolded(self, name: str, first: int, large: int) -> int:
-        """How many rows of the log a table has not followed; files, and a load, count as many."""
-        recent = takewhile(lambda record: record.version >= first, reversed(self.state.records))
-        later = [record for record in recent if name in record.sizes]
-        if any(name in r.files or r.kind == "load" for r in later):
-            return large
-        return sum(sum(r.counts.get(name, (0, 0))) for r in later)
+        return [name for name, lag in behind.items() if lag.is_due(oldest, rows_max)]
 
     def fold(self, names: Iterable[str]) -> list[str]:
         """Bring tables up to the last commit; returns those that were behind."""

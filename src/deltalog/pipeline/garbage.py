@@ -18,7 +18,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from deltalog.pipeline.location import Location
 from deltalog.pipeline.log import Record
-from deltalog.pipeline.stored_table import RETENTION_HOURS
+from deltalog.pipeline.log_table import RETENTION_HOURS
 
 
 def remove_garbage(location: Location, records: Iterable[Record], first: int) -> int:

@@ -54,6 +54,13 @@ def input_facts(relation: Relation, given: FactsInput, most: int) -> CheckedRows
     return arrow_facts(relation, table)
 
 
+def input_rows(relation: Relation, given: FactsInput) -> CheckedRows | DataFrame | CheckedFrame:
+    """Rows that are on the driver, checked; a frame stays as it is."""
+    if isinstance(given, CheckedFrame) or _is_frame(given):
+        return cast("DataFrame", given)
+    return CheckedRows(relation, incoming_rows(relation, given))
+
+
 def input_frame(spark: SparkSession, relation: Relation, given: FactsInput) -> DataFrame:
     """The facts as a frame of the engine, without ranks; a `DataError` says what does not fit."""
     if isinstance(given, CheckedFrame):

@@ -13,7 +13,6 @@ from typing import IO
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
-from deltalog.pipeline.location import Location
 from deltalog.pipeline.log import in_use
 
 
@@ -36,10 +35,3 @@ def lock_folder(folder: Path, name: str) -> IO[str]:
     file.write(str(os.getpid()))
     file.flush()
     return file
-
-
-def check_unused(state: str) -> None:
-    """Raise if somebody works on a state, before Spark is started for nothing."""
-    location = Location.of(state)
-    if location.folder is not None:
-        lock_folder(location.folder, location.name).close()

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -53,6 +53,8 @@ from deltalog.pipeline.rejected import Refused, Rejected
 Batch = tuple[str, str]
 """The name of a source, and of what it gave."""
 ATTEMPTS_MAX = 20
+_COLUMNS = ("sequence", "version", "at")
+"""Parts of a record that have columns of their own."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,8 @@ class Record:
     metrics: Mapping[str, float] = field(default_factory=dict)
 
     def text(self) -> str:
-        held = {k: v for k, v in asdict(self).items() if k not in ("sequence", "version", "at")}
+        held = {name: value for name, value in vars(self).items() if name not in _COLUMNS}
+        held["files"] = {name: vars(files) for name, files in self.files.items()}
         return json.dumps({name: value for name, value in held.items() if value not in ({}, None)})
 
     @classmethod

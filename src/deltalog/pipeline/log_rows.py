@@ -67,17 +67,35 @@ class Changes:
 def encoded_changes(
     stamp: Stamp, changes: Iterable[Changes], schema: pyarrow.Schema
 ) -> pyarrow.Table:
-    """The rows of a commit as a table of the log."""
-    parts = [_encoded(stamp, each, schema) for each in changes]
+    """The rows of a commit as a table of the log.
+
+    Relations with the same types are encoded together, so the cost follows rows and types, and not
+    the number of relations.
+    """
+    alike: dict[tuple[str, ...], list[Changes]] = {}
+    for each in changes:
+        alike.setdefault(each.types, []).append(each)
+    parts = [_encoded(stamp, types, together, schema) for types, together in alike.items()]
     return pyarrow.concat_tables([schema.empty_table(), *parts])
 
 
-def _encoded(stamp: Stamp, changes: Changes, schema: pyarrow.Schema) -> pyarrow.Table:
-    own = dict(zip(shared_names(changes.types), vectors(changes.rows, changes.types), strict=True))
-    if changes.ranks is not None:
-        own["rank"] = pyarrow.array(changes.ranks, pyarrow.int64())
-    names = {"relation": changes.relation, "change": changes.change}
-    return _stamped(stamp, len(changes.rows), {**names, **own}, schema)
+def _encoded(
+    stamp: Stamp, types: tuple[str, ...], changes: Sequence[Changes], schema: pyarrow.Schema
+) -> pyarrow.Table:
+    """Changes of relations that have these types."""
+    rows = [row for each in changes for row in each.rows]
+    own = dict(zip(shared_names(types), vectors(rows, types), strict=True))
+    for name in ("relation", "change"):
+        values = [getattr(each, name) for each in changes for _ in each.rows]
+        own[name] = pyarrow.array(values, pyarrow.string())
+    if any(each.ranks is not None for each in changes):
+        ranks = [rank for each in changes for rank in _ranks(each)]
+        own["rank"] = pyarrow.array(ranks, pyarrow.int64())
+    return _stamped(stamp, len(rows), own, schema)
+
+
+def _ranks(changes: Changes) -> Sequence[int | None]:
+    return [None] * len(changes.rows) if changes.ranks is None else changes.ranks
 
 
 def encoded_texts(

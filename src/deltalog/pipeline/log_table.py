@@ -16,6 +16,7 @@ from typing import Protocol
 import pyarrow
 import pyarrow.compute as pc
 import pyarrow.dataset
+import pyarrow.fs
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from pyspark.sql import DataFrame, SparkSession
@@ -33,6 +34,14 @@ from deltalog.pipeline.table_files import (
 APPLICATION = "deltalog"
 COMPACTED_FILES = 64
 """Files of the log that are made one."""
+KEPT_VERSIONS = 2 * COMPACTED_FILES
+"""Versions of the Delta table whose own records stay, for those who are reading them."""
+RETENTION_HOURS = 1
+SETTINGS = {
+    "delta.logRetentionDuration": "interval 1 days",
+    "delta.deletedFileRetentionDuration": f"interval {RETENTION_HOURS} hours",
+}
+"""Of every table of a state: what is removed from it, Delta remembers for an hour."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +148,9 @@ class DriverLogTable:
 
     def _append(self, rows: pyarrow.Table, once: CommitProperties) -> None:
         if self._table is None:
-            write_deltalake(self._path, rows, mode="error", commit_properties=once)
+            write_deltalake(
+                self._path, rows, mode="error", commit_properties=once, configuration=SETTINGS
+            )
             self._table = DeltaTable(self._path)
             return
         is_known = len(self._table.schema().fields) == len(rows.schema)
@@ -162,7 +173,22 @@ class DriverLogTable:
         if self._table is None or self._count <= COMPACTED_FILES:
             return False
         self._rewrite([path for path, size in self._sizes().items() if size < GROUP_ROWS], None)
+        self._shorten()
         return True
+
+    def _shorten(self) -> None:
+        """Make a checkpoint of the Delta table, and remove its records from long before that.
+
+        Delta lists that folder with every commit, so a commit would cost more the more there were.
+        """
+        assert self._table is not None
+        self._table.create_checkpoint()
+        first = self._table.version() - KEPT_VERSIONS
+        system, root = self._location.files("log", "_delta_log")
+        for info in system.get_file_info(pyarrow.fs.FileSelector(root)):
+            number = info.base_name.partition(".")[0]
+            if number.isdigit() and int(number) < first:
+                system.delete_file(info.path)
 
     def _sizes(self) -> dict[str, int]:
         assert self._table is not None

@@ -32,9 +32,9 @@ from deltalog.analysis.columns import Relation
 from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.engines.spark.session import session
 from deltalog.pipeline.check_project import check_project
+from deltalog.pipeline.check_state import check_state
 from deltalog.pipeline.checked_frames import fitting_rows
 from deltalog.pipeline.classify import classify
-from deltalog.pipeline.lock import check_unused
 from deltalog.pipeline.log import Batch
 from deltalog.pipeline.metrics import Stopwatch
 from deltalog.pipeline.offers import (
@@ -77,7 +77,7 @@ class Pipeline:
     ) -> None:
         self.project = project
         self._checked = check_project(project)
-        check_unused(project.state)
+        check_state(self._checked)
         self.spark = spark or session(settings=project.spark)
         self.database: TableDatabase = open_tables(
             self._checked.model.checked.program,

@@ -79,6 +79,9 @@ class Sinks:
                 self._call(sink, after)
 
     def _append(self, sink: Sink, after: int) -> None:
+        is_folder = not sink.table and "://" not in sink.path
+        if is_folder and self._database.append_changes(sink.relation, after, sink.path):
+            return
         target = self._target(sink)
         if target is not None:
             (row,) = target.toDF().agg(F.max(COMMIT_VERSION)).collect()

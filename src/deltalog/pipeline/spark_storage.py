@@ -7,7 +7,8 @@ it is also a transaction of the application `deltalog` with the number of the co
     somebody has committed before         Delta skips the append, since the number is taken
 
 After the append the log is read: only if our record is there, it has happened. A table says which
-version it stands for in the metadata of the transaction that brought it there. Small tables are
+version it stands for in the transaction that brought it there, twice: as that of the application,
+which the driver reads, and in its metadata, which Spark reads. Small tables are
 rewritten, large ones merged; files that commits name are copied into their table, since Spark
 cannot add files as they are.
 """
@@ -41,6 +42,7 @@ from deltalog.pipeline.stored_table import (
     Fold,
     Ranked,
     StoredTable,
+    stands_for,
 )
 from deltalog.pipeline.table_files import new_folder
 
@@ -53,6 +55,8 @@ MISSING = frozenset(
     )
 )
 METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+TXN_ID = "spark.databricks.delta.write.txnAppId"
+TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 LITERALS_MAX = 1_000
 """Values of the first column that a merge names, so that other files are not read."""
 
@@ -224,7 +228,8 @@ class SparkTable(StoredTable):
         writer: DataFrameWriter = data.write.format("delta").mode(mode)
         if mode == "overwrite":  # of a program before
             writer = writer.option("overwriteSchema", "true")
-        writer.option("userMetadata", f"{APPLICATION}:{version}").save(self.path)
+        writer = writer.option("txnAppId", APPLICATION).option("txnVersion", version)
+        writer.option("userMetadata", stands_for(version)).save(self.path)
         self._known = None
 
     def _merge(self, fold: Fold, version: int) -> None:
@@ -262,11 +267,14 @@ class SparkTable(StoredTable):
 
     @contextmanager
     def _standing_for(self, version: int) -> Iterator[None]:
-        self.spark.conf.set(METADATA, f"{APPLICATION}:{version}")
+        said = {METADATA: stands_for(version), TXN_ID: APPLICATION, TXN_VERSION: str(version)}
+        for name, value in said.items():
+            self.spark.conf.set(name, value)
         try:
             yield
         finally:
-            self.spark.conf.unset(METADATA)
+            for name in said:
+                self.spark.conf.unset(name)
 
     def write_whole(self, rows: Sequence[Ranked]) -> str:
         folder = new_folder(self.relative)

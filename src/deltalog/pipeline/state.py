@@ -10,7 +10,7 @@ state/lock             held by the one writer
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import IO
 
 import pyarrow.parquet
@@ -30,6 +30,30 @@ PROBLEMS = "problems"
 """The kind of a commit that notes which parts of a pipeline fail."""
 
 
+@dataclass
+class Latest:
+    """The last word of the commits so far about each relation, sink and part.
+
+    It is kept up, so that no commit costs more because many came before it.
+    """
+
+    program: str = ""
+    sizes: dict[str, int] = field(default_factory=dict)
+    spread: dict[str, Sequence[float]] = field(default_factory=dict)
+    sinks: dict[str, int] = field(default_factory=dict)
+    problems: dict[str, str | None] = field(default_factory=dict)
+    first: int = 0
+
+    def take(self, record: Record) -> None:
+        if record.program is not None:
+            self.program = record.program
+        self.sizes.update(record.sizes)
+        self.spread.update(record.spread)
+        self.sinks.update(record.sinks)
+        self.problems.update(record.problems)
+        self.first = max(self.first, record.first or 0)
+
+
 class State:
     """The commits there are, and the way to make more."""
 
@@ -38,6 +62,7 @@ class State:
         self.location = Location.of(state, spark)
         self.log = Log(self._log_table(), state)
         self.records: list[Record] = []
+        self._latest = Latest()
         self.batches: set[Batch] = set()
         self._lock: IO[str] | None = None
         self.measure: Callable[[Record], Mapping[str, float]] | None = None
@@ -67,12 +92,18 @@ class State:
         folder = self.location.folder
         if is_writer and folder is not None:
             self._lock = lock_folder(folder, self.location.name)
-        self.records = self.log.open()
+        self.records, self._latest = [], Latest()
+        self._take(self.log.open())
         self.batches = self.log.batches()
 
     def refresh(self) -> None:
         """Read what others have committed since."""
-        self.records += self.log.open()
+        self._take(self.log.open())
+
+    def _take(self, records: Iterable[Record]) -> None:
+        for record in records:
+            self.records.append(record)
+            self._latest.take(record)
 
     def close(self) -> None:
         if self._lock is not None:
@@ -92,7 +123,7 @@ class State:
     @property
     def program(self) -> str:
         """The program of the last commit."""
-        return next((r.program for r in reversed(self.records) if r.program is not None), "")
+        return self._latest.program
 
     def program_at(self, version: int) -> str:
         """The program of a version."""
@@ -101,17 +132,16 @@ class State:
 
     def size(self, relation: str) -> int:
         """How many rows a stored relation holds."""
-        return next((r.sizes[relation] for r in reversed(self.records) if relation in r.sizes), 0)
+        return self._latest.sizes.get(relation, 0)
 
     def spread(self, relation: str) -> tuple[float, ...]:
         """How many rows the values of each column have, if it has been counted."""
-        found = (r.spread[relation] for r in reversed(self.records) if relation in r.spread)
-        return tuple(next(found, ()))
+        return tuple(self._latest.spread.get(relation, ()))
 
     @property
     def delivered(self) -> dict[str, int]:
         """The version up to which each sink has been given changes."""
-        return {name: version for record in self.records for name, version in record.sinks.items()}
+        return dict(self._latest.sinks)
 
     @property
     def readers(self) -> dict[str, int]:
@@ -121,13 +151,12 @@ class State:
     @property
     def problems(self) -> dict[str, str]:
         """The parts of a pipeline that failed when it last ran, each with the reason."""
-        noted = {name: why for record in self.records for name, why in record.problems.items()}
-        return {name: why for name, why in noted.items() if why is not None}
+        return {name: why for name, why in self._latest.problems.items() if why is not None}
 
     @property
     def first(self) -> int:
         """The oldest version that the log leads back to."""
-        return max((r.first for r in self.records if r.first is not None), default=0)
+        return self._latest.first
 
     def drop(self, version: int) -> None:
         """Let the log begin at a version; what came before it cannot be asked for any more.
@@ -170,7 +199,7 @@ class State:
         if self.measure is not None:
             made = replace(made, metrics=self.measure(made))
         self.log.append(made, changes, all_types, batches, refused)
-        self.records.append(made)
+        self._take([made])
         self.batches.update(batches)
         return made
 

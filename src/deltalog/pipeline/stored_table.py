@@ -37,7 +37,7 @@ from deltalog.engines.spark.probes import RANGED, ranges
 from deltalog.engines.spark.relation import OnDisk
 from deltalog.language.ast import Row
 from deltalog.pipeline.location import Location
-from deltalog.pipeline.log_table import APPLICATION
+from deltalog.pipeline.log_table import APPLICATION, SETTINGS
 from deltalog.pipeline.table_files import (
     GROUP_ROWS,
     Actions,
@@ -55,11 +55,6 @@ REWRITTEN_ROWS_MAX = 100_000
 """A table of at most this many rows is rewritten as a whole."""
 SMALL_FILES_MAX = 16
 """Files of fewer rows than a group, before they are made one."""
-RETENTION_HOURS = 1
-_SETTINGS = {
-    "delta.logRetentionDuration": "interval 1 days",
-    "delta.deletedFileRetentionDuration": f"interval {RETENTION_HOURS} hours",
-}
 Columns = tuple[int, ...]
 Ranked = tuple[Row, int]
 
@@ -184,15 +179,19 @@ class StoredTable:
 
     def snapshot(self, spark: SparkSession, spread: tuple[float, ...]) -> OnDisk:
         """The table as it is now, whatever becomes of it."""
-        return Snapshot(self, self.frame(spark), spread)
+        assert self.delta is not None
+        return Snapshot(self, spark, self.delta.version(), spread)
 
     # --- frames
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """The table as it is now."""
         assert self.delta is not None
-        reader = spark.read.format("delta").option("versionAsOf", self.delta.version())
-        return reader.load(self.path)
+        return self.frame_at(spark, self.delta.version())
+
+    def frame_at(self, spark: SparkSession, version: int) -> DataFrame:
+        """The table as of a version of Delta."""
+        return spark.read.format("delta").option("versionAsOf", version).load(self.path)
 
     def outwards(self, data: DataFrame) -> DataFrame:
         """A frame of the engine (`c0`, `c1`, …, `rank`) with the columns of the table."""
@@ -279,7 +278,10 @@ class StoredTable:
 
     def _commit(self, actions: Actions, version: int) -> None:
         schema = Schema.from_arrow(self.schema)
-        stands_for = CommitProperties(app_transactions=[Transaction(APPLICATION, version)])
+        said = CommitProperties(
+            app_transactions=[Transaction(APPLICATION, version)],
+            custom_metadata={"userMetadata": stands_for(version)},  # where Spark looks
+        )
         self._version = None
         if self.delta is None or self.delta.schema() != schema:  # of a program before
             create_table_with_add_actions(
@@ -287,12 +289,12 @@ class StoredTable:
                 schema,
                 [each for each in actions if isinstance(each, AddAction)],
                 mode="error" if self.delta is None else "overwrite",
-                configuration=_SETTINGS,
-                commit_properties=stands_for,
+                configuration=SETTINGS,
+                commit_properties=said,
             )
             self._delta = None
             return
-        self.delta.create_write_transaction(actions, "append", schema, commit_properties=stands_for)
+        self.delta.create_write_transaction(actions, "append", schema, commit_properties=said)
         self.delta.update_incremental()
 
     def wanted(self, columns: Columns, keys: Sequence[Row]) -> pc.Expression:
@@ -307,21 +309,30 @@ class StoredTable:
         )
 
 
+def stands_for(version: int) -> str:
+    """Return the metadata of a transaction that brings a table to a version."""
+    return f"{APPLICATION}:{version}"
+
+
 # --- lookups --------------------------------------------------------------------------------------
 
 
 class Snapshot:
     """A table at a version of its own; the rows of the engine that lie on disk."""
 
-    def __init__(self, table: StoredTable, data: DataFrame, spread: tuple[float, ...]) -> None:
+    def __init__(
+        self, table: StoredTable, spark: SparkSession, version: int, spread: tuple[float, ...]
+    ) -> None:
         self.size = table.size
         self.spread = spread
         self._table = table
-        self._data = data
+        self._spark = spark
+        self._version = version
         self._dataset = table.dataset()
 
     def frame(self) -> DataFrame:
-        return self._table.inwards(self._data)
+        """Made when a rule reads it all: Spark takes seconds for its first look at a table."""
+        return self._table.inwards(self._table.frame_at(self._spark, self._version))
 
     def find(self, columns: Columns, keys: Sequence[Row]) -> Iterable[Ranked]:
         wanted = self._table.wanted(columns, keys) if columns else None

@@ -26,6 +26,7 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, DeltalogError
 from deltalog.engines.spark.engine import SparkEngine
 from deltalog.language.ast import Program, Query, Row
+from deltalog.pipeline.check_state import check_program_of
 from deltalog.pipeline.checked_frames import CheckedFrame
 from deltalog.pipeline.commit_writer import CommitWriter
 from deltalog.pipeline.deltas import Delta, counts_of, delta_of
@@ -38,6 +39,7 @@ from deltalog.pipeline.rejected import Refused
 from deltalog.pipeline.state import State
 from deltalog.pipeline.table_frames import TableFrames
 from deltalog.pipeline.table_loads import TableLoads
+from deltalog.pipeline.table_reasons import TableReasons
 from deltalog.pipeline.table_rules import TableRules
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.database import MemoryDatabase
@@ -57,7 +59,7 @@ from deltalog.runtime.update_choices import ChoiceCheck
 from deltalog.runtime.wanted_views import known_views
 
 
-class TableDatabase(TableLoads, TableRules, TableFrames):
+class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
     """Made by `deltalog.connect(spark=…, state=…)`."""
 
     def __init__(
@@ -77,7 +79,7 @@ class TableDatabase(TableLoads, TableRules, TableFrames):
         self._is_open = True
         self._state.open()
         try:
-            self._check_program()
+            check_program_of(self._state, self._writer.program)
             self._database = MemoryDatabase(
                 model, engine, limits, watch, {}, self._writer, participants
             )
@@ -87,11 +89,6 @@ class TableDatabase(TableLoads, TableRules, TableFrames):
         except BaseException:
             self.close()
             raise
-
-    def _check_program(self) -> None:
-        if not self.is_new and self._state.program != self._writer.program:
-            hint = "open it with its program and use `db.change_program`, or use a separate state"
-            raise DataError([catalogue.STATE_OF_OTHER_PROGRAM.at(None, name=self.state, hint=hint)])
 
     # --- reading
 

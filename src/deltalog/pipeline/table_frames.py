@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
 from pyspark.sql import DataFrame, SparkSession
 
 from deltalog.analysis.columns import Relation
@@ -9,16 +12,25 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Row
+from deltalog.pipeline.append_sink import append_feed, feed_table
 from deltalog.pipeline.reading import empty_feed, feed_frame, read_frame
 from deltalog.pipeline.state_tables import is_stored, known_table
 from deltalog.pipeline.stored_table import StoredTable
 from deltalog.pipeline.table_history import TableHistory
+
+if TYPE_CHECKING:
+    from deltalog.engines.spark.engine import SparkEngine
 
 
 class TableFrames(TableHistory):
     """The verbs that give DataFrames."""
 
     spark: SparkSession
+
+    if TYPE_CHECKING:  # of the database that this is a part of
+
+        @property
+        def engine(self) -> SparkEngine: ...
 
     def facts(self, relation: str, version: int | None = None) -> set[Row]:
         """All facts of a relation or view, on the driver."""
@@ -58,6 +70,20 @@ class TableFrames(TableHistory):
         if self._state.is_new:
             return empty_feed(self._state, self._writer.unstored(relation))
         return feed_frame(self._state, relation, after)
+
+    def append_changes(self, relation: str, after: int, path: str) -> bool:
+        """Append the changes after a version to a Delta table, if the driver can do it.
+
+        It can if they are few, and it reaches the state. Versions that the table has are left out.
+        """
+        self._check_open()
+        state, most = self._state, self.engine.settings.driver_rows_max
+        later = takewhile(lambda record: record.version > after, reversed(state.records))
+        number = sum(sum(record.counts.get(relation, (0, 0))) for record in later)
+        if state.is_new or not state.location.is_reached or number > most:
+            return False
+        append_feed(path, feed_table(state, relation, after))
+        return True
 
     def _known(self, relation: str) -> Relation:
         relations = self._database.relations

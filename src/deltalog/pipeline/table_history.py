@@ -179,7 +179,7 @@ class TableHistory:
         check_retention(wanted)
         state = self._state
         kept = [*self.readers.values(), *state.delivered.values(), state.last.version]
-        kept += [first.version - 1 for first in self._writer.folds.behind().values()]
+        kept += [lag.first.version - 1 for lag in self._writer.folds.behind().values()]
         bound = min([*self._unwanted(wanted), *kept])
         before = state.first
         if not state.is_new:

@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, SparkSession
 
 from deltalog.pipeline.bulk_load import bulk_load, check_bulk_keys
-from deltalog.pipeline.checked_frames import check_unique_keys, driver_rows
+from deltalog.pipeline.checked_frames import (
+    check_unique_keys,
+    check_unique_row_keys,
+    driver_rows,
+)
 from deltalog.pipeline.commit_writer import CommitWriter
 from deltalog.pipeline.deltas import Delta, delta_of
-from deltalog.pipeline.input_facts import FactsInput, input_frame
+from deltalog.pipeline.input_facts import FactsInput, input_frame, input_rows
 from deltalog.pipeline.log import Batch
 from deltalog.pipeline.rejected import Refused
 from deltalog.runtime.checked_rows import CheckedRows
@@ -71,11 +75,27 @@ class TableLoads:
         """
         given = {relation: data} if isinstance(relation, str) else relation
         facts = {name: each for name, each in given.items() if each is not None}
-        frames = {
-            name: input_frame(self.spark, base_relation(self.relations, name), each)
+        held = {
+            name: input_rows(base_relation(self.relations, name), each)
             for name, each in facts.items()
         }
+        rows = {name: each for name, each in held.items() if isinstance(each, CheckedRows)}
+        most = self.engine.settings.driver_rows_max
+        if len(rows) == len(held) and sum(map(len, rows.values())) <= most:
+            self._check_row_keys(rows)
+            return self.load_rows(rows, batches, ())
+        frames = {
+            name: input_frame(self.spark, base_relation(self.relations, name), each)
+            for name, each in held.items()
+        }
         return self.load_frames(frames, batches=batches)
+
+    def _check_row_keys(self, rows: Mapping[str, CheckedRows]) -> None:
+        """Of a new state, which holds little; others check the keys of a change themselves."""
+        for name, each in rows.items() if self.is_new else ():
+            relation = self.relations[name]
+            if relation.key:
+                check_unique_row_keys(relation, [*self.engine.rows(name), *each])
 
     def load_frames(
         self,

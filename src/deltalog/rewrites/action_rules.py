@@ -69,15 +69,14 @@ def triggered_relation(rule: ActiveRule, relations: Relations) -> Relation:
 
 def driven_by(rule: ActiveRule) -> tuple[Variable, ...]:
     """The variables whose values are known when a rule is executed."""
-    if rule.event is not None:
-        return event_variables(rule)
-    return (*rule.parameters, *instance_variables(rule))
+    own = instance_variables(rule) if rule.event is None else event_variables(rule)
+    return tuple(dict.fromkeys((*rule.parameters, *own)))
 
 
 def fired_query(rule: ActiveRule) -> tuple[Query, tuple[int, ...], tuple[int, ...]]:
-    """The query for the instances of events whose condition holds.
+    """The query for those instances, or events, that are triggered and whose condition holds.
 
-    Beside it, where an instance and where an event is among its answers.
+    Beside it, where an instance and where what drives the rule is among its answers.
     """
     body = _executed(rule)
     order = _answer_order(body)
@@ -122,8 +121,7 @@ def asked_action(rule: ActiveRule, action: Action, is_otherwise: bool) -> AskedA
 
 
 def _executed(rule: ActiveRule) -> tuple[Literal, ...]:
-    active = _active(rule) if rule.event is not None else ()
-    return (_triggered(rule), *active, *rule.condition)
+    return (_triggered(rule), *rule.condition)
 
 
 def _triggered(rule: ActiveRule) -> Atom:

@@ -64,11 +64,12 @@ from deltalog.source import Origin
 def desugar(program: Program, relations: Relations) -> Program:
     rules: list[Rule] = []
     views = {name for name, relation in relations.items() if relation.kind == "view"}
-    facts = tuple(_typed_fact(fact, relations[fact.predicate]) for fact in program.facts)
+    facts = tuple(typed_atom(fact, relations[fact.predicate]) for fact in program.facts)
     shared = _shared_heads(program)
-    for number, rule in enumerate(program.rules, start=1):
+    for number, said in enumerate(program.rules, start=1):
+        rule = said if said.message is None else replace(said, message=None)
         if rule.is_aggregate and rule.head.predicate in shared:
-            head = _typed_fact(rule.head, relations[rule.head.predicate])
+            head = typed_atom(rule.head, relations[rule.head.predicate])
             rule, union = _apart(replace(rule, head=head), number)
             rules.append(union)
         rules += _desugared(rule, number, relations)
@@ -87,7 +88,7 @@ def fact_rows(program: Program) -> list[tuple[str, Row]]:
 
 def typed_row(fact: Atom, relation: Relation) -> Row:
     """The values of a fact, each in the type of its column."""
-    typed = _typed_fact(fact, relation)
+    typed = typed_atom(fact, relation)
     return tuple(term.value for term in typed.arguments if isinstance(term, Constant))
 
 
@@ -107,13 +108,19 @@ def _apart(rule: Rule, number: int) -> tuple[Rule, Rule]:
     return replace(rule, head=replace(rule.head, predicate=name)), union
 
 
+def flat_rules(rule: Rule, relations: Relations) -> tuple[Rule, ...]:
+    """One rule by itself: a rule per branch; of an aggregate the branches come first."""
+    return tuple(_desugared(replace(rule, message=None), 0, relations))
+
+
 def desugar_query(query: Query, relations: Relations) -> tuple[Rule, ...]:
     """The query as rules for the predicate `answer__`, whose arguments are its named variables."""
     head = Atom(ANSWER, tuple(map(Variable, answer_names(query))), query.span)
     return tuple(_desugared(Rule(head, query.body, Origin(query.span)), 0, relations))
 
 
-def _typed_fact(fact: Atom, relation: Relation) -> Atom:
+def typed_atom(fact: Atom, relation: Relation) -> Atom:
+    """The atom with its constants in the types of their columns."""
     arguments = tuple(
         _typed_constant(term, column.type)
         for term, column in zip(fact.arguments, relation.columns, strict=True)

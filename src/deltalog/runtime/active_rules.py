@@ -9,12 +9,12 @@ Made once for a program. Which of them are triggered, and in which order they ru
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from deltalog.analysis.active_rules import INACTIVE, activations
+from deltalog.analysis.active_rules import INACTIVE, activations, event_variables
 from deltalog.analysis.columns import Relation, Relations
 from deltalog.language.ast import ActiveRule, Constant, Query, Row, Value, Variable
 from deltalog.rewrites.action_rules import (
@@ -63,7 +63,7 @@ class PreparedRule:
 
     @cached_property
     def fired(self) -> tuple[Query, tuple[int, ...], tuple[int, ...]]:
-        """The query for the instances of events, if it has an event."""
+        """The query for what is triggered and holds."""
         return fired_query(self.rule)
 
     def triggered(self, now: Delta, last: Delta) -> tuple[set[Row], set[Row]]:
@@ -75,7 +75,7 @@ class PreparedRule:
         rose = set((now[0] - last[0]) | (last[1] - now[1]))
         fell = set((now[1] - last[1]) | (last[0] - now[0]))
         if self.rule.event is not None:
-            return set(self._events(rose, fell)), set()
+            return set(self._events(rose, fell)), set()  # for each activation, when it is executed
         width = self.input.arity
         rose, fell = ({row[:width] for row in each} for each in (rose, fell))
         return rose, fell if self.rule.otherwise else set()
@@ -89,11 +89,19 @@ class PreparedRule:
             relation = self.relations[event.atom.predicate]
             replaced = {key_of(relation, row) for row in fell}
             facts = {row for row in rose if key_of(relation, row) in replaced}
-        names = [variable.name for variable in driven_by(self.rule)]
+        names = [variable.name for variable in event_variables(self.rule)]
         for row in facts:
             binding = _matched(event.atom.arguments, row)
             if binding is not None:
                 yield tuple(binding[name] for name in names)
+
+    def for_activations(self, events: set[Row], activations: Collection[Row]) -> set[Row]:
+        """Every event with the parameters of every activation that agrees with it."""
+        rule = self.rule
+        terms = (*event_variables(rule), *rule.parameters)
+        names = [variable.name for variable in driven_by(rule)]
+        bindings = (_matched(terms, (*e, *a)) for e in events for a in activations)
+        return {tuple(b[name] for name in names) for b in bindings if b is not None}
 
 
 def _matched(terms: Iterable[object], row: Row) -> dict[str, Value] | None:

@@ -27,6 +27,8 @@ from deltalog.runtime.shown import HTML_ROWS, SORTED_MAX, TEXT_ROWS, html_table,
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltalog.runtime.violations import Violation
+
 Facts = Mapping[str, frozenset[Row]]
 
 
@@ -52,8 +54,9 @@ class ChangeSet:
     (frozenset({(1, 2)}), frozenset())
     """
 
-    __slots__ = ("_declared", "_deleted", "_fired", "_inserted", "_read")
+    __slots__ = ("_declared", "_deleted", "_fired", "_inserted", "_read", "_rejections")
     _fired: tuple[Firing, ...]
+    _rejections: tuple[Violation, ...]
 
     def __init__(
         self,
@@ -111,6 +114,11 @@ class ChangeSet:
     def firings(self) -> list[Firing]:
         """The active rules that fired, each with an instance, in the order of their execution."""
         return list(getattr(self, "_fired", ()))
+
+    @property
+    def rejections(self) -> tuple[Violation, ...]:
+        """The violations by which a rule would refuse the transaction; only a what-if has them."""
+        return getattr(self, "_rejections", ())
 
     @property
     def inserted(self) -> _Sparse:
@@ -269,10 +277,12 @@ def _columns(declared: Relations, name: str, *sides: Changed) -> tuple[Column, .
     )
 
 
-def with_firings(change: ChangeSet, fired: Sequence[Firing]) -> ChangeSet:
+def with_firings(
+    change: ChangeSet, fired: Sequence[Firing], rejections: tuple[Violation, ...] = ()
+) -> ChangeSet:
     """The same change, made by a transaction in which these rules fired."""
     made = ChangeSet.exact(*change.sides, change._declared)
-    made._fired = tuple(fired)
+    made._fired, made._rejections = tuple(fired), rejections
     return made
 
 

@@ -29,7 +29,7 @@ from deltalog.runtime.changes import NO_CHANGE, ChangeSet, Firing, with_firings
 from deltalog.runtime.derivation import fact_text
 from deltalog.runtime.execution import Execution
 from deltalog.runtime.messages import Emitted, add_messages
-from deltalog.runtime.violations import ConstraintError
+from deltalog.runtime.violations import ConstraintError, Violation
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
@@ -44,7 +44,8 @@ FACTS_SHOWN = 5
 class CheckPhase:
     """The rules that one transaction has triggered and fired so far.
 
-    With `is_tried` nothing is called or emitted: a what-if ends where a function would be called.
+    With `is_tried` nothing is called, emitted or rejected: a what-if ends where a function would be
+    called, or where a rule rejects.
     """
 
     def __init__(self, database: MemoryDatabase, rules: ActiveRules, is_tried: bool) -> None:
@@ -58,6 +59,7 @@ class CheckPhase:
         self._pending: list[Emitted] = []
         self._sent = 0
         self.firings: list[Firing] = []
+        self.rejections: tuple[Violation, ...] = ()
         self.is_over = False
 
     # --- which rule is next
@@ -119,7 +121,7 @@ class CheckPhase:
         started = time.perf_counter()
         execution = Execution(self._database, prepared, accumulated, self._is_tried)
         fired = sorted(execution.run(rose, fell), key=sort_key)
-        self.is_over = execution.is_stopped
+        self.is_over, self.rejections = execution.is_stopped, execution.rejections
         self.firings += [Firing(prepared.name, instance) for instance in fired]
         self._executed.append((prepared.name, fired))
         if fired and self._database.trace.is_recording:
@@ -166,7 +168,7 @@ def settle(database: MemoryDatabase, phase: CheckPhase, base: ChangeSet, run: Ru
     """Run a transaction until no rule is triggered; returns its change, with what has fired."""
     accumulated: Transaction | None = None
     try:
-        while True:
+        while not phase.is_over:
             if phase.has_messages:
                 accumulated = accumulated or database.rehearsal(base)
                 phase.send(accumulated)
@@ -177,8 +179,7 @@ def settle(database: MemoryDatabase, phase: CheckPhase, base: ChangeSet, run: Ru
             accumulated = accumulated or database.rehearsal(base)
             phase.execute(accumulated)
             base = accumulated.net()
-            if phase.is_over:
-                return _shown(database, base, run(base, None), phase)
+        return _shown(database, base, run(base, None), phase)
     except ConstraintError as refused:
         refused.base = base
         raise
@@ -199,12 +200,12 @@ def _shown(
     hidden = database.model.hidden
     if not hidden.isdisjoint(base.relations):
         change = change.without(*hidden)
-    return with_firings(change, phase.firings) if phase.firings else change
+    return with_firings(change, phase.firings, phase.rejections) if phase.firings else change
 
 
 def settle_immediate(phase: CheckPhase, transaction: Transaction, run: Run) -> None:
     """Execute the immediate rules that the operations of a transaction so far trigger."""
-    while True:
+    while not phase.is_over:
         base = transaction.net()
         if base:
             run(base, phase)

@@ -54,9 +54,12 @@ class CheckedRows(list[Row]):
 
 def checked_rows(relation: Relation, rows: Iterable[Any]) -> list[Row]:
     """Return the rows in canonical form; all are checked before anything is done."""
-    if isinstance(rows, CheckedRows) and rows.relation is relation:
+    if type(rows) is list:
+        given = rows.copy()
+    elif isinstance(rows, CheckedRows) and rows.relation is relation:
         return rows.copy()
-    given = rows.copy() if type(rows) is list else _iterated(relation, rows)
+    else:
+        given = _iterated(relation, rows)
     if is_canonical(given, relation.types):
         return given
     if len(given) == relation.arity > 1 and not any(map(_is_row, given)):

@@ -255,7 +255,10 @@ class MemoryDatabase(RuleVerbs, ReasonVerbs, Closable, WithoutUpkeep):
         """The same for a change of which some may be a no-op."""
         if self._is_closed:
             self._check_open()
-        base = wanted if self.propagation.is_narrowing else self.net(wanted)
+        network = self.propagation
+        base = wanted if network.is_narrowing else self.net(wanted)
+        if network.is_unguarded and self._synchronization is None:
+            return self._propagated(base, is_committed, views)
         return self._propagate(base, is_committed, views, is_firing)
 
     def net(self, wanted: ChangeSet) -> ChangeSet:

@@ -7,11 +7,11 @@ instances as one list.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from deltalog.analysis.active_rules import instance_variables
+from deltalog.analysis.active_rules import activations, instance_variables
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.language.ast import Query, Row
@@ -58,6 +58,7 @@ class Execution:
         self._is_tried = is_tried
         self._base = accumulated.net()
         self.is_stopped = False
+        self.rejections: tuple[Violation, ...] = ()
         self.emitted: list[Emitted] = []
 
     def run(self, rose: set[Row], fell: set[Row]) -> set[Row]:
@@ -73,12 +74,17 @@ class Execution:
     def _split(self, rose: set[Row], fell: set[Row]) -> tuple[set[Row], set[Row], set[Row]]:
         """The instances that fire, and what actions and `else` are asked for."""
         prepared = self._prepared
+        query, instance, driving = prepared.fired
         if prepared.rule.event is None:
+            if fell and prepared.rule.is_nervous:  # the condition may hold in another way
+                fell = fell - {tuple(row[i] for i in driving) for row in self._ask(query, fell)}
             return rose, rose, fell
-        query, instance, event = prepared.fired
+        if prepared.rule.parameters:
+            active = set(self._database.engine.rows(activations(prepared.rule)))
+            rose = prepared.for_activations(rose, active)
         answers = list(self._ask(query, rose))
         fired = {tuple(row[i] for i in instance) for row in answers}
-        holding = {tuple(row[i] for i in event) for row in answers}
+        holding = {tuple(row[i] for i in driving) for row in answers}
         return fired, holding, rose - holding if prepared.otherwise else set()
 
     # --- asking
@@ -104,7 +110,8 @@ class Execution:
         database, prepared = self._database, self._prepared
         model, inputs = database.model.as_written, {prepared.input.name: prepared.input}
         queries = [each.query for each in (*prepared.actions, *prepared.otherwise)]
-        queries += [prepared.fired[0]] if prepared.rule.event is not None else []
+        is_asked = prepared.rule.event is not None or prepared.rule.is_nervous
+        queries += [prepared.fired[0]] if is_asked else []
         reads = frozenset().union(*(stored_reads(model, query, inputs) for query in queries))
         views = frozenset(n for n in reads if database.model.relations[n].kind == "view")
         if not views or not self._base:
@@ -131,7 +138,7 @@ class Execution:
             case "emit":
                 self.emitted += [(self._prepared.name, name, row) for row in rows]
             case "reject":
-                raise self._rejected(asked, rows)
+                self._reject(asked, rows)
 
     def _call(self, name: str, rows: list[Row]) -> None:
         if self._is_tried:
@@ -139,15 +146,18 @@ class Execution:
             return
         make_changes(self._accumulated, name, self._database.call_action(name, rows))
 
-    def _rejected(self, asked: AskedAction, rows: list[Row]) -> ConstraintError:
+    def _reject(self, asked: AskedAction, rows: list[Row]) -> None:
+        """Refuse the transaction; a what-if ends here, and says so."""
+        found = tuple(self._rejections(asked, rows))
+        if not self._is_tried:
+            raise ConstraintError(found, len(found))
+        self.is_stopped, self.rejections = True, found
+
+    def _rejections(self, asked: AskedAction, rows: list[Row]) -> Iterator[Violation]:
         rule = self._prepared.rule
         is_otherwise = asked in self._prepared.otherwise
         own = driven_by(rule) if is_otherwise else (*rule.parameters, *instance_variables(rule))
-        found = []
         for row in rows:
             known = {v.name: plain(value) for v, value in zip(own, row, strict=True)}
             message = (asked.action.message or "").format_map(known)
-            found.append(
-                Violation(rule.name, row, message, span=asked.action.span, is_rejection=True)
-            )
-        return ConstraintError(found, len(found))
+            yield Violation(rule.name, row, message, span=asked.action.span, is_rejection=True)

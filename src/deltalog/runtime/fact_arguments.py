@@ -21,15 +21,18 @@ def fill(
 ) -> Transaction:
     """Delete, insert and set: the order of files of changes, too. A set replaces an insert."""
     if delete is not None:
-        _check_facts("delete", delete)
+        if type(delete) is not dict:
+            _check_facts("delete", delete)
         for relation, rows in delete.items():
             transaction.delete(relation, rows)
     if insert is not None:
-        _check_facts("insert", insert)
+        if type(insert) is not dict:
+            _check_facts("insert", insert)
         for relation, rows in insert.items():
             transaction.insert(relation, rows)
     if put is not None:
-        _check_facts("set", put)
+        if type(put) is not dict:
+            _check_facts("set", put)
         for relation, rows in put.items():
             transaction.set(relation, rows)
     return transaction
@@ -55,6 +58,6 @@ def load_facts(engine: Engine, model: Model, facts: Facts, loading: Transaction)
 
 
 def _check_facts(name: str, facts: object) -> None:
-    if type(facts) is not dict and not isinstance(facts, Mapping):
+    if not isinstance(facts, Mapping):
         hint = 'give a mapping from relations to rows, as in `{"edge": [(1, 2)]}`'
         check_argument(False, name, facts, hint)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal as OneOf
 from typing import TypeAlias
@@ -32,7 +32,6 @@ Mode = OneOf["semi_naive", "naive"]
 Watch = Callable[[int, int], None]
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Statistics:
     """Counts of an evaluation: rounds run, and facts generated per predicate.
 
@@ -40,9 +39,12 @@ class Statistics:
     `peak_of` makes its peak of what was generated.
     """
 
-    rounds: int = 0
-    lazy: list[Callable[[], Mapping[str, int]]] = field(default_factory=list)
-    peak_of: Callable[[Mapping[str, int]], int] | None = None
+    __slots__ = ("lazy", "peak_of", "rounds")
+
+    def __init__(self) -> None:
+        self.rounds = 0
+        self.lazy: list[Callable[[], Mapping[str, int]]] = []
+        self.peak_of: Callable[[Mapping[str, int]], int] | None = None
 
     def __repr__(self) -> str:
         return f"Statistics(rounds={self.rounds}, generated={dict(self.generated)})"

@@ -9,8 +9,7 @@ What is not applied inside has never happened.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import NamedTuple, cast
 
@@ -49,6 +48,18 @@ class StoredChange(NamedTuple):
 class Propagated:
     """A change of base relations, propagated while it is entered, and not yet applied."""
 
+    __slots__ = (
+        "_base",
+        "_deleted_ranks",
+        "_is_kept",
+        "_is_open",
+        "_limits",
+        "_propagation",
+        "_route",
+        "_watch",
+        "statistics",
+    )
+
     def __init__(
         self,
         propagation: Propagation,
@@ -66,7 +77,7 @@ class Propagated:
         self._watch = watch
         self._is_kept = is_kept
         self._is_open = True
-        self._deleted_ranks: dict[str, list[int]] = {}
+        self._deleted_ranks = _NO_RANKS
         self.statistics = _NOTHING_DONE
 
     def __enter__(self) -> Propagated:
@@ -88,7 +99,8 @@ class Propagated:
         else:
             lazy = wave.lazy_changes()
             change = NO_CHANGE if lazy is None else ChangeSet.lazy(lazy, declared)
-        self.statistics.peak_of = partial(self._route.peak, change)
+        route = self._route
+        self.statistics.peak_of = lambda generated: route.peak(change, generated)
         return change
 
     # --- reading the change of one relation, before the end
@@ -123,7 +135,7 @@ class Propagated:
 
     def apply(self) -> None:
         """Make the new state the stored one."""
-        self._end(is_applied=True)
+        self._end(True)
 
     def __exit__(self, *_: object) -> None:
         if self._is_open:
@@ -280,6 +292,7 @@ class Propagated:
 
 
 _NOTHING_DONE = Statistics()
+_NO_RANKS: Mapping[str, list[int]] = {}
 
 
 def _write(engine: Engine, change: ChangeSet) -> None:

@@ -42,9 +42,12 @@ def apply_program(
     common = [name for name in base.inserted if name in base_names(database.model)]
     check_taken_keys(base.only(*common), new.checked.relations, database.engine.lookup)
     guarded = guarded_program(database.model, new)
+    hidden = database.model.hidden | new.hidden
     if guarded is None or any(choice.strategy == "delta" for choice in new.choices):
-        return _replace(database, new, base, is_committed)
-    return _migrate(database, new, guarded, base, is_committed)
+        change = _replace(database, new, base, is_committed)
+    else:
+        change = _migrate(database, new, guarded, base, is_committed)
+    return change if hidden.isdisjoint(change.relations) else change.without(*hidden)
 
 
 def _migrate(

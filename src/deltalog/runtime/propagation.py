@@ -56,6 +56,7 @@ class Propagation:
         self.constraints = ConstraintChecks.of(model.checked)
         self.rules = ActiveRules.of(model.checked)
         guards = (self.constraints, self.rules)
+        self.is_unguarded = self.constraints is None and self.rules is None
         self.has_immediate = any(each is not None and each.has_immediate for each in guards)
         self.watched = self._watched()
         self._made: set[str] = set()

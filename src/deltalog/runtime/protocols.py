@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from deltalog.runtime.transaction import Transaction
     from deltalog.runtime.update_choices import ChoiceCheck
     from deltalog.runtime.violations import Violation
+    from deltalog.runtime.why.derivations import Derivations
+    from deltalog.runtime.why.proof import Proof
+    from deltalog.runtime.why.sets import SetProof
 
 Facts = Mapping[str, Any]
 """Facts for base relations: rows, a table, a DataFrame, an array (`runtime.incoming.RowsLike`)."""
@@ -96,6 +99,14 @@ class Database(Protocol):
     ) -> Realizations: ...
     def check_choices(self) -> tuple[ChoiceCheck, ...]: ...
     def check_requests(self) -> tuple[RequestCheck, ...]: ...
+    def why(
+        self,
+        fact: str,
+        *,
+        version: int | None = None,
+        every: bool = False,
+        facts_max: int = ...,
+    ) -> Proof | SetProof | Derivations: ...
     def rules(self) -> list[RuleState]: ...
     def activate(self, rule: str, **parameters: Value) -> None: ...
     def deactivate(self, rule: str, **parameters: Value) -> None: ...

@@ -41,7 +41,7 @@ from deltalog.rewrites.pipeline import EVALUATE, QUERY, apply_passes
 from deltalog.rewrites.states import renamed
 from deltalog.runtime.changes import NO_CHANGE, NO_RELATIONS, ChangeSet
 from deltalog.runtime.evaluation import create
-from deltalog.runtime.fixpoint import Statistics, Watch, install, run
+from deltalog.runtime.fixpoint import Watch, install, run
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model, written_form
 from deltalog.runtime.rows import Rows
@@ -142,7 +142,8 @@ def answer(
         for name in plan.relations:
             engine.drop(name)
     generated = {plan.originals[name]: count for name, count in statistics.generated.items()}
-    return Rows(plan.columns, found, Statistics(statistics.rounds, [lambda: generated]))
+    statistics.lazy = [lambda: generated]
+    return Rows(plan.columns, found, statistics)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.parameters import Parameters, bound_query
 from deltalog.runtime.realization import Budget, Realizations
 from deltalog.runtime.realize import Costs, realize
+from deltalog.runtime.why.verbs import WhyVerbs
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from deltalog.runtime.update_choices import ChoiceCheck
 
 
-class ReasonVerbs:
+class ReasonVerbs(WhyVerbs):
     """Explanations and view updating."""
 
     committer: Callable[[ChangeSet], ChangeSet] | None = None

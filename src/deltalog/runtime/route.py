@@ -48,6 +48,7 @@ class Route:
         self.released = self._released()
         self.wave = network.engine.wave(len(network.stations))
         self._placed: set[int] = set()
+        self._fact_bytes = network.engine.capabilities.fact_bytes
         self.is_plain = not network.is_in_place
         self._numbers = {name: source.number for name, source in network.sources.items()}
         for source in network.sources.values():
@@ -87,8 +88,9 @@ class Route:
 
     def run(self, base: ChangeSet, limits: Limits, watch: Watch | None) -> Statistics:
         """Bind the changes of base relations and derive those of views."""
-        total, meter = Statistics(), Meter(limits, self.network.engine.capabilities.fact_bytes)
-        inserted, deleted, numbers, bind = *base.sides, self._numbers, self.wave.bind
+        total, meter = Statistics(), Meter(limits, self._fact_bytes)
+        inserted, deleted = base.sides
+        numbers, bind = self._numbers, self.wave.bind
         for name, rows in inserted.items():
             bind(numbers[name], rows, deleted.get(name, NO_ROWS))
         for name, rows in deleted.items():

@@ -17,9 +17,10 @@ and compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
 
+from deltalog.analysis.active_rules import INACTIVE, STATISTICS, activations
 from deltalog.analysis.columns import Relation, Storage, relations
 from deltalog.analysis.stratification import stratification
 from deltalog.checks.program import CheckedProgram
@@ -70,7 +71,8 @@ def _shape(relation: Relation) -> tuple[object, ...]:
 def _all_rules(checked: CheckedProgram) -> tuple[Rule, ...]:
     """The rules, and the facts of views, which are rules without a body."""
     facts = (f for f in checked.program.facts if checked.relations[f.predicate].kind == "view")
-    return (*checked.program.definitions, *(Rule(fact) for fact in facts))
+    rules = (replace(rule, message=None) for rule in checked.program.definitions)
+    return (*rules, *(Rule(fact) for fact in facts))
 
 
 def _guarded(rule: Rule, guard: str) -> Rule:
@@ -151,6 +153,8 @@ def base_change(old: Model, new: Model, facts: dict[str, set[Row]]) -> ChangeSet
             deleted.setdefault(name, set()).add(row)
     for name in facts.keys() - base_names(new):
         deleted[name] = set(facts[name])
+    for name, rows in _marks_of_removed_rules(old, new, facts):
+        deleted.setdefault(name, set()).update(rows)
     for name in facts.keys() & base_names(new):
         relation = new.checked.relations[name]
         if relation.types != old.checked.relations[name].types:
@@ -159,6 +163,24 @@ def base_change(old: Model, new: Model, facts: dict[str, set[Row]]) -> ChangeSet
             deleted.setdefault(name, set()).update(kept - fitting)
             inserted.setdefault(name, set()).update(fitting - kept)
     return ChangeSet(inserted, deleted)
+
+
+def _marks_of_removed_rules(
+    old: Model, new: Model, facts: dict[str, set[Row]]
+) -> Iterator[tuple[str, set[Row]]]:
+    """Rows kept for active rules that are removed: one of the same name that comes later is new.
+
+    A rule with other parameters is another one to its activations.
+    """
+    rules = {rule.name: rule for rule in new.checked.program.active_rules}
+    for name in facts.keys() & base_names(new) & {INACTIVE, STATISTICS}:
+        yield name, {row for row in facts[name] if row[0] not in rules}
+    for rule in rules.values():
+        name = activations(rule)
+        if name in facts and old.checked.relations[name].types != new.checked.relations[name].types:
+            yield name, set(facts[name])
+        if rule.parameters and INACTIVE in facts:
+            yield INACTIVE, {row for row in facts[INACTIVE] if row[0] == rule.name}
 
 
 def base_names(model: Model) -> set[str]:

@@ -59,6 +59,7 @@ HasFreeKeys = Callable[[Relation, LazyTable], bool]
 """Whether no other fact has the key of one of the rows; False also if it takes long to find out."""
 Expect = Callable[[str, tuple[int, ...], Collection[Row]], None]
 """Called with keys that will be looked up in some columns, so that they are fetched together."""
+_NO_TABLES = WholeTables()
 
 
 def base_relation(relations: Relations, name: str) -> Relation:
@@ -86,6 +87,21 @@ class Ground(NamedTuple):
 class Transaction:
     """Collects changes; commits when its `with` block ends without an exception."""
 
+    __slots__ = (
+        "_commit",
+        "_database",
+        "_ground",
+        "_holders",
+        "_is_over",
+        "_relations",
+        "_requests",
+        "_set_keys",
+        "_state",
+        "_tables",
+        "after_operation",
+        "delta",
+    )
+
     def __init__(
         self, ground: Ground, commit: Commit, database: MemoryDatabase | None = None
     ) -> None:
@@ -94,10 +110,10 @@ class Transaction:
         self._relations = ground.relations
         self._commit = commit
         self._state: dict[str, dict[Row, bool]] = {}
-        self._tables = WholeTables()
+        self._tables = _NO_TABLES
         self._holders: dict[tuple[str, Row], Row | None] = {}
         self._set_keys: set[tuple[str, Row]] = set()
-        self._requests: list[Wish] = []
+        self._requests: tuple[Wish, ...] = ()
         self._is_over = False
         self.after_operation: Callable[[Transaction], None] | None = None
         """Called where constraints or rules are immediate; it may change the transaction."""
@@ -108,10 +124,11 @@ class Transaction:
 
         A view can be changed if a choice is declared for it, `to insert path(X, Y) do …`.
         """
-        if self._is_requested(relation, rows, True):
+        known = self._target(relation, rows, True)
+        if known is None:
             return
-        known = self._open(relation)
-        checked = self._taken(known, rows, True)
+        is_few = type(rows) is list and len(rows) < COLUMNAR_FROM and not self._tables
+        checked = checked_rows(known, rows) if is_few else self._taken(known, rows, True)
         if known.key:
             self._check_keys(known, with_unique_keys(known, checked))
         self._put_all(known, checked, True)
@@ -131,10 +148,12 @@ class Transaction:
 
     def delete(self, relation: str, rows: RowsLike) -> None:
         """Remove facts from a base relation, or from a view with a declared choice."""
-        if self._is_requested(relation, rows, False):
+        known = self._target(relation, rows, False)
+        if known is None:
             return
-        known = self._open(relation)
-        self._put_all(known, self._taken(known, rows, False), False)
+        is_few = type(rows) is list and len(rows) < COLUMNAR_FROM and not self._tables
+        checked = checked_rows(known, rows) if is_few else self._taken(known, rows, False)
+        self._put_all(known, checked, False)
         if self.after_operation is not None:
             self._end_operation()
 
@@ -173,7 +192,7 @@ class Transaction:
                 for made in requests.translated(choice, row):
                     put = self.insert if made.holds else self.delete
                     put(made.relation, [made.row])
-            self._requests.append(wish)
+            self._requests = (*self._requests, wish)
         return True
 
     def _end_operation(self) -> None:
@@ -190,7 +209,7 @@ class Transaction:
 
     def _taken(self, relation: Relation, given: RowsLike, holds: bool) -> list[Row]:
         """Check rows; return those to be put one by one: none, if they stay a whole table."""
-        rows = checked_rows(relation, given) if type(given) is list else incoming(relation, given)
+        rows = incoming(relation, given)
         if len(rows) >= COLUMNAR_FROM and isinstance(rows, list):
             rows = columnar(relation, rows)
         if isinstance(rows, LazyTable):
@@ -199,12 +218,17 @@ class Transaction:
             if is_whole and relation.key and holds:
                 with self._ground.lock:
                     is_whole = self._ground.has_free_keys(relation, rows)
-            if is_whole and self._tables.put(name, rows, holds):
+            if is_whole and self._own_tables().put(name, rows, holds):
                 return []
             rows = list(rows.read())
         if rows and self._tables:
             self._split_tables(relation)
         return rows
+
+    def _own_tables(self) -> WholeTables:
+        if self._tables is _NO_TABLES:
+            self._tables = WholeTables()
+        return self._tables
 
     def _split_tables(self, relation: Relation) -> None:
         """Put the rows of whole tables one by one, since their relation is touched again."""
@@ -220,6 +244,15 @@ class Transaction:
         if known is None or known.kind != "base":
             return base_relation(self._relations, relation)  # which says what is wrong
         return known
+
+    def _target(self, relation: str, rows: RowsLike, holds: bool) -> Relation | None:
+        """The base relation to be changed; None if rows of a view have been translated."""
+        if self._is_over:
+            raise DataError([catalogue.TRANSACTION_OVER.at(None)])
+        known = self._relations.get(relation)
+        if known is not None and known.kind == "base":
+            return known
+        return None if self._is_requested(relation, rows, holds) else self._open(relation)
 
     def _put_all(self, relation: Relation, rows: list[Row], holds: bool) -> None:
         if not rows:

@@ -18,6 +18,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -109,7 +110,9 @@ class Host:
         while True:
             await asyncio.sleep(self._poll_seconds)
             for commit in await self.call(lambda _: _refreshed(database)):
-                self.publish(_entry(commit), dict(database.relations))
+                is_program = commit.kind == "program"
+                relations = dict(database.relations) if is_program else None
+                self.publish(_entry(commit), relations)
 
     # --- versions
 
@@ -143,7 +146,9 @@ class Host:
     def publish(self, entry: JournalEntry, relations: dict[str, Relation] | None = None) -> None:
         """Add a commit to the journal and wake everybody who waits."""
         if relations is not None:
-            self.relations = relations
+            before, self.relations = self.relations, relations
+            same = frozenset(name for name in before if before[name] == relations.get(name))
+            entry = replace(entry, unchanged=same)
             self._refollow()
         self.journal.append(entry)
         self.version = entry.version

@@ -26,7 +26,8 @@ FACTS_MAX = 1_000_000
 class JournalEntry:
     """A commit: `views` are those whose change is known, beside every base relation.
 
-    With None that is every view. `kind` is `transaction` or `program`.
+    With None that is every view. `kind` is `transaction` or `program`; another program leaves the
+    relations `unchanged` with the columns that they had.
     """
 
     version: int
@@ -34,9 +35,12 @@ class JournalEntry:
     kind: str
     change: ChangeSet
     views: frozenset[str] | None = None
+    unchanged: frozenset[str] | None = None
 
     def covers(self, relation: str, is_base: bool) -> bool:
-        """Whether the change of a relation is known."""
+        """Whether the change of a relation is known, and its columns are those of before."""
+        if self.unchanged is not None and relation not in self.unchanged:
+            return False
         return is_base or self.views is None or relation in self.views
 
     @property

@@ -31,10 +31,11 @@ from deltalog.runtime.model import Model
 from deltalog.runtime.parameters import Parameters
 from deltalog.runtime.protocols import Facts, Participant
 from deltalog.runtime.rows import Rows
+from deltalog.runtime.why.state import AskedState
 from deltalog.store import readers
 from deltalog.store.copies import backup
 from deltalog.store.file_persistence import FilePersistence
-from deltalog.store.history import LoggedHistory
+from deltalog.store.history import LoggedHistory, visible
 from deltalog.store.log import Commit
 from deltalog.store.programs import program_and_text
 from deltalog.store.readers import Dropped, Retention
@@ -167,6 +168,18 @@ class FileDatabase(MemoryDatabase):
             with self._persistence.reading():
                 return self._history.query_at(text, parameters or {}, version, self.current_facts)
 
+    @contextmanager
+    def _asked_state(self, version: int | None) -> Iterator[AskedState]:
+        """The current state, or that of an earlier version."""
+        if version is None or version == self.version:
+            with super()._asked_state(None) as state:
+                yield state
+            return
+        with self.turn():
+            with self._persistence.reading():
+                state = self._history.state_at(version, self.current_facts)
+            yield state
+
     def relations_at(self, version: int) -> Mapping[str, Relation]:
         """The base relations and views that the program of a version had."""
         with self._snapshot():
@@ -249,7 +262,7 @@ class FileDatabase(MemoryDatabase):
     def refresh(self) -> ChangeSet:
         """Catch up with what another process has committed; return what has changed by it."""
         with self._snapshot():
-            return self._synchronization.refresh(self)
+            return visible(self._synchronization.refresh(self))
 
     def verify(self, *, engine: str | None = None) -> Verification:
         """Compare pages, views and log with each other; raises if a page cannot be read at all.

@@ -20,6 +20,7 @@ from deltalog.runtime.model import query_model
 from deltalog.runtime.parameters import Parameters, bound_query
 from deltalog.runtime.queries import answer, stored_reads
 from deltalog.runtime.rows import Rows
+from deltalog.runtime.why.state import AskedState, current_state
 from deltalog.store.cells import Types, with_types
 from deltalog.store.log import Commit
 from deltalog.store.programs import stored_program
@@ -87,6 +88,24 @@ class LoggedHistory:
             create(engine, {name: checked.relations[name]})
             engine.insert(name, self.facts_at(name, version, facts_now))
         return answer(engine, model, query, self._database.limits, self._database.watch)
+
+    def state_at(self, version: int, facts_now: FactsNow) -> AskedState:
+        """The state of a version, to be asked: that of today, read through what the log takes back.
+
+        Under another program it is the base facts of the version, copied to an engine of their own.
+        """
+        self.check_version(version)
+        database = self._database
+        if self._log.program_at(version) == self._log.program_at(database.version):
+            return current_state(database, -self._log.net(version, database.version))
+        checked = self.program_at(version)
+        base = frozenset(name for name, each in checked.relations.items() if each.kind == "base")
+        engine = database.engine.fresh()
+        for name in base:
+            create(engine, {name: checked.relations[name]})
+            engine.insert(name, self.facts_at(name, version, facts_now))
+        model = query_model(checked, base)
+        return AskedState(engine, model, database.limits, database.watch)
 
     def program_at(self, version: int) -> CheckedProgram:
         self.check_version(version)

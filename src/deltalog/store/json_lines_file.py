@@ -33,7 +33,7 @@ def read_json_lines(path: Path, columns: Sequence[Column]) -> Iterator[Row]:
         if not line.isspace():
             place = Place(path, "line", number)
             record = _decoded(place, decoder, line)
-            cells = _by_name(place, columns, record) if isinstance(record, JsonObject) else record
+            cells = by_name(place, columns, record) if isinstance(record, JsonObject) else record
             yield record_row(place, columns, converters, cells)
 
 
@@ -51,7 +51,7 @@ def _decoded(place: Place, decoder: json.JSONDecoder, line: str) -> JsonObject |
     return record
 
 
-def _by_name(place: Place, columns: Sequence[Column], record: JsonObject) -> list[Any]:
+def by_name(place: Place, columns: Sequence[Column], record: JsonObject) -> list[Any]:
     cells = dict(record)
     names = [column.name for column in columns]
     if len(record) == len(names) and all(name in cells for name in names):

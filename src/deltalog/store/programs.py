@@ -26,19 +26,20 @@ def program_and_text(program: str | Path | Program) -> tuple[Program, str]:
     source = read_program(program)
     parsed = parse(source)
     try:
-        alone = parse(Source("<text>", source.text), _no_file)
+        alone = parse(Source("<text>", source.text), no_file)
     except ProgramError:  # it includes others
         return parsed, print_program(parsed)
     return parsed, source.text if alone == parsed else print_program(parsed)
 
 
-def _no_file(name: str, including: Source) -> Source:
+def no_file(name: str, including: Source) -> Source:
+    """Refuse to read any other file that a program includes."""
     raise OSError(f"{including.name} includes {name}")
 
 
 def stored_program(text: str) -> CheckedProgram:
     """The program that a file holds; it was valid when it was written, so else it is damaged."""
     try:
-        return check_program(parse(Source("<text>", text), _no_file))
+        return check_program(parse(Source("<text>", text), no_file))
     except ProgramError as error:
         raise apsw.CorruptError("its program cannot be read") from error

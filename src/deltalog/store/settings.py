@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 TABLE = "deltalog__service"
 HISTORY = "history"
+_PUT = f"INSERT INTO {TABLE} VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 _CREATE = f"CREATE TABLE {TABLE} (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID"
 
 
@@ -61,7 +62,12 @@ class FileSettings:
 
     def get(self, name: str) -> str | None:
         """The value of a setting, or None."""
-        return self.list(name).get(name)
+        connection = self._persistence.connection
+        with self._turn(), self._persistence.reading():
+            if not has_settings(connection):
+                return None
+            found = connection.execute(f"SELECT value FROM {TABLE} WHERE name = ?", (name,)).get
+            return None if found is None else str(found)
 
     def list(self, prefix: str = "") -> dict[str, str]:
         """All settings whose names begin with a prefix, sorted by name."""
@@ -78,11 +84,21 @@ class FileSettings:
     def put(self, name: str, value: str) -> None:
         """Set a value, on the disk when this returns."""
         with self._changing() as connection:
-            connection.execute(
-                f"INSERT INTO {TABLE} VALUES (?, ?) "
-                "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-                (name, value),
-            )
+            connection.execute(_PUT, (name, value))
+
+    @contextmanager
+    def with_next_commit(self, name: str, value: str) -> Iterator[None]:
+        """Set a value in the same moment as the commit that the block makes, or not at all."""
+        connection, writer = self._persistence.connection, self._persistence.writer
+        with self._turn():
+            if not has_settings(connection):
+                with self._changing():
+                    pass
+            writer.beside = lambda: connection.execute(_PUT, (name, value))
+            try:
+                yield
+            finally:
+                writer.beside = None
 
     def delete(self, name: str) -> None:
         with self._changing() as connection:
@@ -115,6 +131,12 @@ class MemorySettings:
 
     def put(self, name: str, value: str) -> None:
         self._values[name] = value
+
+    @contextmanager
+    def with_next_commit(self, name: str, value: str) -> Iterator[None]:
+        """Set a value if the block ends well."""
+        yield
+        self.put(name, value)
 
     def delete(self, name: str) -> None:
         self._values.pop(name, None)

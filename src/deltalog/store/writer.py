@@ -8,7 +8,7 @@ Each small commit goes through `write`, which therefore does by itself what othe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from time import monotonic
 
@@ -36,6 +36,8 @@ class Writer:
         self.columns: Columns = {}
         self.foreign = ForeignWrites(storage)
         self.is_grouped = False
+        self.beside: Callable[[], object] | None = None
+        """Writes something in the transaction of the next commit, beside its facts."""
         self._path = storage.path
         self._connection = storage.connection
         self._cursor = storage.connection.cursor()  # one for all: making them takes time
@@ -83,6 +85,8 @@ class Writer:
                 columns = self.columns
                 log = entries(version, TRANSACTION, change, columns, columns, sides)
                 self._cursor.executemany(APPEND, log)
+            if self.beside is not None:
+                self.beside()
             execute(ending)
             if not is_grouped:
                 foreign.commits += 1

@@ -90,20 +90,23 @@ class EmbeddedWave:
         bound = self.bound
         self._input += number, len(inserted), len(deleted)
         if inserted:
-            self._take(relation, inserted)
+            if isinstance(inserted, LazyRows):
+                self._take_ahead(relation, inserted)
+            else:
+                self._input += relation.words(inserted)
             bound[0][name] = inserted
         if deleted:
-            self._take(relation, deleted)
+            if isinstance(deleted, LazyRows):
+                self._take_ahead(relation, deleted)
+            else:
+                self._input += relation.words(deleted)
             bound[1][name] = deleted
         self._input_count += 1
 
-    def _take(self, relation: EmbeddedRelation, rows: Changed) -> None:
-        if isinstance(rows, LazyRows):
-            self._input_ahead += packed(self._input)
-            self._input_ahead += relation.encoded(rows)
-            self._input = []
-        else:
-            self._input += relation.words(rows)
+    def _take_ahead(self, relation: EmbeddedRelation, rows: LazyRows) -> None:
+        self._input_ahead += packed(self._input)
+        self._input_ahead += relation.encoded(rows)
+        self._input = []
 
     def run(
         self, rounds: int, rounds_max: int, facts: int, facts_max: int, until: int

@@ -122,6 +122,8 @@ class SparkEngine(WholeParts):
         if isinstance(part, SparkDeletion):
             return self._delete(part)
         assert isinstance(part, SparkPart)
+        if self._has_read_all(part):
+            return {}
         for shortcut in (self.driver_fixpoint, self.partition_round):
             at_once = shortcut(part)
             if at_once is not None:
@@ -134,6 +136,14 @@ class SparkEngine(WholeParts):
         for head, data in frames.items():
             self._add_frame(self.relations[head], data)
         return {head: new for head in before if (new := self.size(head) - before[head])}
+
+    def _has_read_all(self, part: SparkPart) -> bool:
+        """Whether every rule has fired, and nothing that it reads has grown since."""
+        return all(part.has_fired) and all(
+            position >= self.relations[name].end
+            for plan, read in zip(part.plans, part.read, strict=True)
+            for name, position in zip(plan.occurrences, read, strict=True)
+        )
 
     def _delete(self, part: SparkDeletion) -> dict[str, int]:
         """Ranked deletion on the driver; it starts again whenever it learns more.

@@ -258,15 +258,17 @@ class SparkRelation:
 
     @property
     def end(self) -> int:
-        if not self.pieces:
+        pieces = self.pieces
+        if not pieces:
             return 0
-        last = self.pieces[-1]
+        last = pieces[-1]
         return last.end if isinstance(last, Frame) else last.start + last.end
 
     def __len__(self) -> int:
         if self._unread is not None:
             return self._unread[0]
-        return sum(len(piece) for piece in self.pieces)
+        pieces = self._pieces
+        return len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))
 
     def __contains__(self, row: object) -> bool:
         assert isinstance(row, tuple)
@@ -359,5 +361,11 @@ class SparkRelation:
 
     def has_frames(self, start: int = 0, end: int | None = None) -> bool:
         """Whether rows between two positions are on the cluster."""
-        last = self.end if end is None else end
-        return any(start <= frame.start and frame.end <= last for frame in self.frames)
+        for piece in self.pieces:  # a loop, since every round of every rule looks here
+            if (
+                isinstance(piece, Frame)
+                and start <= piece.start
+                and (end is None or piece.end <= end)
+            ):
+                return True
+        return False

@@ -17,6 +17,7 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.engines.spark.jars import delta_settings
 from deltalog.engines.spark.java import HINT, WANTED, java_home
+from deltalog.engines.spark.quiet_gateway import quiet_gateway
 
 CORES_MAX = 8
 LOCAL: Mapping[str, str] = {
@@ -63,6 +64,7 @@ def local_session(
     }
     if has_delta:
         wanted |= delta_settings(settings)
+    quiet_gateway(wanted)
     builder = SparkSession.builder
     for name, value in wanted.items():
         builder = builder.config(name, value)

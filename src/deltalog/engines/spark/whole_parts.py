@@ -65,6 +65,14 @@ class WholeParts(Storage):
 
     def _is_worth_copying(self, part: SparkPart) -> bool:
         """Whether much is read from end to end, compared with what must be copied."""
+        scanned = sum(
+            self.state_size(pipeline.steps[0].relation)
+            for plan in part.plans
+            for pipeline in plan.pipelines[:1]
+            if pipeline.steps and isinstance(pipeline.steps[0], Match) and not pipeline.inputs
+        )
+        if scanned < self.settings.scanned_rows_min:  # a small change: nothing more is looked at
+            return False
         read = set(references(part.plans))
         grows = {name for plan in part.plans for name in (plan.head, *plan.occurrences)}
         parts = {name for each in read for name in _parts(each)}
@@ -72,14 +80,7 @@ class WholeParts(Storage):
             return False
         if any(self.relations[name].has_frames() for name in parts | grows):
             return False
-        scanned = sum(
-            self.state_size(pipeline.steps[0].relation)
-            for plan in part.plans
-            for pipeline in plan.pipelines[:1]
-            if pipeline.steps and isinstance(pipeline.steps[0], Match) and not pipeline.inputs
-        )
-        copied = sum(map(self.state_size, read | grows))
-        return scanned >= self.settings.scanned_rows_min and copied <= COPIED_SHARE * scanned
+        return sum(map(self.state_size, read | grows)) <= COPIED_SHARE * scanned
 
     def _local_rows(self, reference: Reference) -> Iterator[Row]:
         """The rows of a state all of which is on the driver."""

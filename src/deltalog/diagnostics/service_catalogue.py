@@ -1,0 +1,44 @@
+"""The errors that only the service has; `catalogue.py` has all others, and `ENTRIES` both."""
+
+from __future__ import annotations
+
+from deltalog.diagnostics.entry import Entry
+
+# Requests and trust
+UNAUTHENTICATED = Entry("E1720", "a valid token is needed: {reason}")
+FORBIDDEN = Entry("E1721", "this token may not {act}")
+BAD_REQUEST = Entry("E1722", "the request does not fit: {reason}")
+NOT_FOUND = Entry("E1723", "there is no {what} `{name}`")
+KEY_REUSED = Entry(
+    "E1724",
+    "the idempotency key `{key}` was used for another transaction",
+    "a key identifies one transaction, which is applied once",
+)
+BODY_TOO_LARGE = Entry("E1725", "the body has more than {limit:,} bytes")
+TOO_MANY_REQUESTS = Entry("E1726", "more than {limit:g} requests per second")
+FOREIGN_ORIGIN = Entry("E1727", "pages of `{origin}` may not use this service")
+FOREIGN_HOST = Entry(
+    "E1728",
+    "this service is not called `{host}`",
+    "a service on loopback answers to names of this machine only, so that no web page can reach it",
+)
+NEEDS_TOKENS = Entry(
+    "E1729", "serving on `{host}` needs tokens: other machines can reach that address"
+)
+BAD_GRANT = Entry("E1730", "`{text}` is not a grant: {reason}")
+NO_SUCH_TOKEN = Entry("E1731", "there is no token `{name}`")
+STOPPING = Entry("E1732", "the service is being stopped", "what was acknowledged is kept")
+BAD_TOKENS = Entry("E1733", "the tokens in `{name}` cannot be read: {reason}")
+WRONG_METHOD = Entry("E1734", "`{method}` is not a method of this address")
+NO_SUCH_ROLE = Entry("E1735", "there is no role `{name}`")
+
+# Streams and subscriptions
+MALFORMED_OFFSET = Entry("E1701", "`{text}` is not an offset")
+OFFSET_EXPIRED = Entry(
+    "E1702",
+    "the stream cannot go on behind `{offset}`: {reason}",
+    "a read from offset -1 gives the whole answer of now",
+)
+BAD_READ = Entry("E1703", "the stream cannot be read like this: {reason}")
+NOT_REACHED = Entry("E1704", "offset `{offset}` was not reached within {seconds:g} seconds")
+TOO_MANY_STREAMS = Entry("E1705", "there are {limit:,} subscriptions already")

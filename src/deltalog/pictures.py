@@ -1,0 +1,19 @@
+"""Pictures of what `why` returns: Mermaid or DOT for tools that draw it, or an interactive page."""
+
+from __future__ import annotations
+
+from typing import Literal as OneOf
+
+from deltalog.diagnostics.arguments import check_argument
+from deltalog.graphs.dot import dot
+from deltalog.graphs.mermaid import mermaid
+from deltalog.graphs.page import page
+from deltalog.graphs.proof_graph import Drawable, answer_graph
+
+_FORMS = {"mermaid": mermaid, "dot": dot, "html": page}
+
+
+def picture(answer: Drawable, form: OneOf["mermaid", "dot", "html"] = "mermaid") -> str:
+    """Draw a proof, or another answer of `why`, as text in one of these forms."""
+    check_argument(form in _FORMS, "form", form, "it is `mermaid`, `dot` or `html`")
+    return _FORMS[form](answer_graph(answer))

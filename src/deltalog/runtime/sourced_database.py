@@ -1,0 +1,119 @@
+"""A database in memory some of whose base relations are at sources elsewhere.
+
+    db = deltalog.connect(program="graph.dl", materialize=False, sources={"edge": …})
+    db.pull()        the exact change of every view by what the sources have announced since
+
+Facts of these relations are changed where they are. Until they are pulled, announced changes are
+rolled back: queries, what-ifs and commits see the state that was last propagated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from deltalog.diagnostics import source_catalogue as catalogue
+from deltalog.diagnostics.report import DataError
+from deltalog.engines.external.engine import ExternalEngine
+from deltalog.engines.external.source import Precision
+from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.database import MemoryDatabase
+from deltalog.runtime.fixpoint import Watch
+from deltalog.runtime.limits import Limits
+from deltalog.runtime.model import Model
+from deltalog.runtime.protocols import Facts, Participant
+
+
+@dataclass(frozen=True)
+class SourceState:
+    """A source of a relation, and how many of its events are not pulled yet."""
+
+    relation: str
+    place: str
+    precision: Precision
+    pending: int
+
+
+class SourcedDatabase(MemoryDatabase):
+    """Made by `connect(sources=…)`."""
+
+    engine: ExternalEngine
+
+    def __init__(
+        self,
+        model: Model,
+        engine: ExternalEngine,
+        limits: Limits,
+        watch: Watch | None,
+        facts: Facts,
+        participants: tuple[Participant, ...] = (),
+    ) -> None:
+        at_sources = [name for name in facts if name in engine.sources]
+        if at_sources:
+            raise _is_elsewhere(at_sources[0])
+        with engine.reading():
+            super().__init__(model, engine, limits, watch, facts, participants=participants)
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        with super().turn(), self._snapshots():
+            yield
+
+    @contextmanager
+    def _snapshots(self) -> Iterator[None]:
+        if isinstance(self.engine, ExternalEngine):
+            with self.engine.reading():
+                yield
+        else:  # closed: whoever reads is refused
+            yield
+
+    def propagate_wanted(
+        self,
+        wanted: ChangeSet,
+        is_committed: bool,
+        views: frozenset[str] | None = None,
+        is_firing: bool | None = None,
+    ) -> ChangeSet:
+        self._check_open()
+        if is_committed:
+            for name in wanted.relations:
+                if name in self.engine.sources:
+                    raise _is_elsewhere(name)
+        with self._snapshots():
+            return super().propagate_wanted(wanted, is_committed, views, is_firing)
+
+    def pull(self) -> ChangeSet:
+        """Take what the sources have announced; returns the exact change of every view.
+
+        All of it is one transaction: a change that was undone at a source since is no change.
+        """
+        with self.turn():
+            inserted, deleted = {}, {}
+            for name, relation in self.engine.external.items():
+                inserted[name], deleted[name] = relation.announced()
+            change = self.propagate_net(ChangeSet(inserted, deleted), True)
+            for relation in self.engine.external.values():
+                relation.acknowledge()
+            return change
+
+    @property
+    def sources(self) -> tuple[SourceState, ...]:
+        """Every source with its place, its precision and what it has announced since."""
+        with self.turn():
+            return tuple(
+                SourceState(name, source.name, source.precision, len(source.events()))
+                for name, sources in self.engine.sources.items()
+                for source in sources
+            )
+
+    def close(self) -> None:
+        engine = self.engine
+        super().close()
+        if isinstance(engine, ExternalEngine):
+            engine.disconnect()
+
+
+def _is_elsewhere(name: str) -> DataError:
+    hint = "change it there; `db.pull()` takes over what it announces"
+    return DataError([catalogue.FACTS_ELSEWHERE.at(None, name=name, hint=hint)])

@@ -1,0 +1,110 @@
+"""Rules as proofs use them: flat, without helpers, and knowing what a person wrote.
+
+    sees(U, D) :- owner(U, D) ; member(U, G), grant(G, D).      two clauses, one written rule
+    size(G, count()) :- member(U, G) ; guest(U, G).             one clause with two bodies
+
+A disjunction gives a clause per branch. An aggregate is one clause whatever its body: its group is
+all distinct bindings of all branches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from deltalog.analysis.binding import bound_variables
+from deltalog.checks.program import CheckedProgram
+from deltalog.language.ast import Aggregate, Atom, Constant, Literal, Row, Rule, Value, Variable
+from deltalog.language.printer import print_rule
+from deltalog.language.walk import names
+from deltalog.rewrites.desugar import flat_rules
+from deltalog.rewrites.names import is_generated
+
+
+@dataclass(frozen=True, eq=False)
+class Clause:
+    """A head, the bodies that lead to it, and the rule that these come from."""
+
+    written: Rule
+    head: Atom
+    bodies: tuple[tuple[Literal, ...], ...]
+    counted: tuple[str, ...] = ()
+    """Variables whose distinct bindings an aggregate ranges over."""
+
+    @cached_property
+    def is_aggregate(self) -> bool:
+        return any(isinstance(term, Aggregate) for term in self.head.arguments)
+
+    @cached_property
+    def group(self) -> tuple[str, ...]:
+        """The variables of the head, without those of aggregates, each once."""
+        found = [term.name for term in self.head.arguments if isinstance(term, Variable)]
+        return tuple(dict.fromkeys(found))
+
+    def group_of(self, row: Row) -> dict[str, Value] | None:
+        """The values of the group in a fact; None if the head does not fit it."""
+        found: dict[str, Value] = {}
+        for term, value in zip(self.head.arguments, row, strict=True):
+            if isinstance(term, Variable):
+                if found.setdefault(term.name, value) != value:
+                    return None
+            elif isinstance(term, Constant) and term.value != value:
+                return None
+        return found
+
+    @cached_property
+    def text(self) -> str:
+        """The rule as it is printed, without its sentence."""
+        return print_rule(replace(self.written, message=None))
+
+    @cached_property
+    def place(self) -> str:
+        """File and line of the rule, or only the line in a text that has no file."""
+        span = self.written.span
+        if span is None:
+            return ""
+        line = span.source.position(span.start)[0]
+        name = span.source.name
+        return f"line {line}" if name.startswith("<") else f"{name}:{line}"
+
+
+Clauses = Mapping[str, tuple[Clause, ...]]
+
+
+def clauses_of(checked: CheckedProgram) -> Clauses:
+    """The clauses of every view that a person defined, in the order of writing."""
+    found: dict[str, list[Clause]] = {
+        name: [] for name, each in checked.relations.items() if each.kind == "view"
+    }
+    for rule in _written(checked):
+        found[rule.head.predicate] += _clauses(rule, checked)
+    return {name: tuple(each) for name, each in found.items()}
+
+
+def _written(checked: CheckedProgram) -> Iterator[Rule]:
+    program = checked.program
+    yield from program.rules
+    for constraint in program.constraints:
+        for rule in constraint.definition:
+            yield replace(rule, message=constraint.message)
+    for fact in program.facts:
+        if checked.relations[fact.predicate].kind == "view":
+            yield Rule(fact)
+
+
+def _clauses(rule: Rule, checked: CheckedProgram) -> Iterator[Clause]:
+    made = flat_rules(rule, checked.relations)
+    if not rule.is_aggregate:
+        yield from (Clause(rule, each.head, (each.body,)) for each in made)
+        return
+    *branches, whole = made
+    if not branches:
+        bound = bound_variables(whole.body)
+        counted = tuple(name for name in names(*whole.body) if name in bound)
+        yield Clause(rule, whole.head, (whole.body,), counted)
+        return
+    union = branches[0].head
+    rest = tuple(x for x in whole.body if not (isinstance(x, Atom) and is_generated(x.predicate)))
+    bodies = tuple((*branch.body, *rest) for branch in branches)
+    yield Clause(rule, whole.head, bodies, names(union))

@@ -1,0 +1,123 @@
+"""One state of a database, of which bodies of rules are asked for many bindings at once.
+
+    state.bindings((edge(X, Z), path(Z, Y)), given X, Y in {(1, 3), (1, 4)})
+    ?  given__(X, Y), edge(X, Z), path(Z, Y).        one query, rewritten by Magic Sets
+
+So a level of a search costs one query for each rule, however many facts it looks at: on Spark that
+is what makes it seconds. A state that is not the current one is read through a `change`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from deltalog.analysis.binding import bound_variables
+from deltalog.analysis.columns import Relation
+from deltalog.analysis.rule_types import variable_types
+from deltalog.engines.base import Engine
+from deltalog.language.ast import Atom, Column, Constant, Literal, Query, Row, Value, Variable
+from deltalog.language.walk import names as variable_names
+from deltalog.rewrites import names
+from deltalog.runtime.changes import NO_CHANGE, ChangeSet
+from deltalog.runtime.derivation import Fact
+from deltalog.runtime.limits import Limits
+from deltalog.runtime.model import Model
+from deltalog.runtime.queries import answer, stored_reads
+
+if TYPE_CHECKING:
+    from deltalog.runtime.database import MemoryDatabase
+    from deltalog.runtime.fixpoint import Watch
+
+Binding: TypeAlias = dict[str, Value]
+
+
+@dataclass(frozen=True)
+class AskedState:
+    """The relations of a model on an engine, after a net `change` of those that are stored."""
+
+    engine: Engine
+    model: Model
+    limits: Limits
+    watch: Watch | None = None
+    change: ChangeSet = NO_CHANGE
+
+    def bindings(
+        self,
+        body: tuple[Literal, ...],
+        given: Sequence[str],
+        rows: Iterable[Row],
+        whole: tuple[Literal, ...] = (),
+    ) -> Iterator[Binding]:
+        """Yield the values of all variables with which a body holds, those `given` in `rows`.
+
+        If it is a part of another body, the `whole` of that knows the types of variables.
+        """
+        inputs = list(dict.fromkeys(rows))
+        if not inputs:
+            return
+        if not body:
+            yield from (dict(zip(given, row, strict=True)) for row in inputs)
+            return
+        types = variable_types(whole or body, self.model.relations)
+        columns = tuple(Column(f"g{i}", types.get(n), True) for i, n in enumerate(given))
+        leading = Relation(names.GIVEN, "base", columns)
+        lead = Atom(names.GIVEN, tuple(map(Variable, given)))
+        bound = bound_variables(body, frozenset(given))
+        outputs = tuple(dict.fromkeys((*given, *(n for n in variable_names(*body) if n in bound))))
+        query = Query((lead, *body) if given else body, outputs=outputs)
+        found = answer(
+            self.engine,
+            self.model,
+            query,
+            self.limits,
+            self.watch,
+            True,
+            self._read(body),
+            [(leading, inputs)] if given else (),
+        )
+        for row in found:
+            yield dict(zip(outputs, row, strict=True))
+
+    def _read(self, body: tuple[Literal, ...]) -> ChangeSet:
+        """The change of the stored relations that a body reads."""
+        if not self.change:
+            return NO_CHANGE
+        reads = stored_reads(self.model, Query(body))
+        return self.change.only(*(name for name in self.change.relations if name in reads))
+
+    def holding(self, facts: Iterable[Fact]) -> set[Fact]:
+        """Return those of the facts that hold."""
+        by_name: dict[str, list[Row]] = {}
+        for name, row in facts:
+            by_name.setdefault(name, []).append(row)
+        return {
+            (name, row)
+            for name, rows in by_name.items()
+            for row in self.matching(name, range(len(rows[0])), rows)
+        }
+
+    def matching(self, relation: str, columns: Sequence[int], keys: Iterable[Row]) -> list[Row]:
+        """Return the rows that have one of the keys in these columns, sorted."""
+        atom = Atom(relation, names.row(self.model.relations[relation].arity))
+        terms = [term.name for term in atom.arguments if isinstance(term, Variable)]
+        found = self.bindings((atom,), [terms[i] for i in columns], keys)
+        return [tuple(each[name] for name in terms) for each in found]
+
+
+def current_state(database: MemoryDatabase, change: ChangeSet = NO_CHANGE) -> AskedState:
+    """The state that a database has now, or has after an exact change of what it stores."""
+    model = database.model.as_written
+    return AskedState(database.engine, model, database.limits, database.watch, change)
+
+
+def pattern_of(atom: Atom, binding: Mapping[str, Value]) -> dict[int, Value]:
+    """The columns of an atom that have a value, with it."""
+    found: dict[int, Value] = {}
+    for i, term in enumerate(atom.arguments):
+        if isinstance(term, Constant):
+            found[i] = term.value
+        elif isinstance(term, Variable) and term.name in binding:
+            found[i] = binding[term.name]
+    return found

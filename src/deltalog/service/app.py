@@ -1,0 +1,149 @@
+"""The application: routes, the gate before them, and one shape of errors behind them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import Response
+
+from deltalog import __version__
+from deltalog.diagnostics import service_catalogue
+from deltalog.diagnostics.report import DeltalogError
+from deltalog.service import (
+    history_routes,
+    program_routes,
+    query_routes,
+    realize_routes,
+    rule_routes,
+    stream_routes,
+    stream_socket,
+    system_routes,
+    transaction_routes,
+)
+from deltalog.service.gate import REQUESTS, SECONDS, Gate, Observer
+from deltalog.service.grants import Access
+from deltalog.service.host import Host
+from deltalog.service.metrics import Metrics, described
+from deltalog.service.open_api import describe_api
+from deltalog.service.problems import Problem, problem, problem_response
+from deltalog.service.recent import Recent
+from deltalog.service.request_keys import RequestKeys
+from deltalog.service.settings import ServiceSettings
+
+ROUTERS = (
+    system_routes.router,
+    transaction_routes.router,
+    query_routes.router,
+    realize_routes.router,
+    rule_routes.router,
+    history_routes.router,
+    program_routes.router,
+    stream_routes.router,
+    stream_socket.router,
+)
+EXPOSED = ("ETag", "Location", "Retry-After", "Stream-Cursor", "Stream-Next-Offset", "X-Request-Id")
+"""Headers that pages of other origins may read."""
+_FIGURES = {
+    REQUESTS: "Requests by route and status.",
+    SECONDS: "Seconds from a request to the end of its answer.",
+    "deltalog_transactions_total": "Transactions by result.",
+    "deltalog_commit_seconds": "Seconds from a transaction to its commit.",
+}
+
+
+def make_app(host: Host, settings: ServiceSettings) -> FastAPI:
+    """The service of one database; it is opened and closed with the application."""
+    settings.check()
+    app = FastAPI(
+        title="Deltalog",
+        version=__version__,
+        lifespan=_lifespan,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/v1/openapi.json",
+    )
+    app.state.host = host
+    app.state.settings = settings
+    app.state.metrics = metrics = described(Metrics(), _FIGURES)
+    app.state.access = Access(settings)
+    app.state.recent = Recent()
+    app.state.request_keys = RequestKeys(host.settings, settings.request_keys_seconds)
+    app.state.stopping = asyncio.Event()
+    metrics.gauge("deltalog_version", lambda: host.version, "The version of the database.")
+    for router in ROUTERS:
+        app.include_router(router)
+    app.add_exception_handler(DeltalogError, _on_error)
+    app.add_exception_handler(RequestValidationError, _on_misfit)
+    app.add_exception_handler(HTTPException, _on_http_error)
+    if settings.origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(settings.origins),
+            allow_methods=["*"],
+            allow_headers=["*"],
+            expose_headers=list(EXPOSED),
+        )
+    app.add_middleware(Gate, settings=settings)
+    app.add_middleware(Observer, metrics=metrics)  # outermost: it sees all that is refused
+    describe_api(app)
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    host: Host = app.state.host
+    await host.start()
+    app.state.is_ready = True
+    try:
+        yield
+    finally:
+        app.state.is_ready = False
+        app.state.stopping.set()
+        await host.stop()
+
+
+# --- errors
+
+
+def _answered(request: Request, error: DeltalogError) -> Response:
+    caller = getattr(request.state, "caller", None)
+    return problem_response(error, caller, request.app.state.host.database.relations)
+
+
+async def _on_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, DeltalogError)
+    return _answered(request, error)
+
+
+async def _on_misfit(request: Request, error: Exception) -> Response:
+    """A request that does not have the form that the OpenAPI description states."""
+    assert isinstance(error, RequestValidationError)
+    found = [
+        {"where": ".".join(map(str, each["loc"])), "what": str(each["msg"])}
+        for each in error.errors()
+    ]
+    reason = "; ".join(f"{each['where']}: {each['what']}" for each in found[:3])
+    made = problem(422, service_catalogue.BAD_REQUEST, reason=reason or "it cannot be read")
+    return _answered(request, made)
+
+
+async def _on_http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return _answered(request, _http_problem(request, error))
+
+
+def _http_problem(request: Request, error: HTTPException) -> Problem:
+    if error.status_code == 404:
+        return problem(404, service_catalogue.NOT_FOUND, what="address", name=request.url.path)
+    if error.status_code == 405:
+        headers = dict(error.headers or {})
+        entry = service_catalogue.WRONG_METHOD
+        return problem(405, entry, method=request.method, headers=headers)
+    reason = str(error.detail).lower()
+    return problem(error.status_code, service_catalogue.BAD_REQUEST, reason=reason)

@@ -1,0 +1,100 @@
+"""A table of an SQL database as a source: what dialects share.
+
+    SELECT "src", "dst" FROM "edge" WHERE "src" IS ?          a probe
+    SELECT "op", "src", "dst" FROM "edge_changes" WHERE …     what the table announces
+
+A table announces its changes in a second one, which its owner's triggers fill (`script`); it has
+the columns `seq`, `op` (`+` or `-`) and those of the relation. Both are read in one transaction of
+the database, so a probe and the announcements are of one snapshot.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from deltalog.analysis.columns import Relation
+from deltalog.diagnostics import source_catalogue as catalogue
+from deltalog.diagnostics.report import DataError
+from deltalog.engines.external.source import Columns, Event, Precision
+from deltalog.language.ast import Row
+from deltalog.runtime.checked_rows import checked_rows
+
+
+def quoted(name: str) -> str:
+    """A name as SQL has it; a dot separates it from its schema."""
+    return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))
+
+
+class SqlSource(ABC):
+    """One table with its announcements, for one relation."""
+
+    precision: Precision = "exact"
+    same = "IS"
+    placeholder = "?"
+
+    def __init__(self, relation: Relation, place: str, table: str, changes: str) -> None:
+        self.relation = relation
+        self.name = f"{place}, table {table}"
+        names = ", ".join(quoted(column.name) for column in relation.columns)
+        self._rows = f"SELECT {names} FROM {quoted(table)}"
+        self._count = f"SELECT count(*) FROM {quoted(table)}"
+        self._events = f'SELECT "op", {names} FROM {quoted(changes)}'
+
+    @abstractmethod
+    def open(self) -> None: ...
+    @abstractmethod
+    def close(self) -> None: ...
+    @abstractmethod
+    def acknowledge(self) -> None: ...
+    @abstractmethod
+    def disconnect(self) -> None: ...
+    @abstractmethod
+    def _fetch(self, text: str, values: Sequence[Any] = ()) -> Iterable[tuple[Any, ...]]: ...
+    @abstractmethod
+    def _new_events(self) -> Iterable[tuple[Any, ...]]:
+        """Cells of the events that are not acknowledged: `op`, then the columns."""
+
+    @abstractmethod
+    def _to_cells(self, columns: Columns, key: Row) -> Sequence[Any]: ...
+    @abstractmethod
+    def _from_cells(self, rows: Iterable[tuple[Any, ...]]) -> list[Row]: ...
+
+    def find(self, columns: Columns, key: Row) -> list[Row]:
+        tests = " AND ".join(self._test(column) for column in columns) or "1 = 1"
+        cells = self._to_cells(columns, key)
+        rows = self._facts(self._fetch(f"{self._rows} WHERE {tests}", cells))
+        return [row for row in rows if tuple(row[c] for c in columns) == key]
+
+    def _test(self, column: int) -> str:
+        return f"{quoted(self.relation.columns[column].name)} {self.same} {self.placeholder}"
+
+    def scan(self) -> list[Row]:
+        return self._facts(self._fetch(self._rows))
+
+    def count(self) -> int:
+        ((found,),) = self._fetch(self._count)
+        return int(found)
+
+    def events(self) -> list[Event]:
+        cells = list(self._new_events())
+        rows = self._facts(row for _, *row in cells)
+        return [(op == "+", row) for (op, *_), row in zip(cells, rows, strict=True)]
+
+    def _facts(self, cells: Iterable[Sequence[Any]]) -> list[Row]:
+        try:
+            rows = self._from_cells(tuple(row) for row in cells)
+        except (ValueError, TypeError, ArithmeticError) as error:
+            raise self._unreadable(f"a value is not of its type ({error})") from None
+        return checked_rows(self.relation, rows)
+
+    def _unreadable(self, reason: str) -> DataError:
+        return unreadable(self.relation.name, self.name, reason)
+
+
+def unreadable(relation: str, place: str, reason: str) -> DataError:
+    """The error for a source that does not answer; `reason` has no credentials."""
+    return DataError(
+        [catalogue.SOURCE_UNREADABLE.at(None, name=relation, place=place, reason=reason)]
+    )

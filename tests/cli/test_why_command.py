@@ -1,0 +1,56 @@
+"""`deltalog why`: facts in, proofs out, in every form."""
+
+from __future__ import annotations
+
+import json
+
+from command_line import Call, write
+
+GRAPH = """
+base edge(src: int, dst: int).
+path(X, Y) :- edge(X, Y) say "{X} leads to {Y}".
+path(X, Y) :- edge(X, Z), path(Z, Y).
+edge(1, 2). edge(2, 3).
+"""
+
+
+def test_a_proof_as_a_tree(invoke: Call) -> None:
+    write("graph.dl", GRAPH)
+    result = invoke("why", "graph.dl", "path(1, 3)")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.splitlines() == [
+        "path(1, 3)   by graph.dl:4   path(X, Y) :- edge(X, Z), path(Z, Y).",
+        "├─ edge(1, 2)",
+        "└─ path(2, 3)   by graph.dl:3   path(X, Y) :- edge(X, Y).",
+        "   └─ edge(2, 3)",
+    ]
+
+
+def test_other_forms(invoke: Call) -> None:
+    write("graph.dl", GRAPH)
+    found = json.loads(invoke("why", "graph.dl", "path(1, 3)", "--format", "json").stdout)
+    assert found["premises"][1]["place"] == "graph.dl:3"
+    assert invoke("why", "graph.dl", "path(1, 3)", "--sentences").stdout == (
+        "path(1, 3)\n2 leads to 3\n"
+    )
+    assert "by graph.dl:3   edge(2, 3)" in invoke("why", "graph.dl", "path(1, 3)", "--all").stdout
+    assert "2 facts" in invoke("why", "graph.dl", "path(1, X)").stdout
+    for form, words in (("mermaid", "flowchart"), ("dot", "digraph"), ("html", "<!doctype")):
+        assert words in invoke("why", "graph.dl", "path(1, 3)", "--format", form).stdout
+
+
+def test_a_fact_that_does_not_hold(invoke: Call) -> None:
+    write("graph.dl", GRAPH)
+    result = invoke("why", "graph.dl", "path(3, 1)")
+    assert result.exit_code != 0
+    assert "E1502" in result.stderr
+    assert "why-not" in result.stderr
+
+
+def test_an_earlier_version_of_a_file(invoke: Call) -> None:
+    write("graph.dl", GRAPH)
+    assert invoke("create", "graph.db", "graph.dl").exit_code == 0
+    changes = write("c.jsonl", '{"delete": {"edge": [[1, 2]]}}\n')
+    assert invoke("apply", "graph.db", changes).exit_code == 0
+    assert "edge(1, 2)" in invoke("why", "graph.db", "path(1, 3)", "--as-of", "0").stdout
+    assert "E1502" in invoke("why", "graph.db", "path(1, 3)").stderr
