@@ -22,6 +22,7 @@ CHAPTERS = {
     "E12": ("Active rules", "Rules that cannot act, or that have refused a change."),
     "E13": ("AMOSQL", "Statements of AMOSQL that do not fit the schema or the objects there are."),
     "E14": ("View updates", "Requests that cannot be searched for."),
+    "E16": ("Dispatching messages", "Targets that messages of rules cannot be sent to."),
     "E15": ("Why", "Questions about facts that have no answer."),
     "E17": ("Service", "Requests that a service refuses; over HTTP each has a status."),
     "E18": ("Sources", "Base relations whose facts are in tables elsewhere."),
@@ -32,7 +33,7 @@ INTRODUCTION = """\
 
 Every message has a code that never changes its meaning. All problems of a program are reported at
 once, sorted by place. In Python they arrive as `deltalog.ProgramError` (E01 to E06),
-`deltalog.DataError` (E07, E09, E10, E12, E13, E14, E15, E17, E18), `deltalog.LimitError` (E08) and
+`deltalog.DataError` (E07, E09, E10, E12 to E18), `deltalog.LimitError` (E08) and
 `deltalog.ConstraintError` (E1101, E1204), all of them a `deltalog.DeltalogError` with `.codes` and
 `.diagnostics`. In the examples `db` is a database with the program above it.
 

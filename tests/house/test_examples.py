@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from documents import ROOT
+from documents import DOCS, ROOT, blocks
 
 import deltalog
 from deltalog.store.files import read_rows
@@ -106,3 +108,22 @@ def test_the_demo_shows_its_chapters() -> None:
         "no difference",
     ):
         assert words in done.stdout
+
+
+def test_the_inventory_reaches_a_webhook(tmp_path: Path) -> None:
+    """The commands of the tutorial, and that its receiver got both orders."""
+    (block,) = [b for b in blocks(DOCS / "rules.md") if b.language == "sh" and "receiver" in b.text]
+    shutil.copytree(EXAMPLES, tmp_path / "examples")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euc", block.text],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=HANG_SECONDS,
+    )
+    received = (tmp_path / "examples" / "inventory" / "received.txt").read_text().splitlines()
+    assert received == ["reorder ['bolt', 4861]", "reorder ['nut', 7211]"]
+    assert "2 delivered; 0 undelivered" in done.stderr

@@ -45,7 +45,7 @@ def test_run_time_error(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def without(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the package were not installed; what has been imported with it is forgotten."""
-    ours = f"deltalog.engines.{package.removeprefix('py')}"
+    ours = f"deltalog.engines.{package.removeprefix('py')}", "deltalog.service"
     for name in [name for name in sys.modules if name.startswith(ours)]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)

@@ -134,7 +134,7 @@ def test_every_answer_is_as_described(
     schema = schemathesis.openapi.from_dict(narrowed(document) if is_narrow else document)
     operation = schema[path][method.upper()]
     load_all_checks()
-    checks = [each for each in CHECKS.get_all() if each.__name__ in CHECKED]
+    checks: list[Any] = [each for each in CHECKS.get_all() if each.__name__ in CHECKED]
     assert len(checks) == len(CHECKED)
 
     @effort(12, 2_000)

@@ -82,6 +82,15 @@ def _declared_once(program: Program) -> Iterator[Diagnostic]:
             )
 
 
+def check_system_facts(facts: tuple[Atom, ...], hidden: Relations) -> Iterator[Diagnostic]:
+    """Facts of hidden relations, as a dump has them, fit those that the program has."""
+    for fact in facts:
+        if fact.predicate not in hidden:
+            yield catalogue.RESERVED_NAME.at(fact.span, name=fact.predicate)
+        else:
+            yield from _arity(fact, hidden)
+
+
 def _reserved(program: Program) -> Iterator[Diagnostic]:
     """Relations of the system are defined by nobody else."""
     named = [(each.predicate, each.span) for each in program.declarations]

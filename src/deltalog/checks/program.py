@@ -10,7 +10,7 @@ from deltalog.analysis.stratification import Stratification, stratification
 from deltalog.checks.active_rules import check_active_rules
 from deltalog.checks.aggregates import check_aggregates
 from deltalog.checks.constraints import check_constraints
-from deltalog.checks.declarations import check_atoms, check_declarations
+from deltalog.checks.declarations import check_atoms, check_declarations, check_system_facts
 from deltalog.checks.disjunctive import check_disjunctive
 from deltalog.checks.keys import check_keys
 from deltalog.checks.safety import check_query_safety, check_safety
@@ -34,6 +34,9 @@ class CheckedProgram:
 def check_program(program: Program) -> CheckedProgram:
     """Raise a `ProgramError` with every problem, or return the checked program."""
     whole = replace(program, rules=program.definitions) if program.constraints else program
+    system = tuple(fact for fact in program.facts if "__" in fact.predicate)
+    if system:
+        whole = replace(whole, facts=tuple(f for f in program.facts if "__" not in f.predicate))
     found = relations(whole)
     strata = stratification(whole.rules)
     raise_if_any(
@@ -53,6 +56,9 @@ def check_program(program: Program) -> CheckedProgram:
     )
     raise_if_any(check_types_known(found))
     hidden = hidden_relations(program, found)
+    if system:
+        raise_if_any(check_system_facts(system, hidden))
+        raise_if_any(check_types(Program(facts=system), hidden))
     return CheckedProgram(program, {**found, **hidden} if hidden else found, strata)
 
 

@@ -93,8 +93,8 @@ def _help(session: Session, arguments: str) -> Iterator[Line]:
 
 def _list(session: Session, arguments: str) -> Iterator[Line]:
     relations = session.database.relations
-    program = session.program
-    facts = tuple(fact for fact in program.facts if relations[fact.predicate].kind == "view")
+    program, known = session.program, session.database.model.checked.relations
+    facts = tuple(fact for fact in program.facts if known[fact.predicate].kind == "view")
     text = print_program(replace(program, facts=facts, queries=()))
     if text:
         yield text.rstrip("\n")

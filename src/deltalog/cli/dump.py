@@ -34,7 +34,8 @@ def dump(
 ) -> None:
     """Write the program and all base facts as a program that recreates the database.
 
-    Views are derived, so they are not written; neither are earlier versions.
+    Views are derived, so they are not written; neither are earlier versions. Of active rules it
+    has activations, firings, and the messages that are not delivered.
     """
     progress = Progress()
     settings = Settings(Limits(), engine=engine)

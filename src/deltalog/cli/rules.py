@@ -62,7 +62,10 @@ def rules(
     maintenance: Maintenance,
     limits: LimitOptions,
 ) -> None:
-    """List active rules: priority, state, firings, time, and last firing."""
+    """List active rules: priority, state, firings, time, last firing, and their messages.
+
+    Messages count that are undelivered, or that could not be delivered (dead letters).
+    """
     is_graph = format_ in (RulesForm.MERMAID, RulesForm.DOT)
     if is_graph and trace is None:
         raise typer.BadParameter("a graph shows a trace", param_hint="--format")
@@ -86,12 +89,12 @@ def _write_rules(database: MemoryDatabase, form: RulesForm) -> None:
         records = [_record(rule) for rule in found]
         write_result(json.dumps(records, indent=2, ensure_ascii=False, default=plain))
         return
-    header = ("rule", "priority", "state", "firings", "seconds", "last")
+    header = ("rule", "priority", "state", "firings", "seconds", "last", "undelivered", "dead")
     for line in table_lines(header, [_cells(rule) for rule in found], _RIGHTS):
         write_result(line)
 
 
-_RIGHTS = (False, True, False, True, True, False)
+_RIGHTS = (False, True, False, True, True, False, True, True)
 
 
 def _cells(rule: RuleState) -> tuple[str, ...]:
@@ -100,7 +103,8 @@ def _cells(rule: RuleState) -> tuple[str, ...]:
         shown = (", ".join(map(print_value, row)) for row in rule.parameters)
         state += f" for {', '.join(f'({each})' for each in shown)}"
     last = "never" if rule.last is None else f"{rule.last:%Y-%m-%d %H:%M:%S}"
-    return rule.name, str(rule.priority), state, f"{rule.firings:,}", f"{rule.seconds:.3f}", last
+    done = f"{rule.firings:,}", f"{rule.seconds:.3f}", last
+    return rule.name, str(rule.priority), state, *done, f"{rule.undelivered:,}", f"{rule.dead:,}"
 
 
 def _record(rule: RuleState) -> dict[str, object]:
@@ -112,6 +116,8 @@ def _record(rule: RuleState) -> dict[str, object]:
         "firings": rule.firings,
         "seconds": rule.seconds,
         "last": rule.last,
+        "undelivered": rule.undelivered,
+        "dead": rule.dead,
     }
 
 

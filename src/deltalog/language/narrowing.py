@@ -39,10 +39,12 @@ from deltalog.source import Span
 class PlacedToken(str):
     """A token as lark's parser takes them, that knows its span."""
 
-    __slots__ = ("span", "type")
+    __slots__ = ("is_system", "span", "type")
 
     type: str
     span: Span
+    is_system: bool
+    """Whether it may be the name of a hidden relation: set for the name of a fact only."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ def syntax_problem(entry: catalogue.Entry, span: Span | None, **words: Any) -> S
 
 
 def user_name(token: PlacedToken) -> str:
-    if "__" in token or (token[0] == "_" and token[1:].isdecimal()):
+    is_reserved = "__" in token and not getattr(token, "is_system", False)
+    if is_reserved or (token[0] == "_" and token[1:].isdecimal()):
         raise syntax_problem(catalogue.RESERVED_NAME, token.span, name=str(token))
     return str(token)
 

@@ -243,6 +243,8 @@ def _parse_statement(tokens: list[PlacedToken]) -> Statement:
     """One statement from its tokens, the final stop included."""
     _check_depth(tokens)
     mark_keywords(tokens)
+    if _SYSTEM_FACT.match(tokens[0]) and {t.type for t in tokens}.isdisjoint(("IF", "VARIABLE")):
+        tokens[0].is_system = True
     parser: Any = _grammar().parse_interactive()
     token = tokens[0]
     try:
@@ -255,6 +257,10 @@ def _parse_statement(tokens: list[PlacedToken]) -> Statement:
     except VisitError as error:
         raise error.orig_exc from None
     return statement
+
+
+_SYSTEM_FACT = re.compile(r"[a-z]\w*__\w")
+"""The name of a hidden relation; a dump has facts of these."""
 
 
 def _unexpected(parser: Any, token: PlacedToken) -> Diagnostic:

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from deltalog.analysis.active_rules import STATISTICS
+from deltalog.analysis.active_rules import MESSAGES, STATISTICS
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import LimitError
 from deltalog.language.ast import Row
@@ -139,6 +139,8 @@ class CheckPhase:
 
     def send(self, accumulated: Transaction) -> None:
         """Add the messages emitted so far to the transaction, which is about to commit."""
+        if not self._sent:
+            accumulated.delete(MESSAGES, self._database.prunable_messages())
         add_messages(accumulated, self._database.version + 1, self._sent, self._pending)
         self._sent += len(self._pending)
         self._pending = []

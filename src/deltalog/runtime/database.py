@@ -33,6 +33,7 @@ from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.check_phase import CheckPhase
 from deltalog.runtime.closable import Closable
 from deltalog.runtime.constraints import check_state, issue_warnings
+from deltalog.runtime.delivery_verbs import DeliveryVerbs
 from deltalog.runtime.engine_choice import known_engine
 from deltalog.runtime.evaluation import Difference, create, differences, evaluate
 from deltalog.runtime.fact_arguments import fill, load_facts
@@ -59,7 +60,7 @@ from deltalog.runtime.violations import ConstraintError, Violation
 from deltalog.runtime.wanted_views import known_views
 
 
-class MemoryDatabase(RuleVerbs, ReasonVerbs, Closable, WithoutUpkeep):
+class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpkeep):
     """Made by `connect`. Threads may share it: they take turns.
 
     With a `persistence` what it holds is kept elsewhere, too, and `synchronization` repairs what a

@@ -1,7 +1,8 @@
 """Messages that rules emit: facts, written in the commit of the transaction that emitted them.
 
 A message has a sequence number, which grows from commit to commit, and a random id, which stays the
-same however often it is delivered. Its payload is JSON: the rule, the name and the arguments.
+same however often it is delivered. Its payload is JSON: the rule, the name, the time and the
+arguments.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from deltalog.analysis.active_rules import MESSAGES
@@ -36,6 +38,11 @@ class Message:
         found: list[Any] = json.loads(self.payload)["arguments"]
         return found
 
+    @property
+    def time(self) -> datetime:
+        """When it was emitted."""
+        return datetime.fromisoformat(json.loads(self.payload)["time"])
+
 
 Emitted = tuple[str, str, Row]
 """A rule, the name of a message, and its arguments."""
@@ -48,9 +55,10 @@ def add_messages(
 ) -> None:
     """Add messages to the transaction that makes a version, behind those that it has `sent`."""
     made = []
+    now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     for number, (rule, name, row) in enumerate(emitted, start=version * PER_COMMIT + sent):
         arguments = [json_value(value) for value in row]
-        said = {"rule": rule, "name": name, "arguments": arguments}
+        said = {"rule": rule, "name": name, "time": now, "arguments": arguments}
         payload = json.dumps(said, ensure_ascii=False)
         made.append((number, f"msg_{secrets.token_hex(16)}", rule, name, payload))
     accumulated.insert(MESSAGES, made)

@@ -10,10 +10,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from deltalog.analysis.active_rules import MESSAGES
 from deltalog.checks.program import CheckedProgram
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.checked_rows import check_taken_keys
 from deltalog.runtime.constraints import check_new_program
+from deltalog.runtime.delivery_verbs import check_delivered
 from deltalog.runtime.evaluation import create, rebuild
 from deltalog.runtime.fixpoint import Watch
 from deltalog.runtime.limits import UNLIMITED
@@ -38,6 +40,8 @@ def apply_program(
 ) -> ChangeSet:
     """Return the change that the program makes; take it over if `is_committed`."""
     new = make_model(checked, database.model.options.of_views(checked.relations))
+    if is_committed and MESSAGES not in checked.relations:
+        check_delivered(database)
     base = base_change(database.model, new, database.base_facts())
     common = [name for name in base.inserted if name in base_names(database.model)]
     check_taken_keys(base.only(*common), new.checked.relations, database.engine.lookup)

@@ -142,7 +142,7 @@ def base_change(old: Model, new: Model, facts: dict[str, set[Row]]) -> ChangeSet
     Where a column has another type now, a fact is replaced unless its values are equal ones: `1` is
     `1.0`, but no float is 2^53 + 1.
     """
-    before, after = set(fact_rows(old.core)), set(fact_rows(new.core))
+    before, after = _written_facts(old), _written_facts(new)
     inserted: dict[str, set[Row]] = {}
     deleted: dict[str, set[Row]] = {}
     for name, row in after - before:
@@ -181,6 +181,11 @@ def _marks_of_removed_rules(
             yield name, set(facts[name])
         if rule.parameters and INACTIVE in facts:
             yield INACTIVE, {row for row in facts[INACTIVE] if row[0] == rule.name}
+
+
+def _written_facts(model: Model) -> set[tuple[str, Row]]:
+    """The facts in the text of a program; those of hidden relations only begin a database."""
+    return {(name, row) for name, row in fact_rows(model.core) if not is_generated(name)}
 
 
 def base_names(model: Model) -> set[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -24,6 +24,7 @@ from deltalog.language.ast import ActiveRule, Row, Value
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.check_phase import CheckPhase, settle
 from deltalog.runtime.constraints import ConstraintChecks, current_violations
+from deltalog.runtime.delivery_verbs import undelivered_counts
 from deltalog.runtime.fact_arguments import fill
 from deltalog.runtime.immediate import ImmediateChecks
 from deltalog.runtime.messages import Message, stored_messages
@@ -53,6 +54,14 @@ class RuleState:
     seconds: float = 0.0
     last: datetime | None = None
     parameters: tuple[Row, ...] = ()
+    undelivered: int = 0
+    """Messages that not everybody who wants them has received."""
+    dead: int = 0
+    """Messages that could not be delivered."""
+
+
+def _counted(state: RuleState, undelivered: int, dead: int) -> RuleState:
+    return replace(state, undelivered=undelivered, dead=dead)
 
 
 class RuleVerbs:
@@ -97,10 +106,13 @@ class RuleVerbs:
     def rules(self) -> list[RuleState]:
         """Return the active rules of the program, in its order, with their state."""
         with self.turn():
-            return self.rule_states()
+            counts = undelivered_counts(self._itself)
+            return [
+                _counted(state, *counts.get(state.name, (0, 0))) for state in self.rule_states()
+            ]
 
     def rule_states(self) -> list[RuleState]:
-        """Return the same in the turn of the caller."""
+        """Return the same in the turn of the caller, without counts of messages."""
         return [self._state(rule) for rule in self.model.checked.program.active_rules]
 
     def _state(self, rule: ActiveRule) -> RuleState:

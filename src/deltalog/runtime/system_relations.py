@@ -9,6 +9,7 @@ They are computed when a query reads them, and exist for that query only.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from deltalog.analysis.columns import Relation, Relations
@@ -40,6 +41,18 @@ SYSTEM_RELATIONS: Relations = {
         ),
         _relation("sys_constraint", name="str", relation="str", mode="str", immediate="bool"),
         _relation("sys_rule", name="str", priority="int", active="bool"),
+        _relation(
+            "sys_dead_letter",
+            target="str",
+            sequence="int",
+            id="str",
+            rule="str",
+            name="str",
+            payload="str",
+            attempts="int",
+            error="str",
+            time="timestamp",
+        ),
     )
 }
 
@@ -75,11 +88,19 @@ def _rules(database: MemoryDatabase) -> Iterator[Row]:
     return ((each.name, each.priority, each.is_active) for each in database.rule_states())
 
 
+def _dead_letters(database: MemoryDatabase) -> Iterator[Row]:
+    for letter in database.delivery_book().dead_letters:
+        message = letter.sequence, letter.id, letter.rule, letter.name, letter.payload
+        time = datetime.fromisoformat(letter.time)
+        yield letter.recipient, *message, letter.attempts, letter.error, time
+
+
 _ROWS: dict[str, Callable[[MemoryDatabase], Collection[Row] | Iterator[Row]]] = {
     "sys_type": _types,
     "sys_relation": _relations,
     "sys_column": _columns,
     "sys_constraint": _constraints,
     "sys_rule": _rules,
+    "sys_dead_letter": _dead_letters,
 }
 assert _ROWS.keys() == SYSTEM_RELATIONS.keys()

@@ -1,0 +1,1 @@
+"""The monitoring service: a database behind HTTP, and exact changes to whoever subscribes."""

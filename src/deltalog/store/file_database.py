@@ -24,7 +24,6 @@ from deltalog.analysis.columns import Relation
 from deltalog.engines.extensions import RankedEngine
 from deltalog.language.ast import Program, Query, Row
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.fixpoint import Watch
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model
@@ -34,6 +33,7 @@ from deltalog.runtime.rows import Rows
 from deltalog.runtime.why.state import AskedState
 from deltalog.store import readers
 from deltalog.store.copies import backup
+from deltalog.store.file_deliveries import FileDeliveries
 from deltalog.store.file_persistence import FilePersistence
 from deltalog.store.history import LoggedHistory, visible
 from deltalog.store.log import Commit
@@ -49,7 +49,7 @@ INDEXED_FROM = 100_000
 """From this many facts on indexes are built at loading, and not by the first transaction."""
 
 
-class FileDatabase(MemoryDatabase):
+class FileDatabase(FileDeliveries):
     """Made by `connect` with a path."""
 
     engine: RankedEngine

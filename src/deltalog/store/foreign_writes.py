@@ -1,9 +1,10 @@
 """Notice what others do to a file open for writing: they may write to it, or take it away.
 
-Readers of the log write down how far they are, and nobody else may write. SQLite counts commits of
-a connection and of others at hardly any cost, and those of others alone at more, so every commit
-asks for the first count and looks closer only if it has moved on. If others have written and it was
-not about readers, memory knows nothing of it, and SQLite would give their pages checksums.
+Readers of the log write down how far they are, dispatchers what they have delivered, and nobody
+else may write. SQLite counts commits of a connection and of others at hardly any cost, and those of
+others alone at more, so every commit asks for the first count and looks closer only if it has moved
+on. If others have written and it was about neither readers nor deliveries, memory knows nothing of
+it, and SQLite would give their pages checksums.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import Any
 
+from deltalog.store.journal_tables import journal_writes
 from deltalog.store.storage import Storage, spoiled
 
 _UNKNOWN = -1
@@ -63,4 +65,5 @@ class ForeignWrites:
         self._commits_of_others = _UNKNOWN
 
     def _known_readers(self) -> list[Any]:
-        return self._connection.execute("SELECT * FROM deltalog__readers").fetchall()
+        readers = self._connection.execute("SELECT * FROM deltalog__readers").fetchall()
+        return [*readers, journal_writes(self._connection)]
