@@ -64,6 +64,17 @@ def check_why(db: deltalog.Database) -> None:
     assert db.why("path(1, X)").to_json()["count"] == 2
     with pytest.raises(deltalog.DataError, match="E1502"):
         db.why("path(3, 1)")
+    missing = db.why_not("path(3, 1)")
+    assert [rule.literal for rule in missing.rules] == ["edge(3, 1)", "edge(3, _)"]
+    assert missing.realization is not None
+    assert changes(missing.realization.base) == [("+", "edge", (3, 1))]
+    with pytest.raises(deltalog.DataError, match="E1503"):
+        db.why_not("path(1, 3)")
+    reason = db.why_changed("path(1, 3)")
+    assert (reason.op, reason.causes) == ("+", (("+", "edge", (2, 3)),))
+    assert [str(arc).split(" by ")[0] for arc in reason.arcs] == ["Δ+path/Δ+edge", "Δ+path/Δ+path"]
+    with pytest.raises(deltalog.DataError, match="E1505"):
+        db.why_changed("path(1, 2)")
 
 
 def check_verbs(db: deltalog.Database) -> None:

@@ -31,6 +31,8 @@ from deltalog.runtime.violations import ConstraintError, ConstraintWarning, Viol
 from deltalog.runtime.why.derivations import Derivations
 from deltalog.runtime.why.proof import Proof
 from deltalog.runtime.why.sets import SetProof
+from deltalog.runtime.why.why_changed import WhyChanged
+from deltalog.runtime.why.why_not import WhyNot
 from deltalog.store.file_database import FileDatabase
 from deltalog.store.readers import Retention, RetentionWarning
 
@@ -106,6 +108,8 @@ __all__ = [
     "Transaction",
     "Upkeep",
     "Violation",
+    "WhyChanged",
+    "WhyNot",
     "connect",
     "models",
     "picture",

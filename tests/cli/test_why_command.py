@@ -54,3 +54,27 @@ def test_an_earlier_version_of_a_file(invoke: Call) -> None:
     assert invoke("apply", "graph.db", changes).exit_code == 0
     assert "edge(1, 2)" in invoke("why", "graph.db", "path(1, 3)", "--as-of", "0").stdout
     assert "E1502" in invoke("why", "graph.db", "path(1, 3)").stderr
+
+
+def test_what_blocks_a_fact(invoke: Call) -> None:
+    write("graph.dl", GRAPH)
+    result = invoke("why-not", "graph.dl", "path(3, 1)")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "blocked by edge(3, 1): no such fact" in result.stdout
+    assert "+edge(3, 1) would make it true" in result.stdout
+    found = json.loads(invoke("why-not", "graph.dl", "path(3, 1)", "--json").stdout)
+    assert found["realization"] == ["+edge(3, 1)"]
+    assert "E1503" in invoke("why-not", "graph.dl", "path(1, 3)").stderr
+
+
+def test_what_changed_a_fact(invoke: Call) -> None:
+    write("graph.dl", GRAPH)
+    changes = write("c.jsonl", '{"delete": {"edge": [[2, 3]]}}\n')
+    result = invoke("why-changed", "graph.dl", "path(1, 3)", "--changes", changes)
+    assert "because of -edge(2, 3)" in result.stdout
+    assert "1 derivation was lost, and none remains" in result.stdout
+    assert invoke("why-changed", "graph.dl", "path(1, 3)").exit_code == 2
+    assert invoke("create", "graph.db", "graph.dl").exit_code == 0
+    assert invoke("apply", "graph.db", changes).exit_code == 0
+    found = invoke("why-changed", "graph.db", "path(1, 3)", "--version", "1", "--json")
+    assert json.loads(found.stdout)["causes"] == [["-", "edge", [2, 3]]]

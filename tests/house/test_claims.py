@@ -115,7 +115,10 @@ OF_VIEW_UPDATES = (
     *("ChoiceCheck", "check_choices"),
 )
 OF_LANGUAGE = ("Limits", "Models", "models")
-OF_WHY = ("Proof", "SetProof", "Derivations", "picture", "why")
+OF_WHY = (
+    *("Proof", "SetProof", "Derivations", "picture", "why"),
+    *("WhyNot", "why_not", "WhyChanged", "why_changed"),
+)
 PAGE_OF = {
     **dict.fromkeys(OF_LANGUAGE, "language.md"),
     "AmosqlSession": "amosql.md",

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import product
+from itertools import count, product
 from typing import Any
 
 from expected import (
@@ -29,13 +29,14 @@ from expected import (
 )
 from families import domain, drawn_rows
 from forms import FORMS
-from walker import VETO, Action, Manner, Walker, WrongError, check_marks, drawn_manner
+from walker import VETO, Action, Manner, Walker, WrongError, check_fired, check_marks, drawn_manner
 
 import deltalog
 from deltalog.analysis.columns import Relation
 from deltalog.cli.restore import _put_back
 from deltalog.language.ast import Row
 from deltalog.language.values import print_value, sort_key
+from deltalog.runtime.messages import Message
 from reference_rules import RefusedError
 from treatments import LIMITS
 
@@ -353,7 +354,21 @@ def with_tables(walker: Walker, how: str, operations: tuple[Operation, ...], for
         walker.run(walker.changing(operations, how, form=FORMS[form]))
 
 
-def _drawn_activation(drawing: Drawing) -> tuple[Any, ...] | None:
+def activated(now: Moment, is_activated: bool, name: str, values: Row) -> Moment | None:
+    """The moment after an activation; None if there is no such rule."""
+    rules = {rule.name: rule for rule in now.known.program.active_rules}
+    if name not in rules or len(rules[name].parameters) != len(values):
+        return None
+    if values:
+        own, active = {(name, values)}, now.marks.active
+        marks = replace(now.marks, active=active | own if is_activated else active - own)
+    else:
+        idle = now.marks.inactive
+        marks = replace(now.marks, inactive=idle - {name} if is_activated else idle | {name})
+    return replace(now, marks=marks)
+
+
+def drawn_activation(drawing: Drawing) -> tuple[Any, ...] | None:
     rules = drawing.moment.known.program.active_rules
     if not rules:
         return None
@@ -362,20 +377,13 @@ def _drawn_activation(drawing: Drawing) -> tuple[Any, ...] | None:
     return drawing.chance(0.6), rule.name, values
 
 
-@verb(_drawn_activation, 6)
+@verb(drawn_activation, 6)
 def activation(walker: Walker, is_activated: bool, name: str, values: Row) -> None:
     """A rule is activated or deactivated, by which nothing fires."""
-    rules = {rule.name: rule for rule in walker.now.known.program.active_rules}
-    if name not in rules or len(rules[name].parameters) != len(values):
+    after = activated(walker.now, is_activated, name, values)
+    if after is None:
         return
-    marks = walker.now.marks
-    if values:
-        own = {(name, values)}
-        active = marks.active | own if is_activated else marks.active - own
-        after = replace(walker.now, marks=replace(marks, active=active))
-    else:
-        inactive = marks.inactive - {name} if is_activated else marks.inactive | {name}
-        after = replace(walker.now, marks=replace(marks, inactive=inactive))
+    rules = {rule.name: rule for rule in walker.now.known.program.active_rules}
     given = {v.name: value for v, value in zip(rules[name].parameters, values, strict=True)}
     verb = "activate" if is_activated else "deactivate"
 
@@ -396,6 +404,28 @@ def messages(walker: Walker, number: int) -> None:
         walker.line(f"db.messages(after={after})")
         if walker.db.messages(after=after) != found[number + 1 :]:
             raise WrongError(f"messages behind {after}: {walker.db.messages(after=after)}")
+
+
+@verb(lambda d: (d.rng.randint(0, 3),), 2)
+def dispatch(walker: Walker, failing: int) -> None:
+    """Messages that nobody has received are delivered, in order per rule, also after a failure."""
+    if walker.group is not None:
+        return
+    waiting, tried, found = walker.undelivered(), count(), list[Message]()
+
+    def receive(message: Message) -> None:
+        if next(tried) == failing:
+            raise OSError("not now")
+        found.append(message)
+
+    walker.line(f"db.dispatch(receive)  # {failing} fails first")
+    done = walker.db.dispatch(receive, pauses_seconds=[0])
+    rules = {message.rule for message in waiting}
+    for rule in rules:
+        if [m for m in found if m.rule == rule] != [m for m in waiting if m.rule == rule]:
+            raise WrongError(f"delivered {found}, expected {waiting}")
+    if done.delivered != len(waiting) or len(found) != len(waiting) or walker.undelivered():
+        raise WrongError(f"{done}, expected {len(waiting)} deliveries")
 
 
 @verb(_drawn_change("apply"), 3)
@@ -457,7 +487,7 @@ def own_writes(
             walker.model.commit(made.after, walker.model.version + 1)
 
     def check(delta: Any) -> None:
-        walker.check_fired(delta, made)
+        check_fired(delta, made, walker.calls)
         walker.check_delta(delta, before, made.after)
 
     walker.run(
@@ -770,6 +800,25 @@ def why(walker: Walker, name: str, row: Row, *_: str) -> None:
     walker.run(Action(f"db.why({fact!r})", ask, check))
 
 
+@verb(_drawn_request, 1)
+def why_not(walker: Walker, name: str, row: Row) -> None:
+    """What blocks a fact that does not hold: facts that are missing, or that are there."""
+    relation = walker.now.known.relations.get(name)
+    if relation is None or relation.kind != "view" or not _fits_row(relation, row):
+        return
+    if row in walker.now.state[name]:
+        return
+    fact = f"{name}({', '.join(map(print_value, row))})"
+
+    def check(found: Any) -> None:
+        for rule in found.rules:
+            for excluding in rule.excluding:
+                if excluding not in walker.now.state[rule.relation]:
+                    raise WrongError(f"{rule} names a fact that does not hold")
+
+    walker.run(Action(f"db.why_not({fact!r})", lambda: walker.db.why_not(fact), check))
+
+
 @verb(_drawn_request, 2)
 def realize(walker: Walker, name: str, row: Row, mode: str) -> None:
     """The cheapest change of base facts by which a derived fact turns, and what it induces."""
@@ -975,7 +1024,7 @@ def ask_reader(
     walker.line(f"reader.what_if(insert={insert}, delete={delete})")
     delta = walker.reader.what_if(insert=insert, delete=delete)
     walker.calls.clear()
-    walker.check_fired(delta, made)
+    check_fired(delta, made, walker.calls)
     walker.check_delta(delta, moment, made.after, walker.reader_manner)
     if is_fit(question, moment.known.relations):
         text = ", ".join(map(str, question))

@@ -23,6 +23,7 @@ from deltalog.diagnostics.report import DeltalogError
 from deltalog.language.ast import Row
 from deltalog.rewrites.strategies import STRATEGIES
 from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.messages import Message
 from deltalog.runtime.model import Options, make_model
 from reference_rules import RefusedError, register
 from treatments import LIMITS, check_ranks
@@ -141,6 +142,18 @@ def check_marks(database: Any, moment: Moment) -> None:
         raise WrongError(f"messages have numbers {numbers}")
 
 
+def check_fired(delta: Any, made: Made, called: list[tuple[str, list[Row]]]) -> None:
+    """What fired, in order, which functions were called, and whether a what-if was rejected."""
+    fired = tuple((firing.rule, firing.instance) for firing in delta.firings)
+    if fired != made.firings:
+        raise WrongError(f"fired {fired}, expected {made.firings}")
+    calls = tuple((name, tuple(rows)) for name, rows in called)
+    if calls != made.calls:
+        raise WrongError(f"called {calls}, expected {made.calls}")
+    if bool(delta.rejections) != made.is_rejected:
+        raise WrongError(f"rejections {delta.rejections}")
+
+
 @dataclass(frozen=True)
 class Action:
     """A call, what it must come back with, and what follows if it succeeds."""
@@ -229,7 +242,7 @@ class Walker:
         line, call = self._call(operations, how, views, form)
 
         def check(delta: Any) -> None:
-            self.check_fired(delta, made)
+            check_fired(delta, made, self.calls)
             if is_late:
                 self.late.append((delta, before, after, line))
             else:
@@ -290,6 +303,8 @@ class Walker:
     def going_over(self, text: str, is_committed: bool) -> Action:
         """A change of programs."""
         before, error = self.now, self.manner.under(text).refusal(text)
+        if error is None and is_committed and "emit" not in text and self.undelivered():
+            error = "E1607"
         try:
             after = before.under(text)
         except RefusedError as refusal:
@@ -313,6 +328,11 @@ class Walker:
             done,
             error,
         )
+
+    def undelivered(self) -> list[Message]:
+        """The messages that nobody has received."""
+        settled = self.db.settled_messages()
+        return [m for m in self.db.messages() if m.sequence > settled.get(m.rule, -1)]
 
     # --- comparing
 
@@ -338,17 +358,6 @@ class Walker:
                 is_view = known.relations[name].kind == "view"
                 if not (found[name] >= true[name] if is_view else found[name] == true[name]):
                     raise WrongError(f"nervous delta {delta}, expected {expected} at least")
-
-    def check_fired(self, delta: Any, made: Made) -> None:
-        """What fired, in order, which functions were called, and whether a what-if was rejected."""
-        fired = tuple((firing.rule, firing.instance) for firing in delta.firings)
-        if fired != made.firings:
-            raise WrongError(f"fired {fired}, expected {made.firings}")
-        calls = tuple((name, tuple(rows)) for name, rows in self.calls)
-        if calls != made.calls:
-            raise WrongError(f"called {calls}, expected {made.calls}")
-        if bool(delta.rejections) != made.is_rejected:
-            raise WrongError(f"rejections {delta.rejections}")
 
     def check_state(self) -> None:
         self.compare_state(self.db, self.now)

@@ -38,6 +38,8 @@ from deltalog.cli import (
     token,
     verify,
     why,
+    why_changed,
+    why_not,
 )
 from deltalog.cli.exit_codes import MEANINGS, exit_codes
 from deltalog.cli.option_groups import with_option_groups
@@ -92,6 +94,8 @@ for _module, _command in (
     (realize, realize.realize),
     (models, models.models),
     (why, why.why),
+    (why_not, why_not.why_not),
+    (why_changed, why_changed.why_changed),
     (audit, audit.audit),
     (rules, rules.rules),
     (emitted, emitted.messages),

@@ -325,6 +325,9 @@ BAD_RESULT = Entry(
     "`{name}` has returned {value}",
     "a function that a rule calls returns nothing, or a mapping with `insert`, `delete` or `set`",
 )
+BAD_PARAMETER = Entry(
+    "E1210", "{value} does not fit the parameter `{parameter}` of `{name}`, which is {type}"
+)
 
 WARNINGS = {
     "may_not_end": Entry(

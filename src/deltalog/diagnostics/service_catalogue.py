@@ -66,3 +66,11 @@ OFFSET_EXPIRED = Entry(
 BAD_READ = Entry("E1703", "the stream cannot be read like this: {reason}")
 NOT_REACHED = Entry("E1704", "offset `{offset}` was not reached within {seconds:g} seconds")
 TOO_MANY_STREAMS = Entry("E1705", "there are {limit:,} subscriptions already")
+NO_SUCH_SUBSCRIPTION = Entry("E1706", "there is no subscription `{name}`")
+SUBSCRIPTION_DIFFERS = Entry("E1707", "the subscription `{name}` is about something else")
+FENCED = Entry(
+    "E1708",
+    "generation {generation} of the subscription `{name}` is fenced off: {reason}",
+    "whoever claims a subscription begins a new generation, and fences all earlier ones off",
+)
+SUBSCRIPTION_LOST = Entry("E1709", "the subscription `{name}` has lost its place: {reason}")

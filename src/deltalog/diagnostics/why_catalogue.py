@@ -11,8 +11,25 @@ NOT_A_FACT = Entry(
     "variables, too",
 )
 DOES_NOT_HOLD = Entry("E1502", "`{fact}` does not hold{when}")
+HOLDS = Entry("E1503", "`{fact}` holds{when}")
 NO_PROOF_FOUND = Entry(
     "E1504",
     "no proof of `{fact}` was found among {count} facts",
     "a search of proofs is bounded by `facts_max`",
+)
+NOT_CHANGED = Entry("E1505", "{when} did not change `{fact}`")
+NO_TRANSACTION = Entry(
+    "E1506",
+    "there is no transaction to explain",
+    "a database in memory knows its last transaction, since it was opened or its program changed",
+)
+PROGRAM_CHANGED = Entry(
+    "E1507",
+    "version {version} changed the program and no facts",
+    "`why_changed` follows changes of base facts; earlier rules are in `programs()`",
+)
+NO_PREDECESSOR = Entry(
+    "E1508",
+    "version {version} has no version before it",
+    "the log leads back to version {first}; a change is what leads from one version to the next",
 )

@@ -277,13 +277,22 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
         return self._change(delete or {}, insert or {}, set or {}, False, known, True)
 
     def change_program(
-        self, program: str | Path | Program, *, is_committed: bool = True
+        self,
+        program: str | Path | Program,
+        *,
+        is_committed: bool = True,
+        inactive: Iterable[str] = (),
     ) -> ChangeSet:
-        """Go over to another program; returns the exact change of every relation and view."""
+        """Go over to another program; returns the exact change of every relation and view.
+
+        Active rules named in `inactive` are deactivated by the same commit.
+        """
         with self._changing():
             if is_committed:
                 self._begin()
-            return self._database.change_program(program, is_committed=is_committed)
+            return self._database.change_program(
+                program, is_committed=is_committed, inactive=inactive
+            )
 
     def _change(
         self,
@@ -338,8 +347,9 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
             if catalogue.STATE_IN_USE.code in error.codes:
                 self.close()
             raise
-        except BaseException:
-            self.close()
+        except BaseException as error:
+            if error is not self._database.action_error:
+                self.close()
             raise
         self._follow()
 

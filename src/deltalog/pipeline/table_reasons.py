@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from deltalog.pipeline.table_history import TableHistory
 from deltalog.runtime.why.state import AskedState
 from deltalog.runtime.why.verbs import WhyVerbs
+from deltalog.runtime.why.why_changed import Transition
 
 
 class TableReasons(TableHistory, WhyVerbs):
@@ -27,3 +28,11 @@ class TableReasons(TableHistory, WhyVerbs):
             return
         with database.turn():
             yield self._history.state_at(version, database.current_facts)
+
+    @contextmanager
+    def _transition(self, version: int | None) -> Iterator[Transition]:
+        self._check_open()
+        database = self._database
+        with database.turn():
+            wanted = database.version if version is None else version
+            yield self._history.transition_to(wanted, database.current_facts)

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from deltalog.runtime.why.derivations import Derivations
     from deltalog.runtime.why.proof import Proof
     from deltalog.runtime.why.sets import SetProof
+    from deltalog.runtime.why.why_changed import WhyChanged
+    from deltalog.runtime.why.why_not import WhyNot
 
 Facts = Mapping[str, Any]
 """Facts for base relations: rows, a table, a DataFrame, an array (`runtime.incoming.RowsLike`)."""
@@ -107,6 +109,8 @@ class Database(Protocol):
         every: bool = False,
         facts_max: int = ...,
     ) -> Proof | SetProof | Derivations: ...
+    def why_not(self, fact: str, *, version: int | None = None) -> WhyNot: ...
+    def why_changed(self, fact: str, version: int | None = None) -> WhyChanged: ...
     def rules(self) -> list[RuleState]: ...
     def activate(self, rule: str, **parameters: Value) -> None: ...
     def deactivate(self, rule: str, **parameters: Value) -> None: ...
@@ -131,7 +135,11 @@ class Database(Protocol):
         views: Iterable[str] | None = None,
     ) -> Change: ...
     def change_program(
-        self, program: str | Path | Program, *, is_committed: bool = True
+        self,
+        program: str | Path | Program,
+        *,
+        is_committed: bool = True,
+        inactive: Iterable[str] = (),
     ) -> Change: ...
 
     def close(self) -> None: ...

@@ -88,6 +88,7 @@ class Transaction:
     """Collects changes; commits when its `with` block ends without an exception."""
 
     __slots__ = (
+        "_after_operation",
         "_commit",
         "_database",
         "_ground",
@@ -98,7 +99,6 @@ class Transaction:
         "_set_keys",
         "_state",
         "_tables",
-        "after_operation",
         "delta",
     )
 
@@ -115,7 +115,7 @@ class Transaction:
         self._set_keys: set[tuple[str, Row]] = set()
         self._requests: tuple[Wish, ...] = ()
         self._is_over = False
-        self.after_operation: Callable[[Transaction], None] | None = None
+        self._after_operation: Callable[[Transaction], None] | None = None
         """Called where constraints or rules are immediate; it may change the transaction."""
         self.delta = NO_CHANGE
 
@@ -132,7 +132,7 @@ class Transaction:
         if known.key:
             self._check_keys(known, with_unique_keys(known, checked))
         self._put_all(known, checked, True)
-        if self.after_operation is not None:
+        if self._after_operation is not None:
             self._end_operation()
 
     def _check_keys(self, relation: Relation, rows: list[Row]) -> None:
@@ -154,7 +154,7 @@ class Transaction:
         is_few = type(rows) is list and len(rows) < COLUMNAR_FROM and not self._tables
         checked = checked_rows(known, rows) if is_few else self._taken(known, rows, False)
         self._put_all(known, checked, False)
-        if self.after_operation is not None:
+        if self._after_operation is not None:
             self._end_operation()
 
     def set(self, relation: str, rows: RowsLike) -> None:
@@ -174,7 +174,7 @@ class Transaction:
                 self._put(known, other, False)
             self._put(known, checked, True)
             self._set_keys.add((known.name, key_of(known, checked)))
-        if self.after_operation is not None:
+        if self._after_operation is not None:
             self._end_operation()
 
     def _is_requested(self, relation: str, rows: RowsLike, holds: bool) -> bool:
@@ -197,7 +197,7 @@ class Transaction:
 
     def _end_operation(self) -> None:
         """See to what is immediate; if an operation is refused, the transaction has ended."""
-        after, self.after_operation = self.after_operation, None
+        after, self._after_operation = self._after_operation, None
         assert after is not None
         try:
             with self._ground.lock:
@@ -205,7 +205,7 @@ class Transaction:
         except BaseException:
             self.rollback()
             raise
-        self.after_operation = after
+        self._after_operation = after
 
     def _taken(self, relation: Relation, given: RowsLike, holds: bool) -> list[Row]:
         """Check rows; return those to be put one by one: none, if they stay a whole table."""

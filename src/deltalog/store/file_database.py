@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -31,6 +31,7 @@ from deltalog.runtime.parameters import Parameters
 from deltalog.runtime.protocols import Facts, Participant
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.why.state import AskedState
+from deltalog.runtime.why.why_changed import Transition
 from deltalog.store import readers
 from deltalog.store.copies import backup
 from deltalog.store.file_deliveries import FileDeliveries
@@ -123,12 +124,16 @@ class FileDatabase(FileDeliveries):
                 self._synchronization.end_group(self)
 
     def change_program(
-        self, program: str | Path | Program, *, is_committed: bool = True
+        self,
+        program: str | Path | Program,
+        *,
+        is_committed: bool = True,
+        inactive: Iterable[str] = (),
     ) -> ChangeSet:
         """Go over to another program, whose text the file keeps as it was written."""
         with self.turn():
             parsed, self._persistence.text = program_and_text(program)
-            return super().change_program(parsed, is_committed=is_committed)
+            return super().change_program(parsed, is_committed=is_committed, inactive=inactive)
 
     # --- time travel
 
@@ -179,6 +184,15 @@ class FileDatabase(FileDeliveries):
             with self._persistence.reading():
                 state = self._history.state_at(version, self.current_facts)
             yield state
+
+    @contextmanager
+    def _transition(self, version: int | None) -> Iterator[Transition]:
+        """The states around the transaction that made a version, by default the last one."""
+        with self.turn():
+            with self._persistence.reading():
+                wanted = self.version if version is None else version
+                found = self._history.transition_to(wanted, self.current_facts)
+            yield found
 
     def relations_at(self, version: int) -> Mapping[str, Relation]:
         """The base relations and views that the program of a version had."""

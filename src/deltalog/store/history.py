@@ -8,7 +8,7 @@ from typing import Protocol
 
 from deltalog.analysis.columns import Relations
 from deltalog.checks.program import CheckedProgram, check_query
-from deltalog.diagnostics import catalogue
+from deltalog.diagnostics import catalogue, why_catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Query, Row
@@ -21,6 +21,7 @@ from deltalog.runtime.parameters import Parameters, bound_query
 from deltalog.runtime.queries import answer, stored_reads
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.why.state import AskedState, current_state
+from deltalog.runtime.why.why_changed import Transition
 from deltalog.store.cells import Types, with_types
 from deltalog.store.log import Commit
 from deltalog.store.programs import stored_program
@@ -106,6 +107,18 @@ class LoggedHistory:
             engine.insert(name, self.facts_at(name, version, facts_now))
         model = query_model(checked, base)
         return AskedState(engine, model, database.limits, database.watch)
+
+    def transition_to(self, version: int, facts_now: FactsNow) -> Transition:
+        """The states around the transaction that made a version."""
+        self.check_version(version)
+        if version == self.first:
+            words = {"version": str(version), "first": str(self.first)}
+            raise DataError([why_catalogue.NO_PREDECESSOR.at(None, **words)])
+        (commit,) = self._log.commits(version - 1, version)
+        if commit.kind == "program":
+            raise DataError([why_catalogue.PROGRAM_CHANGED.at(None, version=str(version))])
+        before, after = (self.state_at(each, facts_now) for each in (version - 1, version))
+        return Transition(before, after, version, commit.time)
 
     def program_at(self, version: int) -> CheckedProgram:
         self.check_version(version)
