@@ -287,5 +287,5 @@ class RuleVerbs:
                 self._phase = None
 
         made = self._itself.silent_transaction(commit_phase)
-        made.after_operation = checks.after_operation
+        made._after_operation = checks.after_operation
         return made
