@@ -801,7 +801,7 @@ def why(walker: Walker, name: str, row: Row, *_: str) -> None:
 
 
 @verb(_drawn_request, 1)
-def why_not(walker: Walker, name: str, row: Row) -> None:
+def why_not(walker: Walker, name: str, row: Row, *_: str) -> None:
     """What blocks a fact that does not hold: facts that are missing, or that are there."""
     relation = walker.now.known.relations.get(name)
     if relation is None or relation.kind != "view" or not _fits_row(relation, row):
