@@ -28,9 +28,11 @@ from deltalog.language.ast import (
     Constant,
     Constraint,
     Declaration,
+    DisjunctiveRule,
     Program,
     Query,
     Rule,
+    UpdateChoice,
 )
 from deltalog.language.keywords import mark_keywords
 from deltalog.language.narrowing import PlacedToken, StatementError, syntax_problem
@@ -70,6 +72,8 @@ def parse(source: Source, read: Reader = read_file, *, has_parameters: bool = Fa
         tuple(gathered.queries),
         tuple(gathered.constraints),
         tuple(gathered.active_rules),
+        tuple(gathered.disjunctive_rules),
+        tuple(gathered.update_choices),
     )
 
 
@@ -120,6 +124,8 @@ class _Gathered:
     queries: list[Query] = field(default_factory=list)
     constraints: list[Constraint] = field(default_factory=list)
     active_rules: list[ActiveRule] = field(default_factory=list)
+    disjunctive_rules: list[DisjunctiveRule] = field(default_factory=list)
+    update_choices: list[UpdateChoice] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
 
@@ -140,6 +146,10 @@ def _gather(source: Source, read: Reader, into: _Gathered, has_parameters: bool 
                 into.constraints.append(statement)
             case ActiveRule():
                 into.active_rules.append(statement)
+            case DisjunctiveRule():
+                into.disjunctive_rules.append(statement)
+            case UpdateChoice():
+                into.update_choices.append(statement)
             case Include():
                 _follow(statement, source, read, into)
 

@@ -18,6 +18,7 @@ from deltalog.diagnostics.report import DeltalogError
 from deltalog.service import (
     delivery_routes,
     history_routes,
+    page_routes,
     program_routes,
     query_routes,
     realize_routes,
@@ -51,6 +52,7 @@ ROUTERS = (
     program_routes.router,
     stream_routes.router,
     stream_socket.router,
+    page_routes.router,
     subscription_routes.router,
 )
 EXPOSED = ("ETag", "Location", "Retry-After", "Stream-Cursor", "Stream-Next-Offset", "X-Request-Id")
