@@ -21,6 +21,7 @@ KNOWN = [
     r"src/deltalog/web/[a-z]+\.(css|html|js)",
     r"src/deltalog/web/vendor/(README\.md|[a-z-]+\.(LICENSE|min\.js))",
     r"tests/([a-z_]+/)*[a-z_0-9]+\.py",
+    r"tests/service/npm/(follow\.mjs|package(-lock)?\.json)",
     r"tests/cases/([a-z_]+/)+[\w-]+\.(case|dl|amosql|err|printed)",
     r"bench/([a-z_]+/)*[a-z_0-9]+\.(py|md)",
     r"bench/([a-z_]+/)*(src/[a-z_]+\.rs|Cargo\.(lock|toml)|rustfmt\.toml)",
