@@ -56,6 +56,17 @@ BAD_TOKENS = Entry("E1733", "the tokens in `{name}` cannot be read: {reason}")
 WRONG_METHOD = Entry("E1734", "`{method}` is not a method of this address")
 NO_SUCH_ROLE = Entry("E1735", "there is no role `{name}`")
 
+# Clients
+UNREACHABLE = Entry("E1740", "the service at `{address}` did not answer: {reason}")
+REFUSED = Entry("E1741", "the service refused with status {status}: {detail}")
+FOREIGN_COPY = Entry(
+    "E1742",
+    "the copy in `{name}` is one of `{found}`, not of `{wanted}`",
+    "a file holds the copy of one view with one set of bindings",
+)
+BAD_COPY = Entry("E1743", "the copy in `{name}` cannot be used: {reason}")
+ROW_MISFIT = Entry("E1744", "rows of `{view}` cannot become `{name}`: {reason}")
+BAD_STREAM = Entry("E1745", "the stream of `{view}` is not understood: {reason}")
 # Streams and subscriptions
 MALFORMED_OFFSET = Entry("E1701", "`{text}` is not an offset")
 OFFSET_EXPIRED = Entry(
