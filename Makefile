@@ -11,7 +11,7 @@ PARTS := lint types imports rest test-spark
 # Each has a Spark of its own, which waits more than it works: side by side they take half the time.
 ON_SPARK = printf '%s\n' tests/pipeline tests/spark | xargs -P 2 -n 1 $(BIN)/pytest
 
-.PHONY: setup upgrade demo demo-embedded test check lint types imports unit rest fuzz kills kills-elsewhere mutants bench soak \
+.PHONY: setup upgrade demo demo-embedded demo-service test check lint types imports unit rest fuzz kills kills-elsewhere mutants bench soak \
   test-spark test-cluster test-latest update-cases clean
 
 setup: $(STAMP)
@@ -30,6 +30,9 @@ demo: setup
 
 demo-embedded: setup
 	@$(BIN)/python examples/demo_embedded.py
+
+demo-service: setup
+	@$(BIN)/python examples/demo_service.py
 
 lint: setup
 	$(BIN)/ruff check src tests bench examples .ci

@@ -5,6 +5,7 @@
 - beside ten items, and beside a million;
 - with one rule, and with a thousand over shared conditions;
 - of a relation that no rule reads, with and without rules;
+- of a relation that one integrity view reads, and 79 others do not;
 - in cascades: each rehearsal propagates the whole transaction so far, so a long one is quadratic.
 
 Medians of single updates, in microseconds of this process: other processes do not count.
@@ -67,6 +68,13 @@ def shared(count: int) -> str:
     return INVENTORY + "".join(lines)
 
 
+def views(count: int) -> str:
+    """This many integrity views, the first of them over the relation that is updated."""
+    lines = ["deny view v0(X) :- other(X, Y), Y < 0.\n"]
+    lines += [f"deny view v{n}(I) :- quantity(I, Q), Q < {n}, low(I).\n" for n in range(1, count)]
+    return INVENTORY + "".join(lines)
+
+
 def cascade(length: int) -> float:
     """Seconds for a transaction in which a rule is executed this many times."""
     program = "base n(x: int). rule next on insert n(X) when X < {} do insert n(X + 1)."
@@ -87,7 +95,11 @@ def figures(items: int) -> Iterator[str]:
     one, thousand = median_updates((shared(1), 10, "quantity"), (shared(1_000), 10, "quantity"))
     yield f"update with 1 rule {one:.0f} µs, with 1,000 {thousand:.0f} µs: {thousand / one:.2f}×"
     plain, beside = median_updates((INVENTORY, 10, "other"), (shared(1_000), 10, "other"))
-    yield f"update that no rule reads: without rules {plain:.0f} µs, with 1,000 {beside:.0f} µs"
+    ratio = f"{beside / plain:.2f}×"
+    yield f"update that no rule reads: {plain:.0f} µs, with 1,000 rules {beside:.0f} µs: {ratio}"
+    single, all_views = median_updates((views(1), 10, "other"), (views(80), 10, "other"))
+    ratio = f"{all_views / single:.2f}×"
+    yield f"update that touches 1 of 1 view {single:.0f} µs, 1 of 80 {all_views:.0f} µs: {ratio}"
     for length in (10, 100, 500):
         yield f"cascade of {length} executions: {cascade(length) * 1e3:.0f} ms"
 

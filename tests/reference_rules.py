@@ -139,9 +139,10 @@ class Phase:
 
     # --- the check phase, as the paper has it
 
-    def operate(self, verb: str, name: str, rows: Sequence[Row]) -> None:
+    def operate(self, verb: str, name: str, rows: Sequence[Row], is_checked: bool = True) -> None:
         operated(self.facts, self.relations[name], verb, rows)
-        self.check([rule for rule in self.rules if rule.is_immediate])
+        if is_checked:
+            self.check([rule for rule in self.rules if rule.is_immediate])
 
     def end(self) -> None:
         self.check(self.rules)

@@ -20,10 +20,13 @@ from deltalog.runtime.amosql.session import AmosqlSession
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.limits import Limits
+from deltalog.runtime.models import Models, models
 from deltalog.runtime.protocols import Database, History, Upkeep
 from deltalog.runtime.realization import Budget, Realization, Realizations
+from deltalog.runtime.request_termination import RequestCheck
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction
+from deltalog.runtime.update_choices import ChoiceCheck
 from deltalog.runtime.violations import ConstraintError, ConstraintWarning, Violation
 from deltalog.runtime.why.derivations import Derivations
 from deltalog.runtime.why.proof import Proof
@@ -80,6 +83,7 @@ __all__ = [
     "AmosqlSession",
     "Budget",
     "ChangeSet",
+    "ChoiceCheck",
     "ConstraintError",
     "ConstraintWarning",
     "DataError",
@@ -91,10 +95,12 @@ __all__ = [
     "LimitError",
     "Limits",
     "MemoryDatabase",
+    "Models",
     "ProgramError",
     "Proof",
     "Realization",
     "Realizations",
+    "RequestCheck",
     "Retention",
     "RetentionWarning",
     "Rows",
@@ -105,6 +111,7 @@ __all__ = [
     "WhyChanged",
     "WhyNot",
     "connect",
+    "models",
     "picture",
     "read",
     "register_format",

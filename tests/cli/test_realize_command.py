@@ -51,3 +51,38 @@ def test_what_is_refused(invoke: Call) -> None:
     assert "did you mean `path`?" in invoke("realize", "graph.dl", "pth(1, 2)").stderr
     assert invoke("realize", "graph.dl", "path(1, 2)", "--cost", "edge").exit_code == 2
     assert "base relation" in invoke("realize", "graph.dl", "path(1, 2)", "--fixed", "x").stderr
+
+
+def test_the_rounds_of_the_first_level(invoke: Call) -> None:
+    write(
+        "h.dl",
+        "base p(x: str). base q(x: str).\n"
+        'h(X) :- p(X), q(X), i().\ni() :- p(X), not q(X).\np("1").\n',
+    )
+    result = invoke("realize", "h.dl", '+h("1")', "--mode", "first-level", "--trace")
+    assert result.exit_code == 0
+    assert result.stdout == (
+        '1  +p("new1"), +q("1")\n   then +h("1")\n'
+        'round 1\n  ∇q⁺("1")\n  alternative 1: ∇q⁺("1") ⇒ Δq⁺("1"), Δi⁻ ⇒ ∇i⁺\n'
+        'round 2\n  ∇p⁺("new1") ∨ ∇q⁻("1")\n  alternative 1.1: ∇q⁻("1"): false\n'
+        '  alternative 1.2: ∇p⁺("new1") ⇒ Δp⁺("new1"), Δi⁺, Δh⁺("1"): a realization\n'
+    )
+    assert "there may be more: the first level" in result.stderr
+    assert invoke("realize", "h.dl", '+h("1")', "--trace").exit_code == 2
+
+
+def test_which_searches_end(invoke: Call) -> None:
+    write("graph.dl", GRAPH)
+    result = invoke("realize", "graph.dl", "--check")
+    assert result.stdout == "+path: guaranteed to end\n-path: guaranteed to end\n"
+    assert invoke("realize", "graph.dl").exit_code == 2
+    assert invoke("realize", "graph.dl", "path(1, 9)", "--check").exit_code == 2
+
+
+def test_repairs_of_a_refused_change(invoke: Call) -> None:
+    write("graph.dl", f"{GRAPH}deny cycle(X) :- path(X, X).\n")
+    write("changes.jsonl", '{"insert": {"edge": [[3, 1]]}}\n')
+    result = invoke("apply", "graph.dl", "changes.jsonl", "--repairs", "3")
+    assert result.exit_code != 0
+    assert "note: repair 1: -edge(1, 2)\nnote: repair 2: -edge(2, 3)\n" in result.stderr
+    assert "repair" not in invoke("apply", "graph.dl", "changes.jsonl").stderr

@@ -107,6 +107,49 @@ def test_a_check_warns_of_rules_that_may_not_end(invoke: Call) -> None:
     assert "1 constraint, 3 active rules" in summary
 
 
+CHANGING = ("apply", "audit", "create", "explain", "realize", "repl", "rules", "run")
+"""Commands that apply changes, or may."""
+
+
+@pytest.mark.parametrize("name", CHANGING)
+def test_every_command_that_changes_something_takes_functions(invoke: Call, name: str) -> None:
+    assert "--actions" in invoke(name, "--help").stdout
+    offered = {"apply", "create", "repl", "rules", "run"}
+    assert ("--changes" in invoke(name, "--help").stdout) == (name not in offered)
+
+
+def test_other_commands_call_functions_too(invoke: Call) -> None:
+    changes = ("--changes", "changes.jsonl")
+    for words in (("audit", "shop.dl"), ("explain", "shop.dl", "--propagation")):
+        engine = FAST if words[0] == "audit" else ()
+        assert "E1205" in invoke(*words, *changes, *engine).stderr
+        done = invoke(*words, *changes, "--actions", "actions.py", *engine)
+        assert done.exit_code == 0, done.stderr
+        assert "order [('nut', 18)]" in done.stderr
+
+
+def test_a_trace_goes_over_cascades(invoke: Call) -> None:
+    """Every firing with the arcs of its own propagation, as text, as DOT and as Mermaid."""
+    Path("loop.dl").write_text(
+        "base a(x: int). base b(x: int). base c(x: int). v(X) :- a(X), X > 1. w(X) :- b(X).\n"
+        "rule one for X when v(X) do insert b(X). rule two on insert w(X) do insert c(X).\n"
+    )
+    Path("loop.jsonl").write_text('{"insert": {"a": [[1], [2]]}}\n')
+    text = invoke("rules", "loop.dl", "--trace", "loop.jsonl", *FAST).stdout
+    assert text.splitlines() == [
+        "one(2)",
+        "  v → one: +1 −0",
+        "  a → v: +2 −0",
+        "two(2)",
+        "  w → two: event",
+        "  b → w: +1 −0",
+    ]
+    drawn = invoke("rules", "loop.dl", "--trace", "loop.jsonl", "--format", "dot", *FAST).stdout
+    assert drawn.startswith("digraph")
+    assert "rule one" in drawn
+    assert "rule two" in drawn
+
+
 def test_rules_describe_themselves(invoke: Call) -> None:
     asked = invoke("query", "shop.dl", "sys_rule(N, 5, A)", "--format", "json", *FAST)
     assert json.loads(asked.stdout)["row"] == {"N": "reorder", "A": True}

@@ -9,13 +9,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import deltalog
-from deltalog.language.ast import Program, Rule
+from deltalog.language.ast import DisjunctiveRule, Program, Rule
 from deltalog.language.printer import print_rule
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.explain import explain
+from deltalog.runtime.explanation_text import rule_text
 from deltalog.runtime.network import NetworkStage, network
 
 FORMS = ("virtual", "flat", "nervous")
@@ -56,8 +57,8 @@ def _opened(program: Program, strategy: str, rest: list[str]) -> MemoryDatabase:
     )
 
 
-def _parts(partition: Iterable[tuple[Rule, ...]], is_titled: bool) -> str:
-    parts = ["".join(f"{print_rule(rule)}\n" for rule in part) for part in partition]
+def _parts(partition: Iterable[Sequence[Rule | DisjunctiveRule]], is_titled: bool) -> str:
+    parts = ["".join(f"{rule_text(rule)}\n" for rule in part) for part in partition]
     if not is_titled:
         return "".join(parts)
     return "\n".join(f"% part {number}\n{part}" for number, part in enumerate(parts, start=1))

@@ -111,13 +111,17 @@ OF_RULES = (
     *("deactivate", "action", "messages", "firings", "rejections"),
     *("dispatch", "dead_letters"),
 )
-OF_VIEW_UPDATES = ("Budget", "Realization", "Realizations", "realize")
+OF_VIEW_UPDATES = (
+    *("Budget", "Realization", "Realizations", "RequestCheck", "check_requests", "realize"),
+    *("ChoiceCheck", "check_choices"),
+)
+OF_LANGUAGE = ("Limits", "Models", "models")
 OF_WHY = (
     *("Proof", "SetProof", "Derivations", "picture", "why"),
     *("WhyNot", "why_not", "WhyChanged", "why_changed"),
 )
 PAGE_OF = {
-    "Limits": "language.md",
+    **dict.fromkeys(OF_LANGUAGE, "language.md"),
     "AmosqlSession": "amosql.md",
     **dict.fromkeys(OF_FILES, "durability.md"),
     **dict.fromkeys(OF_RULES, "rules.md"),

@@ -146,7 +146,7 @@ def test_python_example(block: Block, tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     output = io.StringIO()
     with redirect_stdout(output):
-        exec(compile(block.text, block.place, "exec"), {"__name__": "example"})
+        exec(compile(block.text, block.place, "exec", dont_inherit=True), {"__name__": "example"})
     assert output.getvalue().splitlines() == _expected_output(block.text)
 
 

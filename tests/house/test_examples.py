@@ -90,6 +90,25 @@ def test_its_transactions_can_be_made(permissions: deltalog.MemoryDatabase) -> N
     assert permissions.audit() == ()
 
 
+def test_the_demo_of_the_service_ends_by_itself() -> None:
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "demo_service.py", "--seconds", "0"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
+    )
+    assert done.returncode == 0, done.stderr
+    for words in (
+        "The page is at http://127.0.0.1:",
+        "+ Access(user='rosa', title='roadmap')",
+        "readers: back, with 8 rows as of version 2",
+        "The copy of access is the view",
+        "The copy of readers is the view",
+    ):
+        assert words in done.stdout
+
+
 def test_the_demo_shows_its_chapters() -> None:
     done = subprocess.run(
         [sys.executable, EXAMPLES / "demo_embedded.py"],

@@ -18,13 +18,15 @@ KNOWN = [
     r"(README|ARCHITECTURE|CONTRIBUTING|CHANGELOG)\.md",
     r"src/(deltalog|pyspark_deltalog)/([a-z_]+/)*[a-z_0-9]+\.py",
     r"src/deltalog/(py\.typed|language/(amosql/)?grammar\.lark)",
-    r"src/deltalog/web/[a-z]+\.(css|html|js)",
-    r"src/deltalog/web/vendor/(README\.md|[a-z-]+\.(LICENSE|min\.js))",
+    r"src/deltalog/web/(service/)?[a-z_]+\.(css|html|js|svg)",
+    r"src/deltalog/web/vendor/(README\.md|[a-zA-Z-]+(\.LICENSE|(\.iife|\.umd)?(\.min)?\.(js|css)))",
     r"tests/([a-z_]+/)*[a-z_0-9]+\.py",
+    r"tests/service/npm/(follow\.mjs|package(-lock)?\.json)",
+    r"tests/service/npm/([a-z_]+\.mjs|package(-lock)?\.json)",
     r"tests/cases/([a-z_]+/)+[\w-]+\.(case|dl|amosql|err|printed)",
     r"bench/([a-z_]+/)*[a-z_0-9]+\.(py|md)",
     r"bench/([a-z_]+/)*(src/[a-z_]+\.rs|Cargo\.(lock|toml)|rustfmt\.toml)",
-    r"docs/([a-z_]+/)*[\w-]+\.(md|svg)",
+    r"docs/([a-z_]+/)*[\w-]+\.(md|svg|png)",
     r"examples/([a-z_-]+/)*[\w-]+\.(py|md|dl|amosql|csv|jsonl|toml)",
 ]
 SIZE_MAX = 200_000

@@ -4,7 +4,8 @@ It has a JVM of its own, which dies with it; works with one that stays (`spark_s
 that jobs it has begun go on; or is the driver of a cluster, or a client of Spark Connect.
 
 Batches have numbers and follow from them, so a batch that was not taken is taken again by the next
-process. Between batches the process loads, folds, compacts and goes over to another program. Every
+process. Rules fire and emit, a constraint refuses. Between batches the process loads, folds,
+compacts, activates rules and goes over to another program. Every
 step is printed when it is done; a process that dies at a write says where.
 """
 
@@ -33,6 +34,11 @@ path(X, Y) :- edge(X, Y).
 path(X, Z) :- path(X, Y), edge(Y, Z).
 view reach(src: int, number: int).
 reach(X, count()) :- path(X, _).
+base looped(src: int).
+deny large(X) :- edge(X, _), X > 900 say "{X} is large".
+rule loops for X when path(X, X) do insert looped(X), emit loop(X)
+  else delete looped(X), emit open(X).
+rule checked priority 1 on insert looped(X) do call heard(X).
 """
 OTHER = PROGRAM.replace("path(X, Y), edge(Y, Z)", "edge(X, Y), path(Y, Z)").replace(
     "reach(src: int, number: int).\nreach(X, count())", "reach(src: int).\nreach(X)"
@@ -56,7 +62,9 @@ def opened(spark: Any, state: str) -> TableDatabase:
     freshness: Any = random.choice(("commit", "demand", 0.5))
     for program in PROGRAMS:
         try:
-            return deltalog.connect(spark=spark, state=state, program=program, freshness=freshness)
+            db = deltalog.connect(spark=spark, state=state, program=program, freshness=freshness)
+            db.action("heard")(lambda rows: None)
+            return db
         except deltalog.DataError as error:
             if "E1002" not in error.codes:
                 raise
@@ -81,6 +89,24 @@ def change_program(db: TableDatabase) -> str:
     return "program"
 
 
+def violate(db: TableDatabase) -> str:
+    """A batch that a constraint refuses, with what its rules would have done."""
+    before = db.version, db.messages(), db.rules()
+    try:
+        db.apply(insert={"edge": [(950, 1), (7, 7)]}, batches=((SOURCE, "bad"),))
+    except deltalog.ConstraintError:
+        assert before == (db.version, db.messages(), db.rules())
+        return "refused"
+    raise AssertionError("it was not refused")
+
+
+def activation(db: TableDatabase) -> str:
+    """Deactivated and activated again, so that nothing is missed between."""
+    db.deactivate("checked")
+    db.activate("checked")
+    return "activation"
+
+
 def compact(db: TableDatabase) -> str:
     db.compact(deltalog.Retention(versions=2))
     return "compaction"
@@ -96,6 +122,8 @@ STEPS: tuple[Callable[[TableDatabase], str], ...] = (
     *[fold] * 2,
     compact,
     change_program,
+    violate,
+    activation,
 )
 
 

@@ -28,6 +28,7 @@ from test_table_database import replay
 
 from deltalog.pipeline.project import read_project
 from deltalog.pipeline.run import Pipeline
+from deltalog.pipeline.table_database import TableDatabase
 from spark_sessions import MASTER, gateway_of
 from waiting import HANG_SECONDS
 
@@ -137,11 +138,29 @@ def check_walk(spark: SparkSession, state: Path, done: set[str]) -> None:
             edges = (edges - deleted) | inserted
         assert database.facts("edge") == edges
         assert database.verify().is_clean
+        check_rules(database)
         for name, version in database.table_versions.items():
             if name in database.relations and version >= database.first_version:
                 table = spark.read.format("delta").load(str(state / "tables" / name))
                 listed = [tuple(row) for row in table.drop("rank__").collect()]
                 assert Counter(listed) == Counter(database.facts(name, version)), name
+
+
+def check_rules(database: TableDatabase) -> None:
+    """Each commit has what its rules did, and its messages: they open and close in turn."""
+    loops = {src for src, dst in database.facts("path") if src == dst}
+    assert database.facts("looped") == {(each,) for each in loops}
+    messages = database.messages()
+    assert len({message.id for message in messages}) == len(messages)
+    states: dict[int, list[str]] = {}
+    for message in messages:
+        states.setdefault(message.arguments[0], []).append(message.name)
+    for node, names in states.items():
+        assert names == [("loop", "open")[i % 2] for i in range(len(names))], node
+        assert (names[-1] == "loop") == (node in loops)
+    fired = {rule.name: rule.firings for rule in database.rules()}
+    assert fired["loops"] == sum(message.name == "loop" for message in messages)
+    assert loops <= states.keys()
 
 
 @pytest.mark.skipif(not KILLS, reason="make kills")

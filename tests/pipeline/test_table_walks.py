@@ -18,17 +18,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from expected import Model, Moment, Operation, Question, answers, is_fit, known
+from expected import (
+    VIOLATED,
+    Made,
+    Model,
+    Moment,
+    Operation,
+    Question,
+    answers,
+    is_fit,
+    known,
+)
 from families import OWN
 from pyspark.sql import SparkSession
-from verbs import Drawing, Verb, knows
-from walker import Manner, Setting, WrongError, drawn_manner
+from verbs import Drawing, Verb, activated, drawn_activation, knows
+from walker import Manner, Setting, WrongError, check_fired, check_marks, drawn_manner
 
 import deltalog
 from deltalog.language.ast import Row
+from deltalog.rewrites.names import is_generated
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.limits import Limits
-from reference_rules import RefusedError
+from reference_rules import RefusedError, register
 from treatments import LIMITS
 from walks import Road, drawn_setting, shrunk, walk_from
 
@@ -45,6 +55,7 @@ SPARK_TYPES = {
 }
 EMPTY = Moment("", ())
 VETOED = "E1007"
+UNDELIVERED = "E1607"
 
 
 class TableWalker:
@@ -63,6 +74,7 @@ class TableWalker:
         self.readers: dict[str, int] = {}
         self.first = 0
         self.batches: list[str] = []
+        self.calls: list[tuple[str, list[Row]]] = []
         self.lines: list[str] = []
         self.steps = 0
         self.open()
@@ -87,6 +99,7 @@ class TableWalker:
             limits=LIMITS,
             check=lambda change: "no" if self.is_vetoed else None,
         )
+        register(self.db, self.calls)
         if self.rows_max is not None:
             self.line(f"db.engine.settings = replace(…, driver_rows_max={self.rows_max})")
             settings = replace(self.db.engine.settings, driver_rows_max=self.rows_max)
@@ -103,28 +116,34 @@ class TableWalker:
         self.check_state()
 
     def tried(self, operations: tuple[Operation, ...], is_frame: bool, batch: str = "") -> None:
-        before, after = self.now, self.after(operations)
+        before, made = self.now, self.made(operations)
         arguments = self.sides(operations, is_frame)
+        self.calls.clear()
         self.line(f"db.apply({operations}, as frames: {is_frame}, batch={batch!r})")
         named = {"batch": ("walk", batch)} if batch else {}
-        if after is None:
-            with pytest.raises(deltalog.DataError):
+        if made is None:
+            with pytest.raises(deltalog.DeltalogError):
                 self.db.apply(**arguments, **named)
             self.begun()
             return
+        after = made.after
         delta = self.db.apply(**arguments, **named)
         self.begun()
+        check_fired(delta.changes, made, self.calls)
         self.check_delta(delta, before, after)
         if batch:
             self.batches.append(batch)
         if after != before:
             self.model.commit(after, self.model.version + 1)
 
-    def after(self, operations: tuple[Operation, ...]) -> Moment | None:
-        """The moment after a change, in the order of `apply`; None if it must be refused."""
+    def made(self, operations: tuple[Operation, ...], is_tried: bool = False) -> Made | None:
+        """What a change makes, in the order of `apply`; None if it must be refused."""
         order = {"delete": 0, "insert": 1, "set": 2}
+        most = self.rows_max
+        is_one = most is not None and any(len(rows) > most for *_, rows in operations)
         try:
-            return self.now.changed(sorted(operations, key=lambda each: order[each[0]]))
+            ordered = sorted(operations, key=lambda each: order[each[0]])
+            return self.now.made(ordered, is_tried, is_one)
         except RefusedError:
             return None
 
@@ -164,6 +183,7 @@ class TableWalker:
             raise WrongError(f"delta {delta.changes}, expected {expected}")
 
     def check_state(self) -> None:
+        check_marks(self.db, self.now)
         if self.db.version != self.model.version:
             raise WrongError(f"version {self.db.version}, expected {self.model.version}")
         for name, rows in self.now.state.items():
@@ -180,7 +200,8 @@ class TableWalker:
                 raise WrongError(f"the frame of {name} has {found}, expected {set(rows)}")
         for name, version in self.db.table_versions.items():
             path = self.state / "tables" / name
-            if path.exists() and version:  # a helper is elsewhere
+            is_seen = not is_generated(name)
+            if path.exists() and version and is_seen:  # a helper is elsewhere
                 table = self.spark.read.format("delta").load(str(path)).drop("rank__")
                 listed = [tuple(row) for row in table.collect()]
                 if len(listed) != len(set(listed)) or set(listed) != self._rows(name, version):
@@ -249,12 +270,14 @@ def what_if(
     if not is_known or not knows(walker, operations):  # type: ignore[arg-type]
         return
     walker.line(f"db.what_if({operations}, as frames: {is_frame}, views={views})")
-    after, arguments = walker.after(operations), walker.sides(operations, is_frame)
-    if after is None:
-        with pytest.raises(deltalog.DataError):
+    made, arguments = walker.made(operations, is_tried=True), walker.sides(operations, is_frame)
+    if made is None:
+        with pytest.raises(deltalog.DeltalogError):
             walker.db.what_if(**arguments, views=views)
         return
-    found, expected = walker.db.what_if(**arguments, views=views), walker.now.to(after)
+    walker.calls.clear()
+    found, expected = walker.db.what_if(**arguments, views=views), walker.now.to(made.after)
+    check_fired(found, made, walker.calls)
     if views is not None:
         expected = expected.without(*(set(walker.now.known.views) - set(views)))
     if found != expected:
@@ -291,7 +314,14 @@ def load(walker: TableWalker, operations: tuple[Operation, ...], is_frame: bool)
     was_bulk = walker.is_new or (
         walker.rows_max is not None and sum(len(rows) for _, _, rows in inserts) > walker.rows_max
     )
-    delta = walker.db.load({name: walker.given(name, rows, is_frame) for _, name, rows in inserts})
+    given = {name: walker.given(name, rows, is_frame) for _, name, rows in inserts}
+    if after.is_violated:
+        with pytest.raises(deltalog.ConstraintError):
+            walker.db.load(given)
+        walker.begun()
+        walker.check_state()
+        return
+    delta = walker.db.load(given)
     if before is None:
         walker.is_new = False
         walker.check_delta(delta, None, after)
@@ -327,7 +357,7 @@ def limited(walker: TableWalker, operations: tuple[Operation, ...], is_frame: bo
     """A change that reaches a limit has not happened."""
     if not knows(walker, operations):  # type: ignore[arg-type]
         return
-    walker.db._database.limits = Limits(facts_max=walker.steps % 3)
+    walker.db._database.limits = replace(LIMITS, facts_max=walker.steps % 3)
     try:
         walker.tried(operations, is_frame)
     except deltalog.LimitError:
@@ -393,6 +423,12 @@ def change_program(walker: TableWalker, text: str) -> None:
         after = before.under(text)
     except RefusedError as refusal:
         after, error = before, error or str(refusal)
+    if error is None and after.is_violated:
+        error = VIOLATED
+    settled = walker.db._database.settled_messages()
+    is_waiting = any(m.sequence > settled.get(m.rule, -1) for m in walker.db.messages())
+    if is_waiting and "emit" not in text:
+        error = UNDELIVERED
     walker.line(f"db.change_program({text!r})")
     if error is not None:
         with pytest.raises(deltalog.DeltalogError, match=error):
@@ -431,6 +467,22 @@ def travel(walker: TableWalker, first: int, last: int, question: Question) -> No
         asked = set(walker.db.query(text, version=first))
         if asked != answers(question, before.state):
             raise WrongError(f"answers {asked}")
+
+
+def activation(walker: TableWalker, is_activated: bool, name: str, values: Row) -> None:
+    """A rule is activated or deactivated, by which nothing fires."""
+    after = activated(walker.now, is_activated, name, values)
+    if after is None:
+        return
+    rules = {rule.name: rule for rule in walker.now.known.program.active_rules}
+    given = {v.name: value for v, value in zip(rules[name].parameters, values, strict=True)}
+    verb = "activate" if is_activated else "deactivate"
+    walker.line(f"db.{verb}({name!r}, **{given})")
+    getattr(walker.db, verb)(name, **given)
+    walker.begun()
+    if after != walker.now:
+        walker.model.commit(after, walker.model.version + 1)
+    walker.check_state()
 
 
 def fold(walker: TableWalker) -> None:
@@ -530,6 +582,7 @@ VERBS = {
     "audit": Verb(lambda d: (), audit, 1),
     "change_program": Verb(lambda d: (d.rng.choice(d.walker.setting.family),), change_program, 2),
     "travel": Verb(lambda d: (d.rng.randint(0, 99), d.rng.randint(0, 99), d.question()), travel, 3),
+    "activation": Verb(drawn_activation, activation, 3),
     "fold": Verb(lambda d: (), fold, 2),
     "readers": Verb(lambda d: (d.rng.choice(("ann", "bob")), d.rng.randint(0, 9)), readers, 2),
     "compact": Verb(lambda d: (d.rng.choice((0, 1, 3)),), compact, 1),

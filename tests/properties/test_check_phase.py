@@ -309,3 +309,39 @@ def test_without_cascades_strict_is_the_condition_after_minus_before(
         downs = sorted({row[0] for row in before - after}, key=repr)
         assert messages == [*(("up", x) for x in ups), *(("down", x) for x in downs)]
         before = after
+
+
+DENIED = ["path(X, X)", "a(X), b(X)", "number(N), N > 3, X = N", "k(X, Y), not a(Y)", "most(X, 3)"]
+
+
+@effort(quick=40, fuzz=2_000)
+@given(rule_sets, st.sampled_from(DENIED), st.booleans(), transactions)
+def test_enforced_constraints_have_no_violations_after_any_step(
+    rule_set: tuple[Drawn, ...], denied: str, is_immediate: bool, history: list[Operations]
+) -> None:
+    """Recomputed from base facts; what is refused leaves no trace, in memory, file, log, outbox."""
+    words = " immediate" if is_immediate else ""
+    text = f"{VIEWS}{''.join(rule.text for rule in rule_set)}deny{words} bad(X) :- {denied}.\n"
+    violating = parse_text(f"{VIEWS}bad(X) :- {denied}.")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rules.db"
+        databases = [opened(text, {}, [], None), opened(text, {}, [], path, engine="reference")]
+        for db in databases:
+            activate(db, rule_set)
+        for change in history:
+            results = []
+            for db in databases:
+                before = trace(db)
+                results.append(found(db, [], change))
+                if isinstance(results[-1], str):
+                    assert trace(db) == before
+                assert naive(violating, held(db))["bad"] == set()
+                assert db.violations() == ()
+            assert results[0] == results[1]
+        databases[-1].close()
+
+
+def trace(db: Any) -> tuple[Any, ...]:
+    """All that a transaction could leave behind."""
+    log = db.commits() if isinstance(db, deltalog.FileDatabase) else ()
+    return db.version, held(db), db.rules(), db.messages(), log

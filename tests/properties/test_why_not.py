@@ -20,7 +20,7 @@ from deltalog.language.printer import print_program
 from deltalog.runtime.derivation import fact_text
 from deltalog.runtime.why.why_not import BlockedRule
 
-ASKED_MAX = 6
+ASKED_MAX = 3
 Facts = dict[str, set[Row]]
 
 
@@ -71,7 +71,7 @@ def _undo(db: deltalog.MemoryDatabase) -> None:
 
 
 @given(scenarios(), st.booleans(), st.randoms(use_true_random=False))
-@effort(quick=40, fuzz=1000)
+@effort(quick=12, fuzz=1000)
 def test_what_blocks_is_false_and_making_it_true_helps(
     scenario: Scenario, materialize: bool, random: random.Random
 ) -> None:

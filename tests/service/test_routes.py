@@ -9,6 +9,7 @@ import pytest
 from serving import GRAPH, Service, serving
 
 import deltalog
+from deltalog.service.tokens import create_token
 
 SHOP = """
     base item(id: int key, name: str, price: decimal, since: date?).
@@ -350,3 +351,76 @@ def test_audit_and_network(graph: Service) -> None:
     (flow,) = found["flows"]
     assert flow["version"] == 1
     assert {"source": "edge", "target": "path", "inserted": 1, "deleted": 0} in flow["arcs"]
+
+
+# --- reasons
+
+
+def test_why_why_not_and_why_changed(graph: Service) -> None:
+    found = graph.post("/v1/why", {"fact": "path(1, 3)"}).json()
+    assert found["text"].startswith("path(1, 3)")
+    assert [each["conclusion"] for each in found["reason"]["premises"]] == [
+        "edge(1, 2)",
+        "path(2, 3)",
+    ]
+    assert graph.post("/v1/why", {"fact": "path(1, X)"}).status_code == 200
+    assert graph.post("/v1/why", {"fact": "path(1, 3)", "every": True}).status_code == 200
+    assert graph.post("/v1/why", {"fact": "path(3, 1)"}).status_code == 422
+    assert "does not hold" in graph.post("/v1/why-not", {"fact": "path(3, 1)"}).json()["text"]
+    graph.post("/v1/transactions", {"insert": {"edge": [[3, 4]]}})
+    changed = graph.post("/v1/why-changed", {"fact": "path(1, 5)"}).json()
+    assert changed["reason"]["causes"] == [["+", "edge", [3, 4]]]
+
+
+def test_a_proof_has_only_premises_that_may_be_read(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    reader = create_token(tokens, "ann", ["read"], ["path", "edge?src=1"])
+    facts = {"edge": [(1, 2), (2, 3)]}
+    database = deltalog.connect(program=GRAPH, engine="reference", facts=facts)
+    with serving(database, tokens=tokens) as service:
+        found = service.post("/v1/why", {"fact": "path(1, 3)"}, reader).json()
+        first, second = found["reason"]["premises"]
+        assert first["conclusion"] == "edge(1, 2)"
+        assert second["conclusion"] == "path(2, 3)"
+        assert second["premises"] == [{"conclusion": "(not shown)", "kind": "hidden"}]
+        assert "edge(2, 3)" not in found["text"]
+        for body in ({"fact": "edge(2, 3)"}, {"fact": "path(1, 3)", "every": True}):
+            assert service.post("/v1/why", body, reader).status_code == 403
+        assert service.post("/v1/why-not", {"fact": "path(3, 1)"}, reader).status_code == 403
+
+
+# --- delivery
+
+
+def test_recipients_queues_and_dead_letters(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    database = deltalog.connect(path, program=SHOP, engine="reference")
+    database.apply(insert={"stock": [(7, 3), (8, 2)]})
+
+    def fail(message: object) -> None:
+        raise RuntimeError("nobody is there")
+
+    database.dispatch(fail, target="warehouse", pauses_seconds=())
+    with serving(database) as shop:
+        found = shop.get("/v1/outbox").json()
+        assert [each["name"] for each in found["recipients"]] == ["warehouse"]
+        assert found["deliveries"][0]["rule"] == "reorder"
+        letters = shop.get("/v1/dead-letters").json()
+        assert letters["total"] == len(letters["dead_letters"]) > 0
+        assert "nobody is there" in letters["dead_letters"][0]["error"]
+        retried = shop.post("/v1/dead-letters/retry?recipient=warehouse", {}).json()
+        assert retried["count"] == letters["total"]
+        assert shop.get("/v1/dead-letters").json()["dead_letters"][0]["is_retried"]
+        assert shop.post("/v1/recipients/warehouse/resume", {}).json() == {"count": 0}
+        assert shop.call("DELETE", "/v1/recipients/warehouse").json() == {"count": 1}
+        assert shop.call("DELETE", "/v1/recipients/warehouse").status_code == 404
+        assert shop.get("/v1/outbox").json()["recipients"] == []
+
+
+def test_a_read_waits_for_an_offset(graph: Service) -> None:
+    done = graph.post("/v1/transactions", {"insert": {"edge": [[7, 8]]}}).json()
+    asked = f"/v1/views/edge/rows?edge.src=7&wait_for={done['offset']}"
+    assert graph.get(asked).json()["rows"] == [[7, 8]]
+    query = f"/v1/query?wait_for={done['offset']}"
+    assert graph.post(query, {"query": "edge(7, X)"}).json()["rows"] == [[8]]
+    assert graph.get("/v1/views/edge/rows?wait_for=x").status_code == 400

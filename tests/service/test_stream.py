@@ -17,7 +17,7 @@ from websockets.sync.client import connect
 import deltalog
 from deltalog.service.offsets import read_offset
 from deltalog.service.streams import StreamTimes
-from waiting import wait_until
+from waiting import HANG_SECONDS, wait_until
 
 CLOSURE = """
     base edge(src: int, dst: int).
@@ -44,7 +44,7 @@ def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]
 
 
 def read(service: Service, view: str, offset: str = "-1", **more: str) -> httpx.Response:
-    return httpx.get(service.stream(view, offset=offset, **more), timeout=30)
+    return httpx.get(service.stream(view, offset=offset, **more), timeout=HANG_SECONDS)
 
 
 def next_offset(response: httpx.Response) -> str:
@@ -174,7 +174,7 @@ def test_what_is_malformed_is_400(service: Service) -> None:
         assert response.status_code == 400, offset
         assert response.json()["code"] == "E1701"
     for text in ("live=long-poll", "live=sse", "live=often&offset=-1", "offset=-1&offset=-1"):
-        response = httpx.get(f"{service.address}/v1/views/path/stream?{text}")
+        response = httpx.get(f"{service.address}/v1/views/path/stream?{text}", timeout=HANG_SECONDS)
         assert response.status_code == 400, text
         assert response.json()["code"] == "E1703"
     assert read(service, "path", **{"edge.src": "1"}).status_code == 400
@@ -231,15 +231,20 @@ def test_silent_commits_advance_the_offset(service: Service) -> None:
 def test_entity_tags(service: Service) -> None:
     response = read(service, "path")
     tag = {"If-None-Match": response.headers["ETag"]}
-    again = httpx.get(service.stream("path", offset="-1"), headers=tag)
+    again = httpx.get(service.stream("path", offset="-1"), headers=tag, timeout=HANG_SECONDS)
     assert again.status_code == 304
     assert again.content == b""
     service.apply(insert={"edge": [(3, 4)]})
-    assert httpx.get(service.stream("path", offset="-1"), headers=tag).status_code == 200
+    assert (
+        httpx.get(
+            service.stream("path", offset="-1"), headers=tag, timeout=HANG_SECONDS
+        ).status_code
+        == 200
+    )
 
 
 def test_head_has_the_end(service: Service) -> None:
-    response = httpx.head(service.stream("path"))
+    response = httpx.head(service.stream("path"), timeout=HANG_SECONDS)
     assert response.status_code == 200
     assert next_offset(response) == service.host.offset()
     assert response.headers["Cache-Control"] == "no-store"
@@ -264,7 +269,9 @@ def events(lines: Iterator[str]) -> Iterator[Event]:
 
 
 def test_events(service: Service) -> None:
-    with httpx.stream("GET", service.stream("path", offset="-1", live="sse"), timeout=30) as body:
+    with httpx.stream(
+        "GET", service.stream("path", offset="-1", live="sse"), timeout=HANG_SECONDS
+    ) as body:
         assert body.headers["content-type"].startswith("text/event-stream")
         found = events(body.iter_lines())
         kind, messages, _ = next(found)
@@ -284,7 +291,7 @@ def test_events(service: Service) -> None:
     headers = {"Last-Event-ID": id_}
     service.apply(delete={"edge": [(3, 4)]})
     url = service.stream("path", offset="-1", live="sse")
-    with httpx.stream("GET", url, headers=headers, timeout=30) as body:
+    with httpx.stream("GET", url, headers=headers, timeout=HANG_SECONDS) as body:
         kind, messages, _ = next(events(body.iter_lines()))
         assert [each["headers"]["operation"] for each in messages] == ["delete"] * 3
 
@@ -318,7 +325,9 @@ def test_a_reader_of_its_own_writes_waits(service: Service) -> None:
     assert response.status_code == 200
     ahead = service.host.offset(service.host.version + 1)
     late = httpx.get(
-        service.stream("path", offset="-1", wait_for=ahead), headers={"Prefer": "wait=0"}
+        service.stream("path", offset="-1", wait_for=ahead),
+        headers={"Prefer": "wait=0"},
+        timeout=HANG_SECONDS,
     )
     assert late.status_code == 503
     assert late.json()["code"] == "E1704"
@@ -349,7 +358,7 @@ def test_a_stop_tells_clients_to_resume(tmp_path: Path, live: str) -> None:
     found: list[Any] = []
 
     def follow(address: str) -> None:
-        with httpx.stream("GET", address, timeout=30) as body:
+        with httpx.stream("GET", address, timeout=HANG_SECONDS) as body:
             found.append(body.headers.get("Stream-Next-Offset"))
             found.extend(events(body.iter_lines()))
 

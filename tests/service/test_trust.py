@@ -91,6 +91,13 @@ BODIES: dict[str, list[dict[str, Any]]] = {
     "/v1/realize/apply": [{"requests": ['+known("zoe")'], "number": 1, "version": 0}],
     "/v1/program": [{"text": "base account(owner: str key, code: str).", "dry_run": True}],
     "/v1/audit": [{}],
+    "/v1/why": [
+        *({"fact": f} for f in ('shown("ann", "mine")', 'shown("bob", X)', 'known("ann")')),
+        *({"fact": f, "version": 0} for f in ("codes(C)", 'shown("ann", "mine")')),
+        {"fact": 'shown("ann", "mine")', "every": True},
+    ],
+    "/v1/why-not": [{"fact": 'known("ann")'}, {"fact": 'codes("x")'}],
+    "/v1/why-changed": [{"fact": 'codes("x")'}],
 }
 PARAMETERS = {
     "": [""],
@@ -200,6 +207,8 @@ def test_the_probes_show_the_secret_to_an_administrator(
         "/v1/program",
         "/v1/programs",
         "/v1/network",
+        "/v1/why",
+        "/v1/why-not",
     }
 
 

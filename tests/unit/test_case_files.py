@@ -42,6 +42,8 @@ from deltalog.rewrites.split_joins import split_joins
 from deltalog.rewrites.states import unchanged
 from deltalog.rewrites.transition_rules import transition_rules
 from deltalog.rewrites.unfold import unfold
+from deltalog.runtime.explain import explain
+from deltalog.runtime.explanation_text import rule_text
 from deltalog.source import Source
 
 
@@ -261,6 +263,13 @@ def _recomputed(program: Program) -> str:
     return "\n\n".join(map(_text, made))
 
 
+def _view_updates(program: Program) -> str:
+    """R∇, then Rτ∇, as a database has them."""
+    explanation = explain(deltalog.connect(program=program), after="view_update_rules")
+    parts = ("".join(f"{rule_text(rule)}\n" for rule in part) for part in explanation.partition)
+    return "\n".join(parts)
+
+
 REWRITES = {
     "aggregate_changes": _aggregates,
     "condition_rules": _conditions,
@@ -282,6 +291,7 @@ REWRITES = {
     "split_joins": _split,
     "transition_rules": _transition,
     "unfold": _unfolded,
+    "view_update_rules": _view_updates,
 }
 
 

@@ -91,6 +91,7 @@ def test_what_rules_keep_for_themselves_is_in_no_change(tmp_path: Path) -> None:
             db.deactivate("r")
             assert list(reader.refresh()) == [("+", "a", (1,))]
             assert not reader.rules()[0].is_active
+        db.dispatch(lambda message: None)
         assert not db.change_program("base a(x: int).")
 
 
@@ -113,3 +114,15 @@ def test_a_parameter_of_another_type_begins_without_activations() -> None:
     assert db.rules()[0].parameters == ()
     db.activate("r", L="x")
     assert db.apply(insert={"s": [("x",)]}).firings == [("r", ("x",))]
+
+
+def test_a_program_may_begin_with_rules_that_are_not_active() -> None:
+    db = opened("base a(x: int).")
+    db.change_program(EMITTING, inactive=["r"])
+    assert db.version == 1
+    assert not db.rules()[0].is_active
+    assert not db.apply(insert={"a": [(1,)]}).firings
+    with pytest.raises(deltalog.DataError, match="E1206"):
+        db.change_program("base a(x: int).", inactive=["r"])
+    db.activate("r")
+    assert db.apply(insert={"a": [(2,)]}).firings == [("r", (2,))]

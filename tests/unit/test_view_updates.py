@@ -269,3 +269,17 @@ def test_a_database_file_has_it_too(tmp_path: Path) -> None:
         first.apply()
     with deltalog.connect(tmp_path / "g.db") as db:
         assert (1, 3) not in db.facts("path")
+
+
+def test_the_key_of_a_view_is_kept() -> None:
+    program = """
+        base edge(src: int, dst: int).
+        view next(src: int key, dst: int).
+        next(X, Y) :- edge(X, Y), X > 1.
+        busy(X) :- edge(X, Y), edge(Y, X).
+    """
+    db = connected(program, {"edge": [(3, 1)]})
+    assert set(texts(db.realize("+busy(3)", budget=Budget(new_values=0)))) == {
+        "Realization(+edge(1, 3))",
+        "Realization(-edge(3, 1), +edge(3, 3))",
+    }

@@ -140,9 +140,14 @@ class Moment:
             operated(facts, self.known.relations[name], kind, rows)
         return Moment.of(self.text, facts, self.marks)
 
-    def made(self, operations: Iterable[Operation], is_tried: bool = False) -> Made:
-        """What a transaction makes, with all that it fires; or the error that refuses it."""
-        return _made(self, tuple(operations), is_tried)
+    def made(
+        self, operations: Iterable[Operation], is_tried: bool = False, is_one: bool = False
+    ) -> Made:
+        """What a transaction makes, with all that it fires; or the error that refuses it.
+
+        With `is_one` nothing is checked before the last operation.
+        """
+        return _made(self, tuple(operations), is_tried, is_one)
 
     def under(self, text: str) -> Moment:
         """The moment after a change of programs, or the error that refuses it.
@@ -176,7 +181,7 @@ class Made:
 
 
 @lru_cache(maxsize=3_000)
-def _made(before: Moment, operations: tuple[Operation, ...], is_tried: bool) -> Made:
+def _made(before: Moment, operations: tuple[Operation, ...], is_tried: bool, is_one: bool) -> Made:
     known, during = before.known, []
     phase = Phase(known.program, before.base, before.marks, FUNCTIONS, is_tried)
 
@@ -184,9 +189,10 @@ def _made(before: Moment, operations: tuple[Operation, ...], is_tried: bool) -> 
         return Moment.of(before.text, phase.facts, phase.marks)
 
     for operation in operations:
-        phase.operate(*operation)
+        phase.operate(*operation, is_checked=not is_one)
         during.append(now())
-        if not is_tried and _is_violated(during[-1].unmarked, only_immediate=True):
+        is_free = is_tried or is_one
+        if not is_free and _is_violated(during[-1].unmarked, only_immediate=True):
             raise RefusedError(VIOLATED)
     phase.end()
     if not is_tried and now().is_violated:

@@ -29,7 +29,7 @@ from expected import (
 )
 from families import domain, drawn_rows
 from forms import FORMS
-from walker import VETO, Action, Manner, Walker, WrongError, check_marks, drawn_manner
+from walker import VETO, Action, Manner, Walker, WrongError, check_fired, check_marks, drawn_manner
 
 import deltalog
 from deltalog.analysis.columns import Relation
@@ -354,7 +354,21 @@ def with_tables(walker: Walker, how: str, operations: tuple[Operation, ...], for
         walker.run(walker.changing(operations, how, form=FORMS[form]))
 
 
-def _drawn_activation(drawing: Drawing) -> tuple[Any, ...] | None:
+def activated(now: Moment, is_activated: bool, name: str, values: Row) -> Moment | None:
+    """The moment after an activation; None if there is no such rule."""
+    rules = {rule.name: rule for rule in now.known.program.active_rules}
+    if name not in rules or len(rules[name].parameters) != len(values):
+        return None
+    if values:
+        own, active = {(name, values)}, now.marks.active
+        marks = replace(now.marks, active=active | own if is_activated else active - own)
+    else:
+        idle = now.marks.inactive
+        marks = replace(now.marks, inactive=idle - {name} if is_activated else idle | {name})
+    return replace(now, marks=marks)
+
+
+def drawn_activation(drawing: Drawing) -> tuple[Any, ...] | None:
     rules = drawing.moment.known.program.active_rules
     if not rules:
         return None
@@ -363,20 +377,13 @@ def _drawn_activation(drawing: Drawing) -> tuple[Any, ...] | None:
     return drawing.chance(0.6), rule.name, values
 
 
-@verb(_drawn_activation, 6)
+@verb(drawn_activation, 6)
 def activation(walker: Walker, is_activated: bool, name: str, values: Row) -> None:
     """A rule is activated or deactivated, by which nothing fires."""
-    rules = {rule.name: rule for rule in walker.now.known.program.active_rules}
-    if name not in rules or len(rules[name].parameters) != len(values):
+    after = activated(walker.now, is_activated, name, values)
+    if after is None:
         return
-    marks = walker.now.marks
-    if values:
-        own = {(name, values)}
-        active = marks.active | own if is_activated else marks.active - own
-        after = replace(walker.now, marks=replace(marks, active=active))
-    else:
-        inactive = marks.inactive - {name} if is_activated else marks.inactive | {name}
-        after = replace(walker.now, marks=replace(marks, inactive=inactive))
+    rules = {rule.name: rule for rule in walker.now.known.program.active_rules}
     given = {v.name: value for v, value in zip(rules[name].parameters, values, strict=True)}
     verb = "activate" if is_activated else "deactivate"
 
@@ -480,7 +487,7 @@ def own_writes(
             walker.model.commit(made.after, walker.model.version + 1)
 
     def check(delta: Any) -> None:
-        walker.check_fired(delta, made)
+        check_fired(delta, made, walker.calls)
         walker.check_delta(delta, before, made.after)
 
     walker.run(
@@ -757,14 +764,15 @@ def _drawn_request(drawing: Drawing) -> tuple[Any, ...] | None:
         return None
     view = drawing.rng.choice(views)
     held = sorted(state[view.name], key=repr)
+    mode = "first_level" if drawing.chance(0.3) else "complete"
     if held and drawing.chance(0.5):
-        return view.name, drawing.rng.choice(held)
+        return view.name, drawing.rng.choice(held), mode
     drawn = drawing.rows(view, 1)
-    return (view.name, drawn[0]) if drawn else None
+    return (view.name, drawn[0], mode) if drawn else None
 
 
 @verb(_drawn_request, 2)
-def why(walker: Walker, name: str, row: Row) -> None:
+def why(walker: Walker, name: str, row: Row, *_: str) -> None:
     """The proof of a fact that holds; of one that does not, the error that says so."""
     relation = walker.now.known.relations.get(name)
     if relation is None or relation.kind != "view" or not _fits_row(relation, row):
@@ -793,7 +801,7 @@ def why(walker: Walker, name: str, row: Row) -> None:
 
 
 @verb(_drawn_request, 1)
-def why_not(walker: Walker, name: str, row: Row) -> None:
+def why_not(walker: Walker, name: str, row: Row, *_: str) -> None:
     """What blocks a fact that does not hold: facts that are missing, or that are there."""
     relation = walker.now.known.relations.get(name)
     if relation is None or relation.kind != "view" or not _fits_row(relation, row):
@@ -812,7 +820,7 @@ def why_not(walker: Walker, name: str, row: Row) -> None:
 
 
 @verb(_drawn_request, 2)
-def realize(walker: Walker, name: str, row: Row) -> None:
+def realize(walker: Walker, name: str, row: Row, mode: str) -> None:
     """The cheapest change of base facts by which a derived fact turns, and what it induces."""
     relation = walker.now.known.relations.get(name)
     if relation is None or relation.kind != "view" or not _fits_row(relation, row):
@@ -832,9 +840,64 @@ def realize(walker: Walker, name: str, row: Row) -> None:
             walker.check_delta(each.delta, walker.now, later)
 
     def ask() -> list[deltalog.Realization]:
-        return list(walker.db.realize(request, budget=budget))
+        try:
+            return list(walker.db.realize(request, budget=budget, mode=mode))
+        except deltalog.DataError as error:
+            if error.codes == ("E1404",):  # an aggregate
+                return []
+            raise
 
-    walker.run(Action(f"db.realize({request!r})", ask, check))
+    walker.run(Action(f"db.realize({request!r}, mode={mode!r})", ask, check))
+
+
+@verb(lambda d: (), 1)
+def check_requests(walker: Walker) -> None:
+    """The static check depends on the program alone, however the database got it."""
+    expected = deltalog.connect(program=walker.now.text, engine="reference").check_requests()
+
+    def check(found: Any) -> None:
+        if found != expected:
+            raise WrongError(f"{found}, expected {expected}")
+
+    walker.run(Action("db.check_requests()", lambda: walker.db.check_requests(), check))
+
+
+@verb(_drawn_change("apply"), 3)
+def repair(walker: Walker, operations: tuple[Operation, ...], *_: Any) -> None:
+    """A change that constraints refuse, with the least that repairs it."""
+    if not knows(walker, operations) or not _is_plain(operations):
+        return
+    action = walker.changing(operations, "apply")
+    if action.error != "E1101":
+        return
+    later = walker.now.changed(operations)
+    budget = deltalog.Budget(nodes=20, answers=1, new_values=1)
+    inserted, deleted = _sides(walker.now.to(later), walker)
+
+    def ask() -> list[deltalog.Realization]:
+        try:
+            walker.db.apply(inserted, deleted)
+        except deltalog.ConstraintError as refused:
+            return list(refused.repairs(budget=budget))
+        raise WrongError("a change that violates a constraint was not refused")
+
+    def check(found: Any) -> None:
+        for each in found:
+            made = (("delete", n, tuple(each.deleted[n])) for n in each.deleted)
+            added = (("insert", n, tuple(each.inserted[n])) for n in each.inserted)
+            if walker.now.changed((*made, *added)).is_violated:
+                raise WrongError(f"{each} does not repair {inserted} {deleted}")
+
+    walker.run(Action(f"refused db.apply({inserted!r}, {deleted!r}).repairs()", ask, check))
+
+
+def _sides(change: deltalog.ChangeSet, walker: Walker) -> tuple[Any, Any]:
+    """The base facts that a change inserts and deletes."""
+    names = {relation.name for relation in walker.now.known.base}
+    return (
+        {n: sorted(rows, key=repr) for n, rows in change.inserted.items() if n in names},
+        {n: sorted(rows, key=repr) for n, rows in change.deleted.items() if n in names},
+    )
 
 
 @verb(lambda d: (), 2)
@@ -961,7 +1024,7 @@ def ask_reader(
     walker.line(f"reader.what_if(insert={insert}, delete={delete})")
     delta = walker.reader.what_if(insert=insert, delete=delete)
     walker.calls.clear()
-    walker.check_fired(delta, made)
+    check_fired(delta, made, walker.calls)
     walker.check_delta(delta, moment, made.after, walker.reader_manner)
     if is_fit(question, moment.known.relations):
         text = ", ".join(map(str, question))

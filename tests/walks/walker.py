@@ -142,6 +142,18 @@ def check_marks(database: Any, moment: Moment) -> None:
         raise WrongError(f"messages have numbers {numbers}")
 
 
+def check_fired(delta: Any, made: Made, called: list[tuple[str, list[Row]]]) -> None:
+    """What fired, in order, which functions were called, and whether a what-if was rejected."""
+    fired = tuple((firing.rule, firing.instance) for firing in delta.firings)
+    if fired != made.firings:
+        raise WrongError(f"fired {fired}, expected {made.firings}")
+    calls = tuple((name, tuple(rows)) for name, rows in called)
+    if calls != made.calls:
+        raise WrongError(f"called {calls}, expected {made.calls}")
+    if bool(delta.rejections) != made.is_rejected:
+        raise WrongError(f"rejections {delta.rejections}")
+
+
 @dataclass(frozen=True)
 class Action:
     """A call, what it must come back with, and what follows if it succeeds."""
@@ -230,7 +242,7 @@ class Walker:
         line, call = self._call(operations, how, views, form)
 
         def check(delta: Any) -> None:
-            self.check_fired(delta, made)
+            check_fired(delta, made, self.calls)
             if is_late:
                 self.late.append((delta, before, after, line))
             else:
@@ -346,17 +358,6 @@ class Walker:
                 is_view = known.relations[name].kind == "view"
                 if not (found[name] >= true[name] if is_view else found[name] == true[name]):
                     raise WrongError(f"nervous delta {delta}, expected {expected} at least")
-
-    def check_fired(self, delta: Any, made: Made) -> None:
-        """What fired, in order, which functions were called, and whether a what-if was rejected."""
-        fired = tuple((firing.rule, firing.instance) for firing in delta.firings)
-        if fired != made.firings:
-            raise WrongError(f"fired {fired}, expected {made.firings}")
-        calls = tuple((name, tuple(rows)) for name, rows in self.calls)
-        if calls != made.calls:
-            raise WrongError(f"called {calls}, expected {made.calls}")
-        if bool(delta.rejections) != made.is_rejected:
-            raise WrongError(f"rejections {delta.rejections}")
 
     def check_state(self) -> None:
         self.compare_state(self.db, self.now)

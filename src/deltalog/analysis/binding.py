@@ -86,6 +86,20 @@ def _is_wildcard(term: Term) -> bool:
     return isinstance(term, Variable) and term.is_wildcard
 
 
+def written_order(body: tuple[Literal, ...]) -> tuple[Literal, ...]:
+    """The body as it is written, but for tests, which wait until they can be done."""
+    bound: set[str] = set()
+    ordered: list[Literal] = []
+    waiting = list(body)
+    while waiting:
+        ready = (each for each in waiting if needs(each) - binds(each, bound) <= bound)
+        literal = next(ready, waiting[0])
+        waiting.remove(literal)
+        ordered.append(literal)
+        bound |= binds(literal, bound)
+    return tuple(ordered)
+
+
 def evaluation_order(
     body: tuple[Literal, ...],
     bound: Set[str] = frozenset(),

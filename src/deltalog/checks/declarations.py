@@ -59,6 +59,8 @@ def check_atoms(
             if hint is None and is_query:
                 hint = f"the relations are {', '.join(islice(sorted(relations), NAMES_SHOWN))}"
                 hint += ", …" if len(relations) > NAMES_SHOWN else ""
+            if atom.predicate.startswith(SYSTEM_PREFIX):
+                hint = "only queries read relations that describe the program"
             yield catalogue.UNKNOWN_PREDICATE.at(
                 atom.span,
                 name=atom.predicate,

@@ -11,11 +11,13 @@ from deltalog.checks.active_rules import check_active_rules
 from deltalog.checks.aggregates import check_aggregates
 from deltalog.checks.constraints import check_constraints
 from deltalog.checks.declarations import check_atoms, check_declarations, check_system_facts
+from deltalog.checks.disjunctive import check_disjunctive
 from deltalog.checks.keys import check_keys
 from deltalog.checks.safety import check_query_safety, check_safety
 from deltalog.checks.sentences import check_sentences
 from deltalog.checks.stratified import check_stratified
 from deltalog.checks.types import check_body_types, check_types, check_types_known
+from deltalog.checks.update_choices import check_update_choices
 from deltalog.diagnostics.report import raise_if_any
 from deltalog.language.ast import Program, Query
 
@@ -48,6 +50,8 @@ def check_program(program: Program) -> CheckedProgram:
             *check_constraints(program, found),
             *check_sentences(program),
             *check_active_rules(program, found),
+            *check_disjunctive(program),
+            *check_update_choices(program, found),
         ]
     )
     raise_if_any(check_types_known(found))

@@ -30,14 +30,23 @@ _MODULE = "deltalog_actions"
 
 def register_actions(database: MemoryDatabase, file: Path | None) -> None:
     """Register the functions of a file."""
+    for name, function in read_actions(file).items():
+        database.action(name)(function)
+
+
+def read_actions(file: Path | None) -> dict[str, FunctionType]:
+    """The functions of a file, by their names."""
     if file is None:
-        return
+        return {}
     try:
         found = runpy.run_path(str(file), run_name=_MODULE)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         raise DataError([catalogue.CANNOT_READ.at(None, name=file, reason=reason)]) from error
-    for name, value in found.items():
-        is_own = isinstance(value, FunctionType) and value.__module__ == _MODULE
-        if is_own and not name.startswith("_"):
-            database.action(name)(value)
+    return {
+        name: value
+        for name, value in found.items()
+        if isinstance(value, FunctionType)
+        and value.__module__ == _MODULE
+        and not name.startswith("_")
+    }

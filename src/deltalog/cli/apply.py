@@ -61,6 +61,16 @@ def apply(
         bool,
         typer.Option("--keep-going", help="Continue after a transaction that fails."),
     ] = False,
+    repairs: Annotated[
+        int,
+        typer.Option(
+            "--repairs",
+            metavar="COUNT",
+            min=0,
+            help="For a change that a constraint refuses, show this many minimal additions with "
+            "which it would be accepted.",
+        ),
+    ] = 0,
     maintenance: Maintenance,
     network: NetworkOptions,
     stats: Stats = False,
@@ -104,7 +114,7 @@ def apply(
     chosen = settings(limits, maintenance, network, durability, wait)
     progress = Progress()
     database = open_given(file, files.facts, files.facts_dir, chosen, progress, read_only=what_if)
-    applying = Applying(database, progress, what_if, keep_going)
+    applying = Applying(database, progress, what_if, keep_going, repairs=repairs)
     answers = applying.run(read_changes(changes, database.relations, relation))
     if stats:
         answers = map(_with_statistics, answers)

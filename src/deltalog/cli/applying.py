@@ -15,14 +15,18 @@ from pathlib import Path
 import typer
 
 from deltalog.cli.change_files import Change, Changes, placed, read_changes
+from deltalog.cli.change_lines import fact_text
 from deltalog.cli.exit_codes import ExitCode, exit_code_of
 from deltalog.cli.messages import report
 from deltalog.cli.progress import Progress
+from deltalog.cli.terminal import note, visible
 from deltalog.diagnostics.report import DataError, DeltalogError, reworded
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.fixpoint import Statistics
+from deltalog.runtime.realization import Budget
 from deltalog.runtime.transaction import Transaction
+from deltalog.runtime.violations import ConstraintError
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,8 @@ class Applying:
     progress: Progress
     is_tried: bool = False
     keeps_going: bool = False
+    repairs: int = 0
+    """How many repairs of a change that constraints refuse are shown."""
     code: ExitCode = ExitCode.FINE
 
     def run(self, changes: Changes) -> Iterator[Applied]:
@@ -53,6 +59,8 @@ class Applying:
                 applied = self._applied(number, change)
             except DeltalogError as error:
                 report(error)
+                if isinstance(error, ConstraintError) and self.repairs:
+                    show_repairs(error, self.repairs)
                 self.code = self.code or exit_code_of(error)
                 if not self.keeps_going:
                     return
@@ -66,6 +74,18 @@ class Applying:
             made = apply_change(self.database, change, self.is_tried)
         statistics = self.database.statistics if made else Statistics()
         return Applied(number, change.place, self.database.version, made, statistics)
+
+
+def show_repairs(refused: ConstraintError, count: int) -> None:
+    """Show some of the additions by which a refused change satisfies all constraints."""
+    found = refused.repairs(budget=Budget(answers=count, seconds=10))
+    shown = 0
+    for shown, repair in enumerate(found, 1):
+        facts = (f"{op}{fact_text(name, row)[:-1]}" for op, name, row in repair.additions)
+        note(f"repair {shown}: {visible(', '.join(facts))}")
+    if not shown:
+        reasons = "; ".join(found.reasons)
+        note("no further change repairs it" + (f" within bounds: {reasons}" if reasons else ""))
 
 
 def each_applied(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,12 +13,14 @@ from deltalog.checks.active_rules import endless_rules
 from deltalog.checks.program import CheckedProgram, check_program
 from deltalog.cli.exit_codes import ExitCode, exit_code_of
 from deltalog.cli.messages import report
-from deltalog.cli.opening import STANDARD_INPUT, read_and_parse
+from deltalog.cli.opening import STANDARD_INPUT, Settings, open_program, read_and_parse
 from deltalog.cli.progress import Progress
-from deltalog.cli.terminal import counted, write_message, write_result
+from deltalog.cli.terminal import counted, visible, write_message, write_result
 from deltalog.diagnostics.render import render
 from deltalog.diagnostics.report import DeltalogError, Diagnostic
 from deltalog.language.ast import Program
+from deltalog.runtime.limits import Limits
+from deltalog.runtime.update_choices import ChoiceCheck, check_choices
 from deltalog.source import Span
 
 EXAMPLE = "deltalog check graph.dl"
@@ -52,9 +55,24 @@ def check(
                 for warning in endless_rules(checked.program):
                     write_message(render(warning))
                 write_result(f"{_name(file)}: {_summary(checked)}")
+                for choice in _choices(checked):
+                    write_result(visible_lines(str(choice)))
     if as_json:
         write_result(json.dumps(records, indent=2, ensure_ascii=False))
     raise typer.Exit(code)
+
+
+def _choices(checked: CheckedProgram) -> tuple[ChoiceCheck, ...]:
+    """The default choices of view updates, as far as they do what they say."""
+    if not checked.program.update_choices:
+        return ()
+    program = replace(checked.program, facts=(), queries=(), constraints=(), active_rules=())
+    bare = replace(program, rules=checked.program.definitions)
+    return check_choices(open_program(bare, Settings(Limits(), engine="reference"), Progress()))
+
+
+def visible_lines(text: str) -> str:
+    return "\n".join(map(visible, text.split("\n")))
 
 
 def _name(file: Path) -> str:

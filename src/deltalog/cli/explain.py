@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from deltalog.cli.actions import Actions
 from deltalog.cli.amosql import is_amosql, schema_in
 from deltalog.cli.applying import each_applied
 from deltalog.cli.change_files import check_changes
@@ -167,6 +168,7 @@ def explain(
     changed: ChangesFile,
     files: FactFiles,
     strategy: Strategies = None,
+    actions: Actions = None,
     network: NetworkOptions,
     limits: LimitOptions,
 ) -> None:
@@ -180,7 +182,7 @@ def explain(
     """
     progress = Progress()
     changes = changed.changes
-    chosen = settings(limits, Maintenance(strategy), network)
+    chosen = settings(limits, Maintenance(strategy, actions=actions), network)
     if propagation:
         refused = {**options_of(asked, "query", "after", "without", "show")}
         _refuse("with --propagation", {**refused, "--param": asked.parameters})
@@ -195,7 +197,11 @@ def explain(
         flows = _flows(database, changes, changed.relation, progress)
         write_output(_network(database, flows, written.form, file.name), written.output)
         return
-    needing = {"--changes": changes, **options_of(files, "facts", "facts_dir")}
+    needing = {
+        "--changes": changes,
+        "--actions": actions,
+        **options_of(files, "facts", "facts_dir"),
+    }
     _refuse("without --propagation", needing)
     is_update = asked.after in UPDATE_PASSES
     if is_update and asked.query is not None:

@@ -10,6 +10,7 @@ import typer
 from rich.text import Text
 
 from deltalog.cli import project_check, project_explain, project_migrate, project_replay
+from deltalog.cli.actions import Actions
 from deltalog.cli.messages import report
 from deltalog.cli.options import ProjectFile, WholeJson
 from deltalog.cli.pipeline_steps import (
@@ -54,11 +55,12 @@ def run(
             help="With --continuous: seconds between polls.",
         ),
     ] = SECONDS_BETWEEN,
+    actions: Actions = None,
 ) -> None:
     """Process all new data of the sources, and show the exact change of every view."""
     read = read_project(project)
     progress = Progress()
-    with open_pipeline(read, progress) as pipeline:
+    with open_pipeline(read, progress, actions) as pipeline:
         number = 0
         reported = ""
         while True:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
+from deltalog.cli.actions import read_actions
 from deltalog.cli.change_results import change_rows
 from deltalog.cli.progress import Progress
 from deltalog.cli.results import table_lines
 from deltalog.cli.terminal import counted, write_result
 from deltalog.language.values import plain
 from deltalog.pipeline.project import Project
+from deltalog.pipeline.source_columns import shortened
 from deltalog.pipeline.spark_needed import spark_needed
 
 if TYPE_CHECKING:
@@ -48,12 +51,16 @@ def watched(steps: Iterator[Step], progress: Progress) -> Iterator[Step]:
         yield step
 
 
-def open_pipeline(project: Project, progress: Progress) -> Pipeline:
-    """Start Spark, and open the state of a project."""
+def open_pipeline(project: Project, progress: Progress, actions: Path | None = None) -> Pipeline:
+    """Start Spark, and open the state of a project, with the functions that rules call."""
     with spark_needed():
         from deltalog.pipeline.run import Pipeline
+    functions = read_actions(actions)
     with progress.phase("starting Spark and opening the state"):
-        return Pipeline(project, watch=progress.watch)
+        made = Pipeline(project, watch=progress.watch)
+    for name, function in functions.items():
+        made.database.action(name)(function)
+    return made
 
 
 def show_step(step: Step, as_json: bool, limit: int | None, is_later: bool) -> None:
@@ -70,7 +77,7 @@ def show_step(step: Step, as_json: bool, limit: int | None, is_later: bool) -> N
     for bad in step.refused[:REASONS_SHOWN]:
         place = f"{bad.file}:{bad.line}: " if bad.line else ""
         what = "batch" if step.is_refused else "row"
-        write_result(Text(f"{what} refused: {place}{bad.reason}  {bad.row}"))
+        write_result(Text(f"{what} refused: {place}{bad.reason}  {shortened(bad.row)}"))
     if len(step.refused) > REASONS_SHOWN:
         write_result(f"… {counted(len(step.refused) - REASONS_SHOWN, 'more row')} in quarantine")
     if step.delta.changes and len(step.delta.changes) <= CHANGES_LISTED_MAX:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from deltalog.cli.actions import Actions
 from deltalog.cli.options import ProjectFile
 from deltalog.cli.pipeline_steps import (
     ROWS_SHOWN,
@@ -36,6 +37,7 @@ def replay(
     ] = None,
     as_json: AsJson = False,
     limit: RowLimit = ROWS_SHOWN,
+    actions: Actions = None,
 ) -> None:
     """Take rows back in from quarantine, each once.
 
@@ -54,7 +56,7 @@ def replay(
     mended = None if file is None else read_mended(file)
     progress = Progress()
     number = 0
-    with open_pipeline(read, progress) as pipeline:
+    with open_pipeline(read, progress, actions) as pipeline:
         for step in watched(pipeline.replay(mended), progress):
             number += 1
             show_step(step, as_json, limit or None, number > 1)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
+from enum import StrEnum
 from itertools import islice
 from typing import Annotated
 
@@ -27,6 +28,7 @@ from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import note, visible, write_result
 from deltalog.language.values import plain
 from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.realization import Budget, Realization, Realizations
 from deltalog.store.file_database import FileDatabase
 
@@ -37,15 +39,22 @@ EFFECTS_SHOWN = 5
 BUDGET = Budget()
 
 
+class Mode(StrEnum):
+    """How far the search goes."""
+
+    COMPLETE = "complete"
+    FIRST_LEVEL = "first-level"
+
+
 def realize(
     file: GivenFile,
     requests: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="REQUEST",
             help="A fact that shall hold, '+path(1, 9)', or shall not, 'not path(1, 9)'.",
         ),
-    ],
+    ] = None,
     *,
     answers: Annotated[
         int | None,
@@ -77,10 +86,32 @@ def realize(
             help="The cost of a change of a base relation, else 1; `-edge=5` is for deletions.",
         ),
     ] = None,
+    mode: Annotated[
+        Mode,
+        typer.Option(
+            "--mode",
+            metavar="|".join(Mode),
+            help="Search for all minimal answers, or only the first level of alternatives that has "
+            "some.",
+        ),
+    ] = Mode.COMPLETE,
+    trace: Annotated[
+        bool,
+        typer.Option(
+            "--trace", help="With --mode first-level: show what each round requests and changes."
+        ),
+    ] = False,
     number: Annotated[
         int | None,
         typer.Option("--apply", metavar="NUMBER", min=1, help="Commit the answer of this number."),
     ] = None,
+    is_check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Instead, show for every view whether a search by levels is guaranteed to end.",
+        ),
+    ] = False,
     is_json: Annotated[
         bool, typer.Option("--json", help="Write one JSON line for each answer.")
     ] = False,
@@ -92,13 +123,30 @@ def realize(
 
     Each answer is minimal: no part of it would do. Answers are consistent with all constraints.
     """
+    if trace and mode is not Mode.FIRST_LEVEL:
+        raise typer.BadParameter("only --mode first-level has rounds", param_hint="--trace")
+    if is_check == bool(requests):
+        reason = "give a request, '+path(1, 9)', or --check without one"
+        raise typer.BadParameter(reason, param_hint="REQUEST")
     chosen = settings(limits, maintenance)
     progress = Progress()
     is_read = number is None
     database = open_given(file, files.facts, files.facts_dir, chosen, progress, read_only=is_read)
+    if is_check:
+        for check in database.check_requests():
+            write_result(visible(str(check)))
+        _close(database)
+        return
     wanted = max(answers or 0, number or 0) or None
     budget = Budget(nodes, seconds, wanted, changes)
-    found = database.realize(*requests, budget=budget, fixed=fixed or (), costs=_costs(costs))
+    found = database.realize(
+        *(requests or ()),
+        budget=budget,
+        fixed=fixed or (),
+        costs=_costs(costs),
+        mode=mode.replace("-", "_"),
+        trace=trace,
+    )
     for text in found.already:
         note(f"`{text}` holds already")
     for hint in found.hints:
@@ -110,12 +158,19 @@ def realize(
             delta = answer.apply()
             note(f"committed answer {shown}: {len(delta):,} facts changed")
             break
+    if trace:
+        for line in (line for each in found.rounds for line in str(each).split("\n")):
+            write_result(visible(line))
     if number is None or shown < number:
         _conclude(found, shown)
-    if isinstance(database, FileDatabase):
-        database.close()
+    _close(database)
     if not shown or (number is not None and shown < number):
         raise typer.Exit(1)
+
+
+def _close(database: MemoryDatabase) -> None:
+    if isinstance(database, FileDatabase):
+        database.close()
 
 
 def _costs(texts: list[str] | None) -> dict[str, float]:
@@ -144,7 +199,8 @@ def _show(number: int, answer: Realization, is_json: bool) -> None:
         }
         write_result(json.dumps(record, ensure_ascii=False, default=plain))
     else:
-        write_result(Text(f"{number}  {_facts(answer.base)}", style="bold"))
+        default = "  (the declared choice)" if answer.is_default else ""
+        write_result(Text(f"{number}  {_facts(answer.base)}{default}", style="bold"))
         effects = answer.delta.without(*answer.base.relations)
         write_result(Text(f"   then {_facts(effects, EFFECTS_SHOWN)}", style="dim"))
     sys.stdout.flush()

@@ -22,6 +22,7 @@ from deltalog.graphs.dot import dot
 from deltalog.graphs.mermaid import mermaid
 from deltalog.graphs.rule_graph import rule_graph
 from deltalog.language.values import plain, print_value
+from deltalog.rewrites.names import is_generated
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.derivation import fact_text
 from deltalog.runtime.rule_trace import TracedFiring
@@ -137,8 +138,12 @@ def _write_trace(firings: list[TracedFiring], form: RulesForm, title: str) -> No
 def _trace_lines(firings: list[TracedFiring]) -> Iterator[str]:
     for firing in firings:
         yield ", ".join(fact_text(firing.rule, row) for row in firing.instances)
+        is_event = not is_generated(firing.watched)
+        if is_event:
+            yield f"  {firing.watched} → {firing.rule}: event"
         for arc in firing.arcs:
-            target = firing.rule if arc.target == firing.watched else arc.target
+            is_last = arc.target == firing.watched and not is_event
+            target = firing.rule if is_last else arc.target
             yield f"  {arc.source} → {target}: +{arc.inserted} −{arc.deleted}"
     if not firings:
         yield "no rule is triggered"

@@ -226,6 +226,8 @@ class Session:
             (),
             tuple(dict.fromkeys((*self.program.constraints, *addition.constraints))),
             tuple(dict.fromkeys((*self.program.active_rules, *addition.active_rules))),
+            addition.disjunctive_rules,
+            tuple(dict.fromkeys((*self.program.update_choices, *addition.update_choices))),
         )
 
     @property

@@ -12,9 +12,11 @@ from deltalog.diagnostics import (
     amosql_catalogue,
     service_catalogue,
     source_catalogue,
+    view_catalogue,
     why_catalogue,
 )
 from deltalog.diagnostics.entry import Entry as Entry
+from deltalog.diagnostics.view_catalogue import REQUEST_OUTDATED as REQUEST_OUTDATED
 
 # Syntax
 UNEXPECTED_CHARACTER = Entry("E0101", "unexpected character {character}")
@@ -323,13 +325,8 @@ BAD_RESULT = Entry(
     "`{name}` has returned {value}",
     "a function that a rule calls returns nothing, or a mapping with `insert`, `delete` or `set`",
 )
-
-# View updates
-CONTRADICTING_REQUESTS = Entry("E1401", "the requests `{one}` and `{other}` contradict each other")
-REQUEST_OUTDATED = Entry(
-    "E1402",
-    "the database has changed since version {version}, for which realizations are searched",
-    "a realization holds for one state; request it again",
+BAD_PARAMETER = Entry(
+    "E1210", "{value} does not fit the parameter `{parameter}` of `{name}`, which is {type}"
 )
 
 WARNINGS = {
@@ -346,6 +343,7 @@ ENTRIES: dict[str, Entry] = {
     for entry in (
         *globals().values(),
         *vars(amosql_catalogue).values(),
+        *vars(view_catalogue).values(),
         *vars(why_catalogue).values(),
         *vars(service_catalogue).values(),
         *vars(source_catalogue).values(),

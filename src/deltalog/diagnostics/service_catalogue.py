@@ -59,6 +59,17 @@ BAD_TOKENS = Entry("E1733", "the tokens in `{name}` cannot be read: {reason}")
 WRONG_METHOD = Entry("E1734", "`{method}` is not a method of this address")
 NO_SUCH_ROLE = Entry("E1735", "there is no role `{name}`")
 
+# Clients
+UNREACHABLE = Entry("E1740", "the service at `{address}` did not answer: {reason}")
+REFUSED = Entry("E1741", "the service refused with status {status}: {detail}")
+FOREIGN_COPY = Entry(
+    "E1742",
+    "the copy in `{name}` is one of `{found}`, not of `{wanted}`",
+    "a file holds the copy of one view with one set of bindings",
+)
+BAD_COPY = Entry("E1743", "the copy in `{name}` cannot be used: {reason}")
+ROW_MISFIT = Entry("E1744", "rows of `{view}` cannot become `{name}`: {reason}")
+BAD_STREAM = Entry("E1745", "the stream of `{view}` is not understood: {reason}")
 # Streams and subscriptions
 MALFORMED_OFFSET = Entry("E1701", "`{text}` is not an offset")
 OFFSET_EXPIRED = Entry(
@@ -69,3 +80,11 @@ OFFSET_EXPIRED = Entry(
 BAD_READ = Entry("E1703", "the stream cannot be read like this: {reason}")
 NOT_REACHED = Entry("E1704", "offset `{offset}` was not reached within {seconds:g} seconds")
 TOO_MANY_STREAMS = Entry("E1705", "there are {limit:,} subscriptions already")
+NO_SUCH_SUBSCRIPTION = Entry("E1706", "there is no subscription `{name}`")
+SUBSCRIPTION_DIFFERS = Entry("E1707", "the subscription `{name}` is about something else")
+FENCED = Entry(
+    "E1708",
+    "generation {generation} of the subscription `{name}` is fenced off: {reason}",
+    "whoever claims a subscription begins a new generation, and fences all earlier ones off",
+)
+SUBSCRIPTION_LOST = Entry("E1709", "the subscription `{name}` has lost its place: {reason}")

@@ -26,7 +26,7 @@ NO_TRANSACTION = Entry(
 PROGRAM_CHANGED = Entry(
     "E1507",
     "version {version} changed the program and no facts",
-    "`why_changed` follows changes of base facts; rules that came or went are in `programs()`",
+    "`why_changed` follows changes of base facts; earlier rules are in `programs()`",
 )
 NO_PREDECESSOR = Entry(
     "E1508",

@@ -22,7 +22,7 @@ def program_graph(explanation: Explanation, checked: CheckedProgram, title: str)
 
 def query_graph(explanation: Explanation, checked: CheckedProgram, title: str) -> Graph:
     """The rules that run for a query; Magic Sets need not leave them stratified."""
-    rules = tuple(rule for part in explanation.partition for rule in part)
+    rules = tuple(rule for part in explanation.partition for rule in part if isinstance(rule, Rule))
     found = dependencies(rules)
     by_head = rules_by_head(rules)
     names = [name for component in found.components for name in sorted(component)]

@@ -15,6 +15,7 @@ from deltalog.language.ast import (
     Event,
     Literal,
     Rule,
+    UpdateChoice,
     Variable,
 )
 from deltalog.language.narrowing import (
@@ -66,6 +67,12 @@ class ActiveStatements:
             Origin(word.span.to(name.span)),
         )
         return numbered_active_rule(rule)
+
+    def update_choice(self, children: list[Any]) -> UpdateChoice:
+        word, verb, node, _, actions = children
+        kind: Any = str(verb)
+        head = _plain_atom(node)
+        return UpdateChoice(kind, head, actions, Origin(word.span.to(span_of(node))))
 
     def parameters(self, children: list[Any]) -> tuple[Variable, ...]:
         return tuple(Variable(user_name(token), token.span) for token in children)

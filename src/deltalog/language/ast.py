@@ -137,6 +137,23 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class DisjunctiveRule:
+    """`a ; b :- c.`: one of the heads holds where the body does. Without a body it is a fact.
+
+    Without heads it is a contradiction, which only rewrites make. In what they make, a variable of
+    a head that the body does not bind stands for some value of its column, or a new one.
+    """
+
+    heads: tuple[Atom, ...]
+    body: tuple[Literal, ...] = ()
+    origin: Origin = field(default=Origin(), compare=False, repr=False)
+
+    @property
+    def span(self) -> Span | None:
+        return self.origin.span
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """`? path(1, Y).` Its answers are the bindings of its named variables, or of the `outputs`."""
 
@@ -235,8 +252,18 @@ class ActiveRule:
 
 
 @dataclass(frozen=True, slots=True)
+class UpdateChoice:
+    """`to insert path(X, Y) do insert edge(X, Y).`: what a request for a view does, by default."""
+
+    kind: OneOf["insert", "delete"]
+    head: Atom
+    actions: tuple[Action, ...]
+    origin: Origin = field(default=Origin(), compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
-    """Declarations, rules, facts, queries, constraints and active rules, each as written."""
+    """Declarations, rules, facts, queries and what else there is, each as written."""
 
     declarations: tuple[Declaration, ...] = ()
     rules: tuple[Rule, ...] = ()
@@ -244,6 +271,8 @@ class Program:
     queries: tuple[Query, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     active_rules: tuple[ActiveRule, ...] = ()
+    disjunctive_rules: tuple[DisjunctiveRule, ...] = ()
+    update_choices: tuple[UpdateChoice, ...] = ()
 
     @property
     def definitions(self) -> tuple[Rule, ...]:

@@ -1,4 +1,4 @@
-"""Words of constraints, active rules and sentences, which are keywords only in their places.
+"""Words of constraints, active rules, sentences and choices: keywords only in their places.
 
     deny warn immediate negative(I) :- quantity(I, Q), Q < 0 say "{I} is negative".
     ^^^^ ^^^^ ^^^^^^^^^                                      ^^^
@@ -11,13 +11,15 @@ where nothing else could. All other statements are left as they are.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from deltalog.language.narrowing import PlacedToken
 
 VERBS = ("insert", "delete", "set", "call", "emit", "reject")
 
 
 def mark_keywords(tokens: list[PlacedToken]) -> None:
-    """Mark the keywords of a constraint or an active rule; `tokens` end with the stop."""
+    """Mark the keywords of such a statement; `tokens` end with the stop."""
     if len(tokens) < 2 or tokens[0].type != "NAME":
         return
     if tokens[1].type != "NAME":
@@ -30,6 +32,16 @@ def mark_keywords(tokens: list[PlacedToken]) -> None:
     elif tokens[0] == "rule":
         _mark(tokens[0])
         _mark_rule(tokens)
+    elif tokens[0] == "to" and tokens[1] in ("insert", "delete") and _has_actions(tokens):
+        _mark(tokens[0])
+        _mark(tokens[1])
+        _mark_actions(tokens, 1)
+
+
+def _has_actions(tokens: list[PlacedToken]) -> bool:
+    """Whether `do` and a verb come behind the first atom."""
+    pairs = pairwise(tokens[2:])
+    return any(_begins_actions(token, after) for token, after in pairs)
 
 
 def _mark(token: PlacedToken) -> None:
@@ -68,7 +80,11 @@ def _mark_constraint(tokens: list[PlacedToken]) -> None:
 
 
 def _mark_rule(tokens: list[PlacedToken]) -> None:
-    place = _mark_header(tokens)
+    _mark_actions(tokens, _mark_header(tokens))
+
+
+def _mark_actions(tokens: list[PlacedToken], place: int) -> None:
+    """Mark the words that begin actions behind a place."""
     depth, is_acting = 0, False
     for before, token, after in zip(
         tokens[place:], tokens[place + 1 :], tokens[place + 2 :], strict=False

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from lark import Lark, UnexpectedInput
-from lark.exceptions import VisitError
+from lark import Lark
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic, ProgramError, raise_if_any
@@ -29,18 +28,20 @@ from deltalog.language.ast import (
     Constant,
     Constraint,
     Declaration,
+    DisjunctiveRule,
     Program,
     Query,
     Rule,
+    UpdateChoice,
 )
 from deltalog.language.keywords import mark_keywords
 from deltalog.language.narrowing import PlacedToken, StatementError, syntax_problem
+from deltalog.language.statement_parser import check_depth, parse_statement
 from deltalog.language.tokens import LEXICAL, placed_token, terminals_of
 from deltalog.language.tokens import tokens as tokens_of
 from deltalog.language.tree_builder import Include, Statement, TreeBuilder
 from deltalog.source import Source, Span
 
-DEPTH_MAX = 150
 ERRORS_MAX = 50
 QUERIES_KEPT = 256
 """Parsed queries that are remembered."""
@@ -71,6 +72,8 @@ def parse(source: Source, read: Reader = read_file, *, has_parameters: bool = Fa
         tuple(gathered.queries),
         tuple(gathered.constraints),
         tuple(gathered.active_rules),
+        tuple(gathered.disjunctive_rules),
+        tuple(gathered.update_choices),
     )
 
 
@@ -121,6 +124,8 @@ class _Gathered:
     queries: list[Query] = field(default_factory=list)
     constraints: list[Constraint] = field(default_factory=list)
     active_rules: list[ActiveRule] = field(default_factory=list)
+    disjunctive_rules: list[DisjunctiveRule] = field(default_factory=list)
+    update_choices: list[UpdateChoice] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
 
@@ -141,6 +146,10 @@ def _gather(source: Source, read: Reader, into: _Gathered, has_parameters: bool 
                 into.constraints.append(statement)
             case ActiveRule():
                 into.active_rules.append(statement)
+            case DisjunctiveRule():
+                into.disjunctive_rules.append(statement)
+            case UpdateChoice():
+                into.update_choices.append(statement)
             case Include():
                 _follow(statement, source, read, into)
 
@@ -231,32 +240,22 @@ def _terminals() -> re.Pattern[str]:
 
 def _parse_statement(tokens: list[PlacedToken]) -> Statement:
     """One statement from its tokens, the final stop included."""
-    _check_depth(tokens)
+    check_depth(tokens, _DEEPENING, ("COMMA", "SEMICOLON", "COMPARISON", "IF"))
     mark_keywords(tokens)
     if _SYSTEM_FACT.match(tokens[0]) and {t.type for t in tokens}.isdisjoint(("IF", "VARIABLE")):
         tokens[0].is_system = True
-    parser: Any = _grammar().parse_interactive()
-    token = tokens[0]
-    try:
-        for token in tokens[:-1]:
-            parser.feed_token(token)
-        token = tokens[-1]
-        statement: Statement = parser.feed_eof()
-    except UnexpectedInput:
-        raise StatementError(_unexpected(parser, token)) from None
-    except VisitError as error:
-        raise error.orig_exc from None
+    statement: Statement = parse_statement(_grammar(), tokens, _unexpected)
     return statement
 
 
 _SYSTEM_FACT = re.compile(r"[a-z]\w*__\w")
 """The name of a hidden relation; a dump has facts of these."""
+_DEEPENING = ("PLUS", "MINUS", "TIMES", "DIVIDE", "MOD")
 
 
-def _unexpected(parser: Any, token: PlacedToken) -> Diagnostic:
-    accepted = parser.accepts()
+def _unexpected(accepted: Collection[str], token: PlacedToken) -> Diagnostic:
     words = [word for word, needed in _EXPECTED if needed in accepted] or ["a statement"]
-    if {"VARIABLE", "INT"} <= accepted:
+    if {"VARIABLE", "INT"} <= {*accepted}:
         words = ["an expression"] + [w for w in words if w in ("`)`", "`not`")]
     expected = ", ".join(words[:-1]) + (" or " if len(words) > 1 else "") + words[-1]
     found = f"`{token}`" if token else "the end"
@@ -274,21 +273,6 @@ _EXPECTED = (
     ("a name", "NAME"),
     ("`.`", "$END"),
 )
-
-
-def _check_depth(tokens: list[PlacedToken]) -> None:
-    levels = [0]
-    for token in tokens:
-        if token.type == "LPAR":
-            levels.append(0)
-        elif token.type == "RPAR" and len(levels) > 1:
-            levels.pop()
-        elif token.type in ("PLUS", "MINUS", "TIMES", "DIVIDE", "MOD"):
-            levels[-1] += 1
-        elif token.type in ("COMMA", "SEMICOLON", "COMPARISON", "IF"):
-            levels[-1] = 0
-        if len(levels) + sum(levels) > DEPTH_MAX:
-            raise StatementError(catalogue.TOO_DEEP.at(token.span, depth_max=DEPTH_MAX))
 
 
 __all__ = ["Reader", "parse", "parse_query", "parse_text", "read_file"]

@@ -28,6 +28,7 @@ from deltalog.language.ast import (
     Constraint,
     Declaration,
     Disjunction,
+    DisjunctiveRule,
     Expression,
     Literal,
     Negation,
@@ -36,6 +37,7 @@ from deltalog.language.ast import (
     Query,
     Rule,
     Term,
+    UpdateChoice,
     Variable,
 )
 from deltalog.language.functions import INFIX
@@ -55,8 +57,10 @@ def print_program(program: Program) -> str:
     groups = (
         [print_declaration(declaration) for declaration in program.declarations],
         [print_rule(rule) for rule in program.rules],
+        [print_disjunctive_rule(rule) for rule in program.disjunctive_rules],
         [print_constraint(constraint) for constraint in program.constraints],
         [print_active_rule(rule) for rule in program.active_rules],
+        [print_update_choice(choice) for choice in program.update_choices],
         [f"{print_atom(fact)}." for fact in program.facts],
         [print_query(query) for query in program.queries],
     )
@@ -86,6 +90,18 @@ def print_rule(rule: Rule) -> str:
 
 def _said(message: str | None) -> list[str]:
     return [] if message is None else [f"say {print_value(message, 'str')}"]
+
+
+def print_disjunctive_rule(rule: DisjunctiveRule) -> str:
+    """
+    >>> print_disjunctive_rule(DisjunctiveRule((Atom("a"), Atom("b")), (Atom("c"),)))
+    'a ; b :- c.'
+    """
+    anonymous = _anonymous((*rule.heads, *rule.body))
+    heads = " ; ".join(_atom(substitute_atom(head, anonymous)) for head in rule.heads) or "false"
+    if not rule.body:
+        return f"{heads}."
+    return _statement(f"{heads} :-", [substitute(literal, anonymous) for literal in rule.body])
 
 
 def print_query(query: Query) -> str:
@@ -133,6 +149,20 @@ def print_active_rule(rule: ActiveRule) -> str:
             pieces = _joined([_action_pieces(action, read) for action in actions], ",")
             lines += _filled([f"{word} {pieces[0]}", *pieces[1:]])
     return "\n".join(lines) + "."
+
+
+def print_update_choice(choice: UpdateChoice) -> str:
+    """
+    >>> x = (Variable("X"),)
+    >>> print_update_choice(UpdateChoice("insert", Atom("p", x), (Action("insert", Atom("q", x)),)))
+    'to insert p(X) do insert q(X).'
+    """
+    pieces = _joined([_action_pieces(action, ()) for action in choice.actions], ",")
+    opening = f"to {choice.kind} {_atom(choice.head)} do"
+    line = " ".join((opening, *pieces)) + "."
+    if len(line) <= COLUMNS_MAX:
+        return line
+    return "\n".join((opening, *_filled(pieces))) + "."
 
 
 def _listed(variables: Iterable[Variable]) -> str:

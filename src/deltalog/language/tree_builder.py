@@ -26,11 +26,13 @@ from deltalog.language.ast import (
     Constant,
     Constraint,
     Declaration,
+    DisjunctiveRule,
     Expression,
     Negation,
     Operation,
     Query,
     Rule,
+    UpdateChoice,
     Variable,
 )
 from deltalog.language.narrowing import (
@@ -58,7 +60,9 @@ class Include:
     span: Span
 
 
-Statement: TypeAlias = Declaration | Rule | Query | Include | Constraint | ActiveRule
+Statement: TypeAlias = (
+    Declaration | Rule | DisjunctiveRule | Query | Include | Constraint | ActiveRule | UpdateChoice
+)
 
 
 class TreeBuilder(ActiveStatements, Transformer[Any, Any]):
@@ -96,14 +100,22 @@ class TreeBuilder(ActiveStatements, Transformer[Any, Any]):
         known = None if type_ is None else str(type_)
         return Column(user_name(name), known, question is not None, key is not None, name.span)
 
-    def clause(self, children: list[Any]) -> Rule:
-        head_node, arrow, body, _, text = children
-        head = narrow_head(head_node)
-        span = span_of(head_node)
+    def clause(self, children: list[Any]) -> Rule | DisjunctiveRule:
+        *head_nodes, arrow, body, _, text = children
+        heads = tuple(map(narrow_head, head_nodes))
+        span = span_of(head_nodes[0]).to(span_of(head_nodes[-1]))
         literals = () if arrow is None else narrow_body(body.branches, body.span)
         span = span if arrow is None else span.to(body.span)
-        message = None if text is None else unescape(text)
-        return numbered_rule(Rule(head, literals, Origin(span), message=message))
+        if len(heads) == 1:
+            message = None if text is None else unescape(text)
+            return numbered_rule(Rule(heads[0], literals, Origin(span), message=message))
+        if text is not None:
+            raise syntax_problem(
+                catalogue.UNEXPECTED_TOKEN, text.span, expected="`.`", found="a sentence"
+            )
+        numbered = numbered_rule(Rule(Atom("heads"), (*heads, *literals))).body
+        named = tuple(each for each in numbered[: len(heads)] if isinstance(each, Atom))
+        return DisjunctiveRule(named, numbered[len(heads) :], Origin(span))
 
     def query(self, children: list[Any]) -> Query:
         mark, body = children

@@ -38,7 +38,12 @@ from deltalog.language.ast import Column as RelationColumn
 from deltalog.language.ast import Row
 from deltalog.language.values import VALUE_ERRORS, parse_value, plain
 from deltalog.pipeline.rejected import Rejected
-from deltalog.pipeline.source_columns import Place, check_columns, leaves_values_out
+from deltalog.pipeline.source_columns import (
+    TEXT_MAX,
+    Place,
+    check_columns,
+    leaves_values_out,
+)
 from deltalog.pipeline.text_files import DELETE_KEY, DELETES, ONLY_DELETIONS
 from deltalog.runtime.checked_rows import CheckedRows, key_of, key_set_twice, key_taken, shown_fact
 
@@ -179,8 +184,11 @@ def _value(given: Column, type_: T.DataType, column: RelationColumn) -> tuple[Co
     """The canonical value, and why there is none."""
     wanted = str(column.type)
     value = _converted(given, type_, wanted)
+    quoted = F.concat(F.lit('"'), given.cast("string"), F.lit('"'))
+    is_long = F.length(quoted) > TEXT_MAX
+    cut_off = F.concat(F.substring(quoted, 1, TEXT_MAX), F.lit("…"))
     misfit = F.concat(
-        F.coalesce(F.concat(F.lit('"'), given.cast("string"), F.lit('"')), F.lit("null")),
+        F.coalesce(F.when(is_long, cut_off).otherwise(quoted), F.lit("null")),
         F.lit(f" does not fit column `{column.name}`, which is {wanted}"),
     )
     is_bad = value.isNull() & given.isNotNull() if column.nullable else value.isNull()

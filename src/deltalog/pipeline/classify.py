@@ -76,7 +76,7 @@ class Classified(Generic[Facts]):
 def classify(database: TableDatabase, offers: Sequence[Offer]) -> Classified[Any]:
     """Classify the rows of offers that belong together."""
     most = database.engine.settings.driver_rows_max
-    rows = [_driver_rows(offer, most) for offer in offers]
+    rows = [driver_rows(offer, most) for offer in offers]
     few = [(offer, each) for offer, each in zip(offers, rows, strict=True) if each is not None]
     found: Classified[Any]
     if len(few) == len(offers):
@@ -87,7 +87,7 @@ def classify(database: TableDatabase, offers: Sequence[Offer]) -> Classified[Any
     return found
 
 
-def _driver_rows(offer: Offer, most: int) -> list[TextRow] | None:
+def driver_rows(offer: Offer, most: int) -> list[TextRow] | None:
     """The rows of an offer, or None if they are too many."""
     if isinstance(offer.data, list):
         return offer.data

@@ -31,6 +31,7 @@ from deltalog.pipeline.source_columns import shown_path
 from deltalog.pipeline.state import State
 from deltalog.pipeline.step import Step
 from deltalog.pipeline.text_files import TextReader, TextRow
+from deltalog.runtime.violations import ConstraintError
 from deltalog.store.records import opened_file, replacing
 
 if TYPE_CHECKING:
@@ -117,11 +118,12 @@ class Replay:
             found = classify(database, offers)
             if found.bad:
                 raise refusal(found.bad[0].source, found.bad[0].batch, found.bad)
-        except DataError as error:
+            batches = tuple((MENDED + source.name, path.name) for source, path in files)
+            delta = database.apply(found.insert, found.delete, found.set, batches=batches)
+        except (DataError, ConstraintError) as error:
             self.problems.add(f"source {files[0][0].name}", error.diagnostics)
             return
-        batches = tuple((MENDED + source.name, path.name) for source, path in files)
-        yield Step(batches, database.apply(found.insert, found.delete, found.set, batches=batches))
+        yield Step(batches, delta)
 
     def rows(self, mended: Sequence[Mended] | None) -> Iterator[Step]:
         """Take rows, in one commit: those of a file, or all there are, as they are."""
@@ -144,9 +146,12 @@ class Replay:
             return
         batches = tuple((MENDED + o.source.name, o.name) for o in offers if o.name not in bad)
         if batches:
-            delta = self.pipeline.database.apply(
-                found.insert, found.delete, found.set, batches=batches
-            )
+            sides = found.insert, found.delete, found.set
+            try:
+                delta = self.pipeline.database.apply(*sides, batches=batches)
+            except ConstraintError as error:
+                self.problems.add("replay", error.diagnostics)
+                return
             yield Step(batches, delta, tuple(found.bad))
 
     def _offer(self, row: Quarantined, mended: Mended) -> Offer:

@@ -11,6 +11,7 @@ order of their names, and streams. What happens to rows that cannot be taken is 
     refuse       the batch goes to the quarantine with its bad rows, and its source goes on
     quarantine   bad rows go to the quarantine, the others are taken
 
+A batch that violates a constraint, or is rejected by a rule, is bad as a whole (`violating.py`).
 Sources and sinks fail alone: when all others are done, `steps` raises what failed.
 """
 
@@ -62,8 +63,10 @@ from deltalog.pipeline.sources import (
 )
 from deltalog.pipeline.step import Step
 from deltalog.pipeline.table_database import TableDatabase
+from deltalog.pipeline.violating import violating_rows
 from deltalog.runtime.fixpoint import Watch
 from deltalog.runtime.limits import Limits
+from deltalog.runtime.violations import ConstraintError
 
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
@@ -157,7 +160,7 @@ class Pipeline:
         """Read something; if that fails, it is a problem of these sources, and of no others."""
         try:
             return read(*arguments, **named)
-        except DataError as error:
+        except (DataError, ConstraintError) as error:
             self._fail(sources, error.diagnostics)
         except PySparkException as error:
             name = sources[0].table or sources[0].path or sources[0].name
@@ -213,8 +216,10 @@ class Pipeline:
         if self._is_refused(kept, found.bad) or not kept:
             return
         batches = taken_batches(kept)
-        delta = self.database.load_rows(found.insert, batches, found.bad)
-        yield Step(batches, delta, tuple(found.bad))
+        load, sources = self.database.load_rows, [offer.source for offer in kept]
+        delta = self._tried(sources, load, found.insert, batches, found.bad)
+        if delta is not None:
+            yield Step(batches, delta, tuple(found.bad))
 
     def _load_frames(self, offers: list[Offer]) -> Iterator[Step]:
         frames: dict[str, list[DataFrame]] = {}
@@ -231,8 +236,10 @@ class Pipeline:
         if kept:
             whole = {name: reduce(DataFrame.unionAll, each) for name, each in frames.items()}
             batches = taken_batches(kept)
-            delta = self.database.load_frames(whole, batches=batches, refused=bad)
-            yield Step(batches, delta, tuple(bad))
+            load, sources = self.database.load_frames, [offer.source for offer in kept]
+            delta = self._tried(sources, load, whole, batches=batches, refused=bad)
+            if delta is not None:
+                yield Step(batches, delta, tuple(bad))
 
     def _is_refused(self, offers: Sequence[Offer], bad: Refused) -> bool:
         """Whether bad rows keep something out that is loaded; it is reported then."""
@@ -271,13 +278,10 @@ class Pipeline:
             bad = as_whole(bad)
             yield Step(named, self.database.apply(batches=named, refused=bad), tuple(bad), True)
             return
-        delta = self.database.apply(
-            insert={relation.name: inserted},
-            delete={relation.name: deleted},
-            batches=named,
-            refused=bad,
-        )
-        if delta or bad:
+        sides = {relation.name: inserted}, {relation.name: deleted}
+        apply = self.database.apply  # a snapshot that violates a constraint waits for a better one
+        delta = self._tried([source], apply, *sides, batches=named, refused=bad)
+        if delta or (bad and delta is not None):
             yield Step(named, delta, tuple(bad))
 
     # --- changes
@@ -360,10 +364,24 @@ class Pipeline:
             delta = self.database.apply(batches=batches, refused=bad)
             yield Step(batches, delta, tuple(bad), True)
             return
-        delta = self.database.apply(
-            found.insert, found.delete, found.set, batches=batches, refused=found.bad
-        )
-        yield Step(batches, delta, tuple(found.bad))
+        sides = found.insert, found.delete, found.set
+        try:
+            delta = self.database.apply(*sides, batches=batches, refused=found.bad)
+        except ConstraintError as error:
+            yield from self._violated(offers, error)
+        else:
+            yield Step(batches, delta, tuple(found.bad))
+
+    def _violated(self, offers: Sequence[Offer], error: ConstraintError) -> Iterator[Step]:
+        """Nothing of a batch that violates a constraint is taken; it waits, or is in quarantine."""
+        sources, how = [offer.source for offer in offers], self.project.bad_rows
+        if how == "fail":
+            self._fail(sources, error.diagnostics)
+            return
+        most = self.database.engine.settings.driver_rows_max
+        bad = violating_rows(error, offers, most, is_each=how == "quarantine")
+        batches = tuple(offer.batch for offer in offers)
+        yield Step(batches, self.database.apply(batches=batches, refused=bad), tuple(bad), True)
 
     # --- ending
 

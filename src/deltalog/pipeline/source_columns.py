@@ -1,12 +1,14 @@
 """The columns of a source against those of its relation: the same check with and without Spark.
 
-    op,node,euro            `euros` is missing, `euro` is unknown; did you mean `euro`?
+    op,node,euro            `euros` is missing, `euro` is unknown
 
 Changes of a relation with a key may leave out all other columns: then they delete by key.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +16,12 @@ from pathlib import Path
 from deltalog.analysis.columns import Relation
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
-from deltalog.diagnostics.similar import did_you_mean
+from deltalog.diagnostics.similar import similar
 from deltalog.source import Source, Span
 
 HINT = "`columns` renames columns, `ignore` leaves them out"
+TEXT_MAX = 200
+"""Characters of a value or line in a message."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ class Place:
 
 def line_span(file: str, line: int, text: str, words: Sequence[str] = ()) -> Span:
     """A place in a line of a file that is not read as a whole."""
-    shown = text.split("\n", 1)[0]
+    shown = shortened(text.split("\n", 1)[0])
     word = next((each for each in words if each and each in shown), shown)
     start = line - 1 + shown.find(word)
     return Span(Source(file, "\n" * (line - 1) + shown), start, start + len(word))
@@ -84,8 +88,7 @@ def check_columns(
     reasons = [f"`{name}` is missing" for name in missing]
     reasons += [f"`{name}` is unknown" for name in unknown]
     if reasons or misfits:
-        hints = [did_you_mean(name, found) for name in missing]
-        hint = next(filter(None, hints), HINT)
+        hint = _hint(place, missing, unknown)
         beside = f", and `{op}`" if op else ""
         words = {"what": str(place), "relation": relation.name, "op": beside}
         span = place.span(unknown)
@@ -95,3 +98,23 @@ def check_columns(
 
 def key_names(relation: Relation) -> list[str]:
     return [relation.columns[at].name for at in relation.key]
+
+
+def _hint(place: Place, missing: Sequence[str], unknown: Sequence[str]) -> str:
+    """Names that were meant: of a file, the setting that renames them."""
+    near = {name: found for name in missing if (found := similar(name, unknown))}
+    if not near:
+        return HINT
+    if not place.file:
+        return f"did you mean `{next(iter(near.values()))}`?"
+    renamed = ", ".join(f'{_toml_key(found)} = "{name}"' for name, found in near.items())
+    return f"`columns = {{ {renamed} }}` renames; `ignore` leaves columns out"
+
+
+def _toml_key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
+
+
+def shortened(text: str) -> str:
+    """A value or line as messages show it."""
+    return text if len(text) <= TEXT_MAX else f"{text[:TEXT_MAX]}…"

@@ -53,8 +53,10 @@ from deltalog.runtime.parameters import Parameters
 from deltalog.runtime.protocols import Participant
 from deltalog.runtime.realization import Budget, Realizations
 from deltalog.runtime.realize import realize
+from deltalog.runtime.request_termination import RequestCheck
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction, base_relation
+from deltalog.runtime.update_choices import ChoiceCheck
 from deltalog.runtime.wanted_views import known_views
 
 
@@ -85,6 +87,7 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
             self._participants = participants
             self._database.version = self.version
             self._database._journal_elsewhere = JournalOfState(state)
+            self._database.committer = self._realized
         except BaseException:
             self.close()
             raise
@@ -174,10 +177,23 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
         budget: Budget | None = None,
         fixed: Iterable[str] = (),
         costs: Mapping[str, float] | None = None,
+        mode: str = "complete",
+        trace: bool = False,
     ) -> Realizations:
         """Search the minimal changes of base relations that make derived facts true or false."""
         self._check_open()
-        return realize(self._database, requests, self._realized, budget, fixed, costs)
+        commit = self._realized
+        return realize(self._database, requests, commit, budget, fixed, costs, mode, trace)
+
+    def check_choices(self) -> tuple[ChoiceCheck, ...]:
+        """Check the declared choices for view updates: do they realize every request?"""
+        self._check_open()
+        return self._database.check_choices()
+
+    def check_requests(self) -> tuple[RequestCheck, ...]:
+        """Check for every view whether a search of the `first_level` is guaranteed to end."""
+        self._check_open()
+        return self._database.check_requests()
 
     def _realized(self, base: ChangeSet) -> ChangeSet:
         return self.apply(base.inserted, base.deleted).changes
@@ -263,13 +279,22 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
         return self._change(delete or {}, insert or {}, set or {}, False, known, True)
 
     def change_program(
-        self, program: str | Path | Program, *, is_committed: bool = True
+        self,
+        program: str | Path | Program,
+        *,
+        is_committed: bool = True,
+        inactive: Iterable[str] = (),
     ) -> ChangeSet:
-        """Go over to another program; returns the exact change of every relation and view."""
+        """Go over to another program; returns the exact change of every relation and view.
+
+        Active rules named in `inactive` are deactivated by the same commit.
+        """
         with self._changing():
             if is_committed:
                 self._begin()
-            return self._database.change_program(program, is_committed=is_committed)
+            return self._database.change_program(
+                program, is_committed=is_committed, inactive=inactive
+            )
 
     def _change(
         self,
@@ -286,12 +311,15 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
             if not base_relation(self.relations, name).key:
                 raise DataError([catalogue.NO_KEY.at(None, name=name)])
         sides = [
-            {n: input_facts(base_relation(self.relations, n), side[n], most) for n in side}
-            for side in (delete, insert, set)
+            {n: self._input(n, side[n], most, kind) for n in side}
+            for kind, side in (("delete", delete), ("insert", insert), ("set", set))
         ]
         if any(isinstance(facts, CheckedFrame) for side in sides for facts in side.values()):
             frames = [
-                {n: input_frame(self.spark, self.relations[n], side[n]) for n in side}
+                {
+                    n: input_frame(self.spark, base_relation(self.relations, n), side[n])
+                    for n in side
+                }
                 for side in sides
             ]
             change = net_frames(self.engine, self.relations, *frames)
@@ -300,6 +328,13 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
             return fill(self._database.silent_transaction(), sides[1], sides[0], sides[2]).commit()
         change_facts = self._database.apply if is_committed else self._database.what_if
         return change_facts(insert=sides[1], delete=sides[0], set=sides[2], views=views)
+
+    def _input(self, name: str, facts: FactsInput, most: int, kind: str) -> FactsInput:
+        """The facts of one relation; those of a view with a declared choice stay as they are."""
+        choices = self._database.model.checked.program.update_choices
+        if any((c.kind, c.head.predicate) == (kind, name) for c in choices):
+            return facts
+        return input_facts(base_relation(self.relations, name), facts, most)
 
     def _known_views(self, views: Iterable[str] | None) -> frozenset[str] | None:
         return known_views(self._database.propagation, self.relations, views)
@@ -314,8 +349,9 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
             if catalogue.STATE_IN_USE.code in error.codes:
                 self.close()
             raise
-        except BaseException:
-            self.close()
+        except BaseException as error:
+            if error is not self._database.action_error:
+                self.close()
             raise
         self._follow()
 

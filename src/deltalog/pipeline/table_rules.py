@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from typing import Any
 
-from deltalog.language.ast import Value
+from deltalog.language.ast import Row, Value
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.deliveries import PAUSES_SECONDS, Dispatched
 from deltalog.runtime.delivery_records import DeadLetter
 from deltalog.runtime.messages import Message
-from deltalog.runtime.rule_verbs import Registered, RuleState
+from deltalog.runtime.model import Model
+from deltalog.runtime.rule_verbs import ActionFunction, Registered, RuleState
 from deltalog.runtime.violations import Violation
 
 
@@ -24,6 +26,19 @@ class TableRules:
 
     def _begin(self) -> None:
         raise NotImplementedError
+
+    @property
+    def model(self) -> Model:
+        """The program, and how its relations are kept."""
+        return self._database.model
+
+    def registered(self, name: str) -> ActionFunction | None:
+        """The function that is registered under this name, if there is one."""
+        return self._database.registered(name)
+
+    def call_action(self, name: str, rows: Sequence[Row]) -> Any:
+        """Call a registered function; it may read the state before the transaction."""
+        return self._database.call_action(name, rows)
 
     def violations(self, name: str | None = None) -> tuple[Violation, ...]:
         """Return the violations of all constraints, or of the one of that name, as of now."""

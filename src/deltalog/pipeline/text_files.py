@@ -30,7 +30,13 @@ from deltalog.language.ast import Column, Row, Value
 from deltalog.language.values import VALUE_ERRORS, parse_value, plain
 from deltalog.pipeline.csv_records import csv_records, is_broken, text_lines, visible
 from deltalog.pipeline.project import Source
-from deltalog.pipeline.source_columns import Place, check_columns, leaves_values_out, shown_path
+from deltalog.pipeline.source_columns import (
+    Place,
+    check_columns,
+    leaves_values_out,
+    shortened,
+    shown_path,
+)
 from deltalog.store.json_lines_file import from_json
 from deltalog.store.records import Converter, unreadable
 
@@ -123,7 +129,7 @@ class TextReader:
                 found.append(convert(value))
             except VALUE_ERRORS:
                 wanted = f"column `{column.name}`, which is {column.type}"
-                reason = reason or f"{json_text(value)} does not fit {wanted}"
+                reason = reason or f"{shortened(json_text(value))} does not fit {wanted}"
         return TextRow(file, line, op, None if reason else tuple(found), reason, values)
 
     @cached_property

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from deltalog.analysis.binding import Fanout
 from deltalog.analysis.columns import Relations
-from deltalog.language.ast import Program, Query, Rule
+from deltalog.language.ast import DisjunctiveRule, Program, Query, Row, Rule
 from deltalog.language.walk import atoms
 from deltalog.rewrites.strategies import Choice
 
@@ -75,6 +75,24 @@ class QueryForm:
     @property
     def rules(self) -> tuple[Rule, ...]:
         return (*self.views, *self.asked)
+
+
+@dataclass(frozen=True)
+class RequestForm:
+    """Rules on their way to those by which requests go down to base relations.
+
+    `rules` begin as those of the program without aggregates, and end in algebra format. `base` has
+    the arity of each base relation, `denied` views that must stay empty, `required` facts that must
+    hold. `changes` propagate what is requested back up.
+    """
+
+    rules: tuple[Rule, ...]
+    base: Mapping[str, int]
+    denied: Mapping[str, int] = field(default_factory=dict)
+    required: tuple[tuple[str, Row], ...] = ()
+    changes: tuple[Rule, ...] = ()
+    requests: tuple[DisjunctiveRule, ...] = ()
+    transitions: tuple[DisjunctiveRule, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from deltalog.language.ast import Variable
 ANSWER = "answer__"
 GIVEN = "given__"
 """The bindings that a query is asked with, where there are many of them."""
+_REQUEST_PLUS = "__request_plus"
+_REQUEST_MINUS = "__request_minus"
 _EXISTENCE = re.compile(r"__exists[0-9]+$")
 _QUERY_PIECE = re.compile(r"[bf]+|0|[0-9]+_[0-9]+")
 
@@ -39,7 +41,7 @@ def supplementary(adorned_predicate: str, rule: int, position: int) -> str:
     return f"{adorned_predicate}__{rule}_{position}"
 
 
-# --- states and changes of a predicate -----------------------------------------------------------
+# --- requests, states and changes of a predicate -------------------------------------------------
 
 
 def plus(predicate: str) -> str:
@@ -50,6 +52,38 @@ def plus(predicate: str) -> str:
 def minus(predicate: str) -> str:
     """Facts that a transaction really deletes from it."""
     return f"{predicate}__minus"
+
+
+def request_plus(predicate: str) -> str:
+    """Facts that are requested to hold."""
+    return f"{predicate}{_REQUEST_PLUS}"
+
+
+def request_minus(predicate: str) -> str:
+    """Facts that are requested not to hold."""
+    return f"{predicate}{_REQUEST_MINUS}"
+
+
+def as_request(predicate: str) -> tuple[str, bool] | None:
+    """The predicate that a request is for, and whether its fact shall hold; None of others."""
+    return _signed(predicate, _REQUEST_PLUS, _REQUEST_MINUS)
+
+
+def as_change(predicate: str) -> tuple[str, bool] | None:
+    """The predicate that a change is of, and whether its fact is inserted; None of others."""
+    return None if as_request(predicate) else _signed(predicate, plus(""), minus(""))
+
+
+def as_new(predicate: str) -> str | None:
+    """The predicate whose new state this is; None of others."""
+    return predicate.removesuffix(new("")) if predicate.endswith(new("")) else None
+
+
+def _signed(predicate: str, positive: str, negative: str) -> tuple[str, bool] | None:
+    for ending in (positive, negative):
+        if predicate.endswith(ending):
+            return predicate.removesuffix(ending), ending == positive
+    return None
 
 
 def new(predicate: str) -> str:
@@ -165,6 +199,11 @@ def inserted_candidates(predicate: str) -> str:
 def deleted_candidates(predicate: str) -> str:
     """Deletions that the differentials found, not yet tested."""
     return f"{predicate}__deleted"
+
+
+def choice(number: int) -> str:
+    """The bindings for which one of the heads of a disjunctive rule must hold."""
+    return f"choice__{number + 1}"
 
 
 def key_denial(predicate: str) -> str:

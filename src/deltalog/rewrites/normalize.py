@@ -16,7 +16,7 @@ an intermediate result.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from deltalog.analysis.binding import evaluation_order
@@ -25,21 +25,27 @@ from deltalog.language.walk import names as variable_names
 from deltalog.rewrites import names
 from deltalog.source import Origin
 
+Order = Callable[[tuple[Literal, ...]], tuple[Literal, ...]]
 
-def normalize(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """The rules in algebra format, what a predicate needs before the predicate."""
+
+def normalize(rules: Iterable[Rule], order: Order = evaluation_order) -> tuple[Rule, ...]:
+    """The rules in algebra format, what a predicate needs before the predicate.
+
+    A longer body is joined in the `order` given.
+    """
     by_head: dict[str, list[Rule]] = {}
     for rule in rules:
         by_head.setdefault(rule.head.predicate, []).append(rule)
     made: list[Rule] = []
     for predicate, own in by_head.items():
-        made += _Predicate(predicate).normalized(own)
+        made += _Predicate(predicate, order).normalized(own)
     return tuple(made)
 
 
 @dataclass
 class _Predicate:
     name: str
+    order: Order
     rules: list[Rule] = field(default_factory=list)
     count: int = 0
 
@@ -79,7 +85,7 @@ class _Predicate:
         """The rule as a chain of operators that ends in `head`."""
         origin = Origin.made_by("normalize", rule.origin)
         pending: list[Literal] = []
-        ordered = [self._without_wildcards(x, origin) for x in evaluation_order(rule.body)]
+        ordered = [self._without_wildcards(x, origin) for x in self.order(rule.body)]
         for literal in ordered:
             operands = [x for x in pending if not isinstance(x, Comparison)]
             if isinstance(literal, Comparison) or len(operands) < 2:

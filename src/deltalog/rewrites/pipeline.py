@@ -7,7 +7,8 @@ tuples, one per purpose:
 - `PREPARE`: the same program for the strategies of its views;
 - `QUERY`: one query, beside the rules of the program;
 - `MAINTAIN`: the change of one component of views, by its strategy; `AGGREGATES` instead for one
-  with an aggregate, which changes in one way under all strategies but `recompute`.
+  with an aggregate, which changes in one way under all strategies but `recompute`;
+- `UPDATE_VIEWS`: the rules of a program, for requests that go down from views to base relations.
 
 `deltalog explain --after NAME` shows the rules after a pass; an optional pass is left out with
 `--without NAME`, which changes what is computed on the way but never a result.
@@ -19,8 +20,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from deltalog.rewrites import component_passes, program_passes
-from deltalog.rewrites.forms import ComponentForm, ProgramForm, QueryForm
+from deltalog.rewrites import component_passes, program_passes, request_passes
+from deltalog.rewrites.forms import ComponentForm, ProgramForm, QueryForm, RequestForm
 from deltalog.rewrites.strategies import Choice
 
 Form = TypeVar("Form")
@@ -238,6 +239,23 @@ QUERY: tuple[Pass[QueryForm], ...] = (
 )
 
 
+# --- view updates -------------------------------------------------------------------------------
+
+VIEW_UPDATE_RULES = Pass(
+    "view_update_rules",
+    "rules by which a request for a view becomes requests for what it reads",
+    "last: it requests operator by operator, and reacts to the changes that propagation_rules find",
+    '`realize` with `mode="first_level"`',
+    request_passes.request,
+)
+
+UPDATE_VIEWS: tuple[Pass[RequestForm], ...] = (
+    NORMALIZE.on(request_passes.normalize_views),
+    PROPAGATION_RULES.on(request_passes.propagate_changes),
+    VIEW_UPDATE_RULES,
+)
+
+
 def maintaining(choice: Choice) -> tuple[Pass[ComponentForm], ...]:
     """The passes that a component of views goes through."""
     is_special = choice.is_aggregate and choice.strategy != "recompute"
@@ -249,6 +267,8 @@ _PURPOSES: tuple[tuple[Pass[Any], ...], ...] = (
     *(passes[: -len(_STATES)] for passes in (*MAINTAIN.values(), AGGREGATES)),
     _STATES,
 )
-EVERY_PASS: Mapping[str, Pass[Any]] = {each.name: each for purpose in _PURPOSES for each in purpose}
+EVERY_PASS: Mapping[str, Pass[Any]] = {
+    each.name: each for purpose in (*_PURPOSES, UPDATE_VIEWS[-1:]) for each in purpose
+}
 UPDATE_PASSES = frozenset(each.name for purpose in _PURPOSES[2:] for each in purpose)
 """The names of the passes that serve update propagation."""

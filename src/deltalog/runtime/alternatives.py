@@ -89,17 +89,17 @@ def completions(phase: Phase, row: Row, state: Hypothetical, values: Values) -> 
     asked = [test for test in tests if bound.issuperset(variable_names(test))]
     rest = [test for test in tests if test not in asked]
     for found in state.bindings((*present, *asked), given, rule.body):
-        for binding in _completed(found, missing, rest, values):
+        for binding in completed(found, missing, rest, values):
             made = instance(rule, binding)
             if not any(state.holds(*_of(atom, binding)) for atom in missing):
                 yield made
 
 
-def _completed(
+def completed(
     binding: Binding, missing: Sequence[Atom], tests: Sequence[Comparison], values: Values
 ) -> Iterator[Binding]:
     """Bindings of all variables of missing atoms, which pass the tests."""
-    solved = _solved(dict(binding), tests)
+    solved = determined(dict(binding), tests)
     if solved is None:
         return
     free: dict[str, tuple[str, int]] = {}
@@ -108,22 +108,22 @@ def _completed(
             if isinstance(term, Variable) and term.name not in solved:
                 free.setdefault(term.name, (atom.predicate, i))
     if not free:
-        if all(_is_passed(test, solved) for test in tests):
+        if all(is_passed(test, solved) for test in tests):
             yield solved
         return
     name, place = next(iter(free.items()))
     for value in values(*place, solved.values()):
-        yield from _completed({**solved, name: value}, missing, tests, values)
+        yield from completed({**solved, name: value}, missing, tests, values)
 
 
-def _solved(binding: dict[str, Value], tests: Sequence[Comparison]) -> dict[str, Value] | None:
+def determined(binding: dict[str, Value], tests: Sequence[Comparison]) -> dict[str, Value] | None:
     """The binding with variables that equations determine; None if a test fails already."""
     found = dict(binding)
     while True:
         size = len(found)
         for test in tests:
             free = [name for name in variable_names(test) if name not in found]
-            if not free and not _is_passed(test, found):
+            if not free and not is_passed(test, found):
                 return None
             if len(free) == 1 and test.operator == "=":
                 for value in solutions(test, free[0], found):
@@ -250,7 +250,7 @@ def _positive(rule: Rule) -> list[Atom]:
     return [literal for literal in rule.body if isinstance(literal, Atom)]
 
 
-def _is_passed(test: Comparison, binding: Binding) -> bool:
+def is_passed(test: Comparison, binding: Binding) -> bool:
     if any(name not in binding for name in variable_names(test)):
         return True  # not yet known
     sides = [(side, evaluated(side, binding)) for side in (test.left, test.right)]

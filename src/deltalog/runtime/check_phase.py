@@ -112,14 +112,14 @@ class CheckPhase:
 
     # --- executing it
 
-    def execute(self, accumulated: Transaction) -> None:
-        """Execute the rule that is next; its changes are added to the transaction."""
+    def execute(self, accumulated: Transaction, base: ChangeSet) -> None:
+        """Execute the rule that is next; `base` is the net change so far, to which it adds."""
         assert self._chosen is not None
         prepared, rose, fell = self._chosen
         self._chosen = None
         self._last[prepared.name] = self._now.get(prepared.watched, NO_DELTA)
         started = time.perf_counter()
-        execution = Execution(self._database, prepared, accumulated, self._is_tried)
+        execution = Execution(self._database, prepared, accumulated, base, self._is_tried)
         fired = sorted(execution.run(rose, fell), key=sort_key)
         self.is_over, self.rejections = execution.is_stopped, execution.rejections
         self.firings += [Firing(prepared.name, instance) for instance in fired]
@@ -178,8 +178,10 @@ def settle(database: MemoryDatabase, phase: CheckPhase, base: ChangeSet, run: Ru
             found = _run(phase, base, run)
             if not phase.is_waiting:
                 return _shown(database, base, found, phase)
-            accumulated = accumulated or database.rehearsal(base)
-            phase.execute(accumulated)
+            if accumulated is None:
+                accumulated = database.rehearsal(base)
+                base = accumulated.net()
+            phase.execute(accumulated, base)
             base = accumulated.net()
         return _shown(database, base, run(base, None), phase)
     except ConstraintError as refused:
@@ -216,4 +218,4 @@ def settle_immediate(phase: CheckPhase, transaction: Transaction, run: Run) -> N
         if not phase.is_waiting:
             phase.end(only_immediate=True)
             return
-        phase.execute(transaction)
+        phase.execute(transaction, base)

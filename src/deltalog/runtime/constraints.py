@@ -10,6 +10,7 @@ afterwards (`runtime/refusals.py`), in the state that has not changed.
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -36,8 +37,11 @@ if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
     from deltalog.runtime.outcome import Propagated
 
+PACKAGE = "deltalog."
 VIOLATIONS_MAX = 100
 """Violating facts of a constraint that are listed; their number is always known."""
+SORTED_MAX = 1_000
+"""Of up to this number the first are listed, else those that are read soonest."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +199,9 @@ def _violating(check: Check, outcome: Propagated) -> tuple[list[Row], int]:
     total = outcome.inserted_count(check.watched)
     if not total:
         return [], 0
-    return sorted(outcome.some_inserted(check.watched, VIOLATIONS_MAX), key=sort_key), total
+    most = SORTED_MAX if total <= SORTED_MAX else VIOLATIONS_MAX
+    rows = outcome.some_inserted(check.watched, most)
+    return sorted(rows, key=sort_key)[:VIOLATIONS_MAX], total
 
 
 def current_violations(database: MemoryDatabase, check: Check) -> Iterator[Violation]:
@@ -251,5 +257,14 @@ def _violating_after(database: MemoryDatabase, check: Check, change: ChangeSet) 
 
 def issue_warnings(found: Iterable[Violation]) -> None:
     """Issue a warning for each constraint that a change has violated."""
+    level = _callers_level()
     for violation in found:
-        warnings.warn(violation.message, ConstraintWarning, stacklevel=6)
+        warnings.warn(violation.message, ConstraintWarning, stacklevel=level)
+
+
+def _callers_level() -> int:
+    """How far up the stack of `issue_warnings` the first frame outside of this package is."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level

@@ -17,7 +17,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 
 from deltalog.analysis.columns import Relation
@@ -47,7 +46,7 @@ from deltalog.runtime.program_change import apply_program
 from deltalog.runtime.propagation import Propagation
 from deltalog.runtime.protocols import Facts, Follower, Participant, Persistence, Synchronization
 from deltalog.runtime.queries import answer, whole_relation
-from deltalog.runtime.read_program import read_program
+from deltalog.runtime.read_program import ProgramLike, read_program
 from deltalog.runtime.reason_verbs import ReasonVerbs
 from deltalog.runtime.refusals import with_causes
 from deltalog.runtime.rows import Rows
@@ -334,19 +333,19 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
     # --- changing rules
 
     def change_program(
-        self, program: str | Path | Program, *, is_committed: bool = True
+        self, program: ProgramLike, *, is_committed: bool = True, inactive: Iterable[str] = ()
     ) -> ChangeSet:
         """Go over to another program; returns the exact change of every relation and view.
 
         Facts of base relations stay. With `is_committed=False` the change is only returned. The
-        program that is there already is a no-op, and makes no version.
+        program that is there already is a no-op. Rules in `inactive` are deactivated with it.
         """
         parsed = program if isinstance(program, Program) else parse(read_program(program))
         with self.turn(), self._changing_program(is_committed):
-            if parsed == self.model.checked.program:
+            if parsed == self.model.checked.program and not inactive:
                 self.statistics = Statistics()
                 return NO_CHANGE
-            return apply_program(self, check_program(parsed), is_committed)
+            return apply_program(self, check_program(parsed), is_committed, frozenset(inactive))
 
     def _changing_program(self, is_committed: bool) -> AbstractContextManager[object]:
         if self._synchronization is None:

@@ -35,7 +35,9 @@ def make_changes(transaction: Transaction, name: str, made: object) -> None:
     """Make the changes that a registered function has returned."""
     if made is None:
         return
-    if not isinstance(made, Mapping) or not set(made) <= set(CHANGES):
+    if not isinstance(made, Mapping) or not all(
+        verb in CHANGES and isinstance(facts or {}, Mapping) for verb, facts in made.items()
+    ):
         raise DataError([catalogue.BAD_RESULT.at(None, name=name, value=f"{made!r:.80}")])
     for verb in CHANGES:
         for relation, facts in (made.get(verb) or {}).items():
@@ -50,13 +52,14 @@ class Execution:
         database: MemoryDatabase,
         prepared: PreparedRule,
         accumulated: Transaction,
+        base: ChangeSet,
         is_tried: bool,
     ) -> None:
         self._database = database
         self._prepared = prepared
         self._accumulated = accumulated
         self._is_tried = is_tried
-        self._base = accumulated.net()
+        self._base = base
         self.is_stopped = False
         self.rejections: tuple[Violation, ...] = ()
         self.emitted: list[Emitted] = []
@@ -107,12 +110,8 @@ class Execution:
     @cached_property
     def _change(self) -> ChangeSet:
         """The change of the stored relations that the actions read."""
-        database, prepared = self._database, self._prepared
-        model, inputs = database.model.as_written, {prepared.input.name: prepared.input}
-        queries = [each.query for each in (*prepared.actions, *prepared.otherwise)]
-        is_asked = prepared.rule.event is not None or prepared.rule.is_nervous
-        queries += [prepared.fired[0]] if is_asked else []
-        reads = frozenset().union(*(stored_reads(model, query, inputs) for query in queries))
+        database = self._database
+        reads = self._reads()
         views = frozenset(n for n in reads if database.model.relations[n].kind == "view")
         if not views or not self._base:
             return self._base.only(*(n for n in self._base.relations if n in reads))
@@ -120,6 +119,20 @@ class Execution:
         arguments = network, self._base, database.limits, database.watch, True
         with Propagated(*arguments, network.route_to(views)) as outcome:
             return outcome.changes().only(*reads)
+
+    def _reads(self) -> frozenset[str]:
+        """The stored relations that the rule reads when it is executed; found out once."""
+        model, prepared = self._database.model.as_written, self._prepared
+        key = "reads of a rule", prepared.name
+        if key not in model.query_plans:
+            queries = [each.query for each in (*prepared.actions, *prepared.otherwise)]
+            is_asked = prepared.rule.event is not None or prepared.rule.is_nervous
+            queries += [prepared.fired[0]] if is_asked else []
+            inputs = {prepared.input.name: prepared.input}
+            found = (stored_reads(model, query, inputs) for query in queries)
+            model.query_plans[key] = frozenset().union(*found)
+        reads: frozenset[str] = model.query_plans[key]
+        return reads
 
     # --- carrying out
 

@@ -6,7 +6,7 @@ of it elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from deltalog.checks.program import CheckedProgram
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.language.ast import Query
+from deltalog.language.ast import DisjunctiveRule, Query, Rule
 from deltalog.plan.nodes import RulePlan
 from deltalog.rewrites.pipeline import (
     EVALUATE,
@@ -24,6 +24,7 @@ from deltalog.rewrites.pipeline import (
     PREPARE,
     QUERY,
     UPDATE_PASSES,
+    VIEW_UPDATE_RULES,
     Pass,
     apply_passes,
     maintaining,
@@ -32,6 +33,7 @@ from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.fixpoint import lowered
 from deltalog.runtime.model import chosen_form, written_form
 from deltalog.runtime.queries import prepare_query
+from deltalog.runtime.realize import request_form
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Explanation:
 
     arcs: tuple[Arc, ...]
     strata: tuple[tuple[str, ...], ...]
-    partition: Partition
+    partition: Sequence[Sequence[Rule | DisjunctiveRule]]
     plans: tuple[tuple[RulePlan, ...], ...]
 
 
@@ -70,6 +72,9 @@ def explain(
             raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="optional pass", name=name)])
     checked = database.model.checked
     known = dependency_arcs(checked), strata(checked)
+    if query is None and after == VIEW_UPDATE_RULES.name:
+        form = request_form(database)
+        return Explanation(*known, tuple(filter(None, (form.requests, form.transitions))), ())
     if query is None and after in UPDATE_PASSES:
         return Explanation(*known, rules_after(database, str(after)), ())
     partition = _partition(database, query, after, without)

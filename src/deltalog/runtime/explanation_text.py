@@ -18,8 +18,8 @@ from collections.abc import Iterable, Sequence
 from textwrap import indent
 from typing import Any
 
-from deltalog.language.ast import Rule
-from deltalog.language.printer import print_rule
+from deltalog.language.ast import DisjunctiveRule, Rule
+from deltalog.language.printer import print_disjunctive_rule, print_rule
 from deltalog.plan.text import plan_text
 from deltalog.runtime.explain import Arc, Explanation
 
@@ -60,9 +60,9 @@ def _rules(explanation: Explanation) -> str:
     return "\n\n".join(parts) or section("rules", ["none"])
 
 
-def rule_lines(rules: Sequence[Rule]) -> list[str]:
+def rule_lines(rules: Sequence[Rule | DisjunctiveRule]) -> list[str]:
     """Each rule with where it comes from, as a comment to its right."""
-    texts = [print_rule(rule) for rule in rules]
+    texts = [rule_text(rule) for rule in rules]
     lengths = [len(text) - text.rfind("\n") - 1 for text in texts]
     blanks = [" " * (max(lengths) - length) for length in lengths]
     return [
@@ -71,7 +71,11 @@ def rule_lines(rules: Sequence[Rule]) -> list[str]:
     ]
 
 
-def origin_text(rule: Rule) -> str:
+def rule_text(rule: Rule | DisjunctiveRule) -> str:
+    return print_rule(rule) if isinstance(rule, Rule) else print_disjunctive_rule(rule)
+
+
+def origin_text(rule: Rule | DisjunctiveRule) -> str:
     """The rewrites that made a rule and the place it was written at, or nothing."""
     return rule.origin.chain() if rule.origin.written or rule.origin.rewrite else ""
 
@@ -116,8 +120,13 @@ def _part(explanation: Explanation, number: int, chosen: set[str]) -> dict[str, 
     return part
 
 
-def rule_records(rules: Iterable[Rule]) -> list[dict[str, str]]:
+def rule_records(rules: Iterable[Rule | DisjunctiveRule]) -> list[dict[str, str]]:
     return [
-        {"text": print_rule(rule), "head": rule.head.predicate, "origin": origin_text(rule)}
+        {"text": rule_text(rule), "head": _head_text(rule), "origin": origin_text(rule)}
         for rule in rules
     ]
+
+
+def _head_text(rule: Rule | DisjunctiveRule) -> str:
+    heads = (rule.head,) if isinstance(rule, Rule) else rule.heads
+    return " ; ".join(head.predicate for head in heads) or "false"

@@ -45,6 +45,8 @@ class Hypothetical:
 
     def holds(self, relation: str, row: Row) -> bool:
         """Whether a fact of a base relation or view is in this state."""
+        if names.is_generated(relation):  # the key of a view, which queries do not know
+            return self._is_derived(relation, row)
         if relation not in self._model.stored:
             terms = tuple(Variable(f"V{i}") for i in range(len(row)))
             bound = {term.name: value for term, value in zip(terms, row, strict=True)}
@@ -55,6 +57,15 @@ class Hypothetical:
         if row in change.deleted[relation]:
             return False
         return next(iter(self.database.engine.present(relation, [row])))
+
+    def _is_derived(self, relation: str, row: Row) -> bool:
+        for rule in self._model.rules:
+            if rule.head.predicate == relation:
+                terms = zip(rule.head.arguments, row, strict=True)
+                given = {term.name: v for term, v in terms if isinstance(term, Variable)}
+                if any(True for _ in self.bindings(rule.body, given)):
+                    return True
+        return False
 
     def matching(self, relation: str, row: Mapping[int, Value]) -> list[Row]:
         """All facts that have these values at these positions, sorted."""

@@ -6,6 +6,7 @@ where a strategy cannot do that, the new program is evaluated from scratch and c
 
 from __future__ import annotations
 
+from collections.abc import Set
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ from deltalog.runtime.rule_changes import (
     OLD,
     base_change,
     base_names,
+    check_plain_rules,
     guarded_program,
     to_rebuild,
 )
@@ -36,13 +38,17 @@ if TYPE_CHECKING:
 
 
 def apply_program(
-    database: MemoryDatabase, checked: CheckedProgram, is_committed: bool
+    database: MemoryDatabase,
+    checked: CheckedProgram,
+    is_committed: bool,
+    inactive: Set[str] = frozenset(),
 ) -> ChangeSet:
     """Return the change that the program makes; take it over if `is_committed`."""
     new = make_model(checked, database.model.options.of_views(checked.relations))
+    check_plain_rules(checked, inactive)
     if is_committed and MESSAGES not in checked.relations:
         check_delivered(database)
-    base = base_change(database.model, new, database.base_facts())
+    base = base_change(database.model, new, database.base_facts(), inactive)
     common = [name for name in base.inserted if name in base_names(database.model)]
     check_taken_keys(base.only(*common), new.checked.relations, database.engine.lookup)
     guarded = guarded_program(database.model, new)

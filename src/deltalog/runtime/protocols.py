@@ -37,9 +37,11 @@ if TYPE_CHECKING:
     from deltalog.runtime.outcome import Propagated
     from deltalog.runtime.parameters import Parameters
     from deltalog.runtime.realization import Budget, Realizations
+    from deltalog.runtime.request_termination import RequestCheck
     from deltalog.runtime.rows import Rows
     from deltalog.runtime.rule_verbs import RuleState
     from deltalog.runtime.transaction import Transaction
+    from deltalog.runtime.update_choices import ChoiceCheck
     from deltalog.runtime.violations import Violation
     from deltalog.runtime.why.derivations import Derivations
     from deltalog.runtime.why.proof import Proof
@@ -96,7 +98,11 @@ class Database(Protocol):
         budget: Budget | None = None,
         fixed: Iterable[str] = (),
         costs: Mapping[str, float] | None = None,
+        mode: str = "complete",
+        trace: bool = False,
     ) -> Realizations: ...
+    def check_choices(self) -> tuple[ChoiceCheck, ...]: ...
+    def check_requests(self) -> tuple[RequestCheck, ...]: ...
     def why(
         self,
         fact: str,
@@ -141,7 +147,11 @@ class Database(Protocol):
         views: Iterable[str] | None = None,
     ) -> Change: ...
     def change_program(
-        self, program: str | Path | Program, *, is_committed: bool = True
+        self,
+        program: str | Path | Program,
+        *,
+        is_committed: bool = True,
+        inactive: Iterable[str] = (),
     ) -> Change: ...
 
     def close(self) -> None: ...

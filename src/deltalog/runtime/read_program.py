@@ -7,7 +7,11 @@ from pathlib import Path
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.arguments import check_argument
 from deltalog.diagnostics.report import DataError
+from deltalog.language.ast import Program
 from deltalog.source import Source
+
+ProgramLike = str | Path | Program
+"""A path, a text, or a parsed program."""
 
 
 def read_program(program: str | Path) -> Source:

@@ -10,6 +10,7 @@ from deltalog.diagnostics.arguments import check_argument
 from deltalog.language.ast import Row, Value
 from deltalog.language.values import print_value
 from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.level_trace import Round
 
 
 class Wish(NamedTuple):
@@ -67,7 +68,9 @@ class Budget:
 class Realization:
     """A change of base relations that brings about what was requested, and all that it induces.
 
-    `new_values` are values that occur nowhere else: any other new value would do as well.
+    `new_values` are values that occur nowhere else: any other new value would do as well. In a
+    repair of a refused change, `additions` are the base changes beside those that were refused. If
+    it `is_default`, it is the choice that the program declares.
     """
 
     def __init__(
@@ -76,8 +79,12 @@ class Realization:
         base: ChangeSet,
         new_values: tuple[Value, ...],
         commit: Callable[[ChangeSet], ChangeSet],
+        additions: ChangeSet | None = None,
+        is_default: bool = False,
     ) -> None:
+        self.is_default = is_default
         self.delta = delta
+        self.additions = base if additions is None else additions
         self.base = base
         self.new_values = new_values
         self._commit = commit
@@ -122,13 +129,15 @@ class Realizations:
     """Minimal realizations, as they are found, the smallest first.
 
     When all are read, `is_complete` says whether these are all there are; otherwise `reasons` tell
-    what was left out. `already` are the requests that hold without any change.
+    what was left out. `already` are the requests that hold without any change. A search by levels
+    tells in `rounds` what it requested and changed.
     """
 
     already: tuple[str, ...]
     hints: tuple[str, ...]
     source: Iterator[Realization] = field(repr=False)
     reasons: dict[str, None] = field(default_factory=dict)
+    rounds: list[Round] = field(default_factory=list)
     is_exhausted: bool = False
 
     @property

@@ -10,23 +10,30 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from deltalog.diagnostics import catalogue
-from deltalog.diagnostics.arguments import check_argument
+from deltalog.diagnostics import catalogue, view_catalogue
+from deltalog.diagnostics.arguments import check_argument, check_flag
 from deltalog.diagnostics.report import DataError, ProgramError
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.language.ast import Constant
+from deltalog.language.ast import Constant, Rule
 from deltalog.language.parser import parse
+from deltalog.language.walk import atoms
+from deltalog.rewrites.forms import RequestForm
+from deltalog.rewrites.pipeline import UPDATE_VIEWS, apply_passes
+from deltalog.runtime.alternatives import rules_by_head
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.checked_rows import checked_row
 from deltalog.runtime.constraints import checks_of
+from deltalog.runtime.first_level import FirstLevel
 from deltalog.runtime.hypothetical import Hypothetical
 from deltalog.runtime.realization import Budget, Realization, Realizations, Wish, contradict
-from deltalog.runtime.view_updates import Search
+from deltalog.runtime.update_choices import choice_of, translated
+from deltalog.runtime.view_updates import Search, change_set, is_aggregated
 from deltalog.source import Source, Span
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
 
+MODES = ("complete", "first_level")
 Costs = Mapping[str, float]
 """The cost of a change, by relation, or by sign and relation (`-edge`); else it is 1."""
 
@@ -38,11 +45,15 @@ def realize(
     budget: Budget | None = None,
     fixed: Iterable[str] = (),
     costs: Costs | None = None,
+    mode: str = "complete",
+    trace: bool = False,
 ) -> Realizations:
     """The minimal realizations of some requests, cheapest first, found while they are read.
 
-    Relations in `fixed` are not touched. `commit` is called with one that is applied.
+    Relations in `fixed` are not touched. `commit` is called with one that is applied. The `mode`
+    is `complete`, or `first_level` for the search of `first_level.py`, of which a `trace` is kept.
     """
+    _check_mode(mode, trace)
     wishes = [parse_request(database, text) for text in requests]
     check_argument(bool(wishes), "requests", (), 'give some, as in `realize("+path(1, 9)")`')
     _check_consistent(wishes)
@@ -51,25 +62,121 @@ def realize(
     state = Hypothetical(database, ChangeSet())
     already = tuple(str(w) for w in wishes if state.holds(w.relation, w.row) == w.holds)
     found = Realizations(already, _hints(database, wishes), iter(()))
-    enforced = [check for check in checks_of(database.model.checked) if check.mode == "enforce"]
-    search = Search(
-        database,
-        budget or Budget(),
-        commit,
-        [check.watched for check in enforced if check.required is None],
-        cost=_cost_of(costs or {}),
-        fixed=fixed,
-        skip=lambda reason: found.reasons.setdefault(reason),
-    )
-    required = [Wish(True, c.watched, c.required) for c in enforced if c.required is not None]
-    found.source = _searched(database, search, [*wishes, *required], found)
+    denials, required = constraint_wishes(database)
+    cost = cost_of(costs or {})
+
+    def skip(reason: str) -> None:
+        found.reasons.setdefault(reason)
+
+    if mode == "first_level":
+        form = request_form(database)
+        _check_requestable(database, form, [*wishes, *required])
+        level = FirstLevel(
+            database, form, budget or Budget(), commit, frozenset(fixed), cost, skip, found.rounds
+        )
+        answers = level.run([*wishes, *required], trace)
+    else:
+        search = Search(database, budget or Budget(), commit, denials, cost, fixed, skip)
+        answers = search.run([*wishes, *required])
+    default = default_choice(database, wishes, [*wishes, *required], denials, commit)
+    if default is not None:
+        answers = _after(default, answers)
+    found.source = searched(database, answers, found)
     return found
 
 
-def _searched(
-    database: MemoryDatabase, search: Search, wishes: list[Wish], found: Realizations
+def default_choice(
+    database: MemoryDatabase,
+    wishes: Iterable[Wish],
+    kept: Iterable[Wish],
+    denials: Iterable[str],
+    commit: Callable[[ChangeSet], ChangeSet],
+) -> Realization | None:
+    """The realization by declared choices, if all requests have one and constraints hold."""
+    program, relations = database.model.checked.program, database.model.checked.relations
+    made: set[Wish] = set()
+    for wish in wishes if program.update_choices else ():
+        choice = choice_of(program.update_choices, wish.holds, wish.relation)
+        if choice is None:
+            return None
+        made.update(translated(choice, wish.row, relations))
+    base = database.net(change_set(made))
+    if not base:
+        return None
+    state = Hypothetical(database, base, frozenset(denials))
+    is_realized = all(state.holds(wish.relation, wish.row) == wish.holds for wish in kept)
+    if not is_realized or any(state.delta.inserted[name] for name in denials):
+        return None
+    delta = database.propagate_wanted(base, False, None)
+    return Realization(delta, base, (), commit, is_default=True)
+
+
+def _after(default: Realization, others: Iterator[Realization]) -> Iterator[Realization]:
+    yield default
+    yield from (each for each in others if each.base != default.base)
+
+
+def constraint_wishes(database: MemoryDatabase) -> tuple[list[str], list[Wish]]:
+    """The views that enforced constraints keep empty, and the facts that they require."""
+    enforced = [check for check in checks_of(database.model.checked) if check.mode == "enforce"]
+    denials = [check.watched for check in enforced if check.required is None]
+    required = [Wish(True, c.watched, c.required) for c in enforced if c.required is not None]
+    return denials, required
+
+
+def request_form(database: MemoryDatabase) -> RequestForm:
+    """The rules by which requests go down from the views of a database to its base relations."""
+    model = database.model.as_written
+    checks = [c for c in checks_of(database.model.checked) if c.mode == "enforce"]
+    relations = {**model.relations, **database.model.checked.relations}
+    return apply_passes(
+        UPDATE_VIEWS,
+        RequestForm(
+            tuple(rule for rule in model.rules if not is_aggregated(rule)),
+            {name: each.arity for name, each in relations.items() if each.kind == "base"},
+            {c.watched: relations[c.watched].arity for c in checks if c.required is None},
+            tuple((c.watched, c.required) for c in checks if c.required is not None),
+        ),
+    )
+
+
+def _check_requestable(database: MemoryDatabase, form: RequestForm, wishes: list[Wish]) -> None:
+    """Refuse requests on, and constraints over, what is computed by aggregates."""
+    rule = aggregate_below(database, [*(wish.relation for wish in wishes), *form.denied])
+    if rule is not None:
+        name = rule.head.predicate
+        raise DataError([view_catalogue.AGGREGATE_REQUESTED.at(rule.span, name=name)])
+
+
+def aggregate_below(database: MemoryDatabase, views: Iterable[str]) -> Rule | None:
+    """A rule with an aggregate that some views depend on, or None."""
+    defined = rules_by_head(database.model.as_written.rules)
+    waiting = list(views)
+    seen: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        for rule in defined.get(name, ()):
+            if is_aggregated(rule):
+                return rule
+            waiting += [atom.predicate for atom, _ in atoms(rule.body)]
+    return None
+
+
+def _check_mode(mode: str, trace: bool) -> None:
+    if mode not in MODES:
+        hint = did_you_mean(str(mode), MODES) or "it is `complete` or `first_level`"
+        raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="mode", name=mode, hint=hint)])
+    check_flag("trace", trace)
+    hint = 'only `mode="first_level"` has rounds'
+    check_argument(not trace or mode == "first_level", "trace", trace, hint)
+
+
+def searched(
+    database: MemoryDatabase, answers: Iterator[Realization], found: Realizations
 ) -> Iterator[Realization]:
-    answers = search.run(wishes)
     while True:
         with database.turn():
             answer = next(answers, None)
@@ -107,7 +214,9 @@ def _check_consistent(wishes: list[Wish]) -> None:
     for i, wish in enumerate(wishes):
         for other in wishes[i + 1 :]:
             if contradict(wish, other):
-                raise DataError([catalogue.CONTRADICTING_REQUESTS.at(None, one=wish, other=other)])
+                raise DataError(
+                    [view_catalogue.CONTRADICTING_REQUESTS.at(None, one=wish, other=other)]
+                )
 
 
 def _check_base(database: MemoryDatabase, names: Iterable[str], what: str) -> None:
@@ -129,7 +238,7 @@ def _hints(database: MemoryDatabase, wishes: list[Wish]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _cost_of(costs: Costs) -> Callable[[Wish], float]:
+def cost_of(costs: Costs) -> Callable[[Wish], float]:
     def cost(wish: Wish) -> float:
         signed = f"{'+' if wish.holds else '-'}{wish.relation}"
         return float(costs.get(signed, costs.get(wish.relation, 1.0)))

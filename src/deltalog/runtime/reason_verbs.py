@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, cast
 
 from deltalog.language.ast import Query
@@ -14,10 +14,15 @@ from deltalog.runtime.why.verbs import WhyVerbs
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
+    from deltalog.runtime.request_termination import RequestCheck
+    from deltalog.runtime.update_choices import ChoiceCheck
 
 
 class ReasonVerbs(WhyVerbs):
     """Explanations and view updating."""
+
+    committer: Callable[[ChangeSet], ChangeSet] | None = None
+    """Commits what is realized where this database is a part of another."""
 
     def explain(
         self,
@@ -45,16 +50,45 @@ class ReasonVerbs(WhyVerbs):
         budget: Budget | None = None,
         fixed: Iterable[str] = (),
         costs: Costs | None = None,
+        mode: str = "complete",
+        trace: bool = False,
     ) -> Realizations:
         """Search the minimal changes of base relations that make derived facts true or false.
 
         `db.realize("+path(1, 9)", "-path(2, 3)")` yields them as they are found, the cheapest
         first. Relations in `fixed` are not touched; `costs` are per relation, or per sign and
-        relation (`-edge`).
+        relation (`-edge`). With the `mode` `first_level` only the first level of alternatives that
+        has realizations is searched; a `trace` of it also follows what was still open then.
         """
         database = cast("MemoryDatabase", self)
         with database.turn():
-            return realize(database, requests, self._realized, budget, fixed, costs)
+            commit = self.commit_realized
+            return realize(database, requests, commit, budget, fixed, costs, mode, trace)
+
+    def check_requests(self) -> tuple[RequestCheck, ...]:
+        """Check for every view whether a search of the `first_level` is guaranteed to end.
+
+        If not, the check has the cycle by which it may introduce new values for ever.
+        """
+        from deltalog.runtime.request_termination import check_requests  # imports the database
+
+        database = cast("MemoryDatabase", self)
+        with database.turn():
+            return check_requests(database)
+
+    def check_choices(self) -> tuple[ChoiceCheck, ...]:
+        """Check the declared choices for view updates: do they realize every request?
+
+        They are proved, or tried on small databases; the smallest examples show what they do not
+        realize, and where they have side effects.
+        """
+        from deltalog.runtime.update_choices import check_choices  # imports the database
+
+        return check_choices(cast("MemoryDatabase", self))
+
+    def commit_realized(self, base: ChangeSet) -> ChangeSet:
+        """Commit a realization."""
+        return self.committer(base) if self.committer is not None else self._realized(base)
 
     def _realized(self, base: ChangeSet) -> ChangeSet:
         return cast("MemoryDatabase", self).apply(base.inserted, base.deleted)

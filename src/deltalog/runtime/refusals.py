@@ -6,14 +6,18 @@ one, and the one that the change would make.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
+from deltalog.diagnostics import view_catalogue
+from deltalog.diagnostics.report import DataError
 from deltalog.runtime.causes import Cause, Causes
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.derivation import Derivation, DerivationSearch
 from deltalog.runtime.readable_state import ChangedState, CurrentState
+from deltalog.runtime.realization import Budget, Realizations
 from deltalog.runtime.violations import ConstraintError, Violation
 
 if TYPE_CHECKING:
@@ -30,7 +34,10 @@ def with_causes(
 ) -> ConstraintError:
     """The same refusal of a change, with causes and derivations of its first violations."""
     made = wanted if refused.base is None else refused.base
-    if refused.violations[0].is_rejection or len(made) > CHANGES_MAX:
+    if refused.violations[0].is_rejection:
+        return refused
+    refused.searcher = partial(_repairs, database, wanted, database.version)
+    if len(made) > CHANGES_MAX:
         return refused
     base = database.net(made)
     current = CurrentState(database)
@@ -39,7 +46,25 @@ def with_causes(
     causes = Causes(search, base, current, after)
     explained = (_explained(each, causes) for each in refused.violations[:EXPLAINED_MAX])
     rest = refused.violations[EXPLAINED_MAX:]
-    return ConstraintError((*explained, *rest), refused.total)
+    found = ConstraintError((*explained, *rest), refused.total)
+    found.searcher = refused.searcher
+    return found
+
+
+def _repairs(
+    database: MemoryDatabase,
+    wanted: ChangeSet,
+    version: int,
+    budget: Budget | None,
+    fixed: Iterable[str],
+    costs: Mapping[str, float] | None,
+) -> Realizations:
+    from deltalog.runtime.repairs import repairs  # which imports constraints
+
+    with database.turn():
+        if database.version != version:
+            raise DataError([view_catalogue.REQUEST_OUTDATED.at(None, version=version)])
+        return repairs(database, wanted, database.commit_realized, budget, fixed, costs)
 
 
 def _explained(violation: Violation, causes: Causes) -> Violation:

@@ -24,6 +24,9 @@ from deltalog.analysis.active_rules import INACTIVE, STATISTICS, activations
 from deltalog.analysis.columns import Relation, Storage, relations
 from deltalog.analysis.stratification import stratification
 from deltalog.checks.program import CheckedProgram
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError
+from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Atom, Declaration, Program, Row, Rule
 from deltalog.rewrites.desugar import fact_rows
 from deltalog.rewrites.names import is_generated
@@ -134,8 +137,10 @@ def _view(helper: str) -> str:
     return helper.split("__")[0]
 
 
-def base_change(old: Model, new: Model, facts: dict[str, set[Row]]) -> ChangeSet:
-    """The change of base facts that a change of programs makes.
+def base_change(
+    old: Model, new: Model, facts: dict[str, set[Row]], inactive: Set[str] = frozenset()
+) -> ChangeSet:
+    """The change of base facts that a change of programs makes, some rules of which are inactive.
 
     Facts written only in the new program are inserted. Facts written only in the old one are
     deleted, and so is everything in a relation that is not a base relation of the new program.
@@ -162,7 +167,24 @@ def base_change(old: Model, new: Model, facts: dict[str, set[Row]]) -> ChangeSet
             fitting = set(checked_rows(relation, kept))
             deleted.setdefault(name, set()).update(kept - fitting)
             inserted.setdefault(name, set()).update(fitting - kept)
+    if idle := {(name,) for name in inactive} - facts.get(INACTIVE, set()):
+        inserted[INACTIVE] = {*idle}
     return ChangeSet(inserted, deleted)
+
+
+def check_plain_rules(checked: CheckedProgram, wanted: Set[str]) -> None:
+    """Raise unless these are active rules without parameters."""
+    known = {rule.name: rule for rule in checked.program.active_rules}
+    for name in sorted(wanted):
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise DataError([catalogue.UNKNOWN_RULE.at(None, name=name, hint=hint)])
+        if known[name].parameters:
+            words = ", ".join(each.name for each in known[name].parameters)
+            problem = catalogue.BAD_ACTIVATION.at(
+                None, name=name, wanted=words, given="no parameters"
+            )
+            raise DataError([problem])
 
 
 def _marks_of_removed_rules(

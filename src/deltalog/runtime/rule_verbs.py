@@ -16,13 +16,16 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from deltalog.analysis.active_rules import INACTIVE, STATISTICS, activations
+from deltalog.analysis.columns import Relation
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.arguments import check_argument
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import ActiveRule, Row, Value
+from deltalog.language.values import print_value
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.check_phase import CheckPhase, settle
+from deltalog.runtime.checked_rows import checked_row
 from deltalog.runtime.constraints import ConstraintChecks, current_violations
 from deltalog.runtime.delivery_verbs import undelivered_counts
 from deltalog.runtime.fact_arguments import fill
@@ -73,6 +76,8 @@ class RuleVerbs:
     _phase: CheckPhase | None = None
     _actions: dict[str, ActionFunction] | None = None
     _is_acting = False
+    action_error: BaseException | None = None
+    """What a called function raised last: nothing has been written or applied then."""
 
     @cached_property
     def trace(self) -> RuleTrace:
@@ -154,7 +159,21 @@ class RuleVerbs:
             raise DataError(
                 [catalogue.BAD_ACTIVATION.at(None, name=name, wanted=shown[0], given=shown[1])]
             )
-        return rules[name], tuple(parameters[each] for each in wanted)
+        row = tuple(parameters[each] for each in wanted)
+        if wanted:
+            self._check_parameters(rules[name], row)
+        return rules[name], row
+
+    def _check_parameters(self, rule: ActiveRule, row: Row) -> None:
+        relation = self.model.checked.relations[activations(rule)]
+        for variable, column, value in zip(rule.parameters, relation.columns, row, strict=True):
+            try:
+                checked_row(Relation(rule.name, "base", (column,)), (value,))
+            except DataError:
+                shown = print_value(value) if isinstance(value, str) or value is None else value
+                words = {"parameter": variable.name, "name": rule.name, "value": str(shown)}
+                problem = catalogue.BAD_PARAMETER.at(None, type=str(column.type), **words)
+                raise DataError([problem]) from None
 
     def _change_activation(
         self, insert: dict[str, list[Row]], delete: dict[str, list[Row]]
@@ -218,6 +237,9 @@ class RuleVerbs:
         self._is_acting = True
         try:
             return self._actions[name](list(rows))
+        except BaseException as error:
+            self.action_error = error
+            raise
         finally:
             self._is_acting = False
 
@@ -265,5 +287,5 @@ class RuleVerbs:
                 self._phase = None
 
         made = self._itself.silent_transaction(commit_phase)
-        made.after_operation = checks.after_operation
+        made._after_operation = checks.after_operation
         return made

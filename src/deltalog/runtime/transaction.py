@@ -42,7 +42,9 @@ from deltalog.runtime.incoming import (
     incoming_rows,
     is_many,
 )
+from deltalog.runtime.realization import Wish
 from deltalog.runtime.state_after import facts_after, query_after, query_with_views
+from deltalog.runtime.view_requests import ViewRequests
 from deltalog.runtime.whole_tables import WholeTables
 
 if TYPE_CHECKING:
@@ -86,16 +88,17 @@ class Transaction:
     """Collects changes; commits when its `with` block ends without an exception."""
 
     __slots__ = (
+        "_after_operation",
         "_commit",
         "_database",
         "_ground",
         "_holders",
         "_is_over",
         "_relations",
+        "_requests",
         "_set_keys",
         "_state",
         "_tables",
-        "after_operation",
         "delta",
     )
 
@@ -110,20 +113,26 @@ class Transaction:
         self._tables = _NO_TABLES
         self._holders: dict[tuple[str, Row], Row | None] = {}
         self._set_keys: set[tuple[str, Row]] = set()
+        self._requests: tuple[Wish, ...] = ()
         self._is_over = False
-        self.after_operation: Callable[[Transaction], None] | None = None
+        self._after_operation: Callable[[Transaction], None] | None = None
         """Called where constraints or rules are immediate; it may change the transaction."""
         self.delta = NO_CHANGE
 
     def insert(self, relation: str, rows: RowsLike) -> None:
-        """Add facts to a base relation: rows, a table, a DataFrame, an array (`RowsLike`)."""
-        known = self._open(relation)
+        """Add facts to a base relation: rows, a table, a DataFrame, an array (`RowsLike`).
+
+        A view can be changed if a choice is declared for it, `to insert path(X, Y) do …`.
+        """
+        known = self._target(relation, rows, True)
+        if known is None:
+            return
         is_few = type(rows) is list and len(rows) < COLUMNAR_FROM and not self._tables
         checked = checked_rows(known, rows) if is_few else self._taken(known, rows, True)
         if known.key:
             self._check_keys(known, with_unique_keys(known, checked))
         self._put_all(known, checked, True)
-        if self.after_operation is not None:
+        if self._after_operation is not None:
             self._end_operation()
 
     def _check_keys(self, relation: Relation, rows: list[Row]) -> None:
@@ -138,12 +147,14 @@ class Transaction:
                 raise DataError([key_taken(relation, other)])
 
     def delete(self, relation: str, rows: RowsLike) -> None:
-        """Remove facts from a base relation."""
-        known = self._open(relation)
+        """Remove facts from a base relation, or from a view with a declared choice."""
+        known = self._target(relation, rows, False)
+        if known is None:
+            return
         is_few = type(rows) is list and len(rows) < COLUMNAR_FROM and not self._tables
         checked = checked_rows(known, rows) if is_few else self._taken(known, rows, False)
         self._put_all(known, checked, False)
-        if self.after_operation is not None:
+        if self._after_operation is not None:
             self._end_operation()
 
     def set(self, relation: str, rows: RowsLike) -> None:
@@ -163,12 +174,30 @@ class Transaction:
                 self._put(known, other, False)
             self._put(known, checked, True)
             self._set_keys.add((known.name, key_of(known, checked)))
-        if self.after_operation is not None:
+        if self._after_operation is not None:
             self._end_operation()
+
+    def _is_requested(self, relation: str, rows: RowsLike, holds: bool) -> bool:
+        """Translate facts of a view by its declared choice; False if there is none."""
+        known = self._relations.get(relation)
+        if known is None or known.kind != "view" or self._database is None or self._is_over:
+            return False
+        requests = ViewRequests(self._database)
+        choice = requests.choice(holds, relation)
+        if choice is None:
+            return False
+        for row in incoming_rows(known, rows) if is_many(rows) else [checked_row(known, rows)]:
+            wish = Wish(holds, relation, row)
+            if not requests.holds(wish, self.net()):
+                for made in requests.translated(choice, row):
+                    put = self.insert if made.holds else self.delete
+                    put(made.relation, [made.row])
+            self._requests = (*self._requests, wish)
+        return True
 
     def _end_operation(self) -> None:
         """See to what is immediate; if an operation is refused, the transaction has ended."""
-        after, self.after_operation = self.after_operation, None
+        after, self._after_operation = self._after_operation, None
         assert after is not None
         try:
             with self._ground.lock:
@@ -176,7 +205,7 @@ class Transaction:
         except BaseException:
             self.rollback()
             raise
-        self.after_operation = after
+        self._after_operation = after
 
     def _taken(self, relation: Relation, given: RowsLike, holds: bool) -> list[Row]:
         """Check rows; return those to be put one by one: none, if they stay a whole table."""
@@ -215,6 +244,15 @@ class Transaction:
         if known is None or known.kind != "base":
             return base_relation(self._relations, relation)  # which says what is wrong
         return known
+
+    def _target(self, relation: str, rows: RowsLike, holds: bool) -> Relation | None:
+        """The base relation to be changed; None if rows of a view have been translated."""
+        if self._is_over:
+            raise DataError([catalogue.TRANSACTION_OVER.at(None)])
+        known = self._relations.get(relation)
+        if known is not None and known.kind == "base":
+            return known
+        return None if self._is_requested(relation, rows, holds) else self._open(relation)
 
     def _put_all(self, relation: Relation, rows: list[Row], holds: bool) -> None:
         if not rows:
@@ -319,6 +357,8 @@ class Transaction:
         if self._is_over:
             raise DataError([catalogue.TRANSACTION_OVER.at(None)])
         self._is_over = True
+        if self._requests and self._database is not None:
+            ViewRequests(self._database).check(self._requests, self.net())
         with self._ground.lock:
             self.delta = self._commit(self._wanted())
         return self.delta

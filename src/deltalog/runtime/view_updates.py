@@ -21,13 +21,10 @@ import heapq
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
 from itertools import count
 from typing import TYPE_CHECKING
 
-from deltalog.analysis.domains import ColumnClasses, Place
-from deltalog.diagnostics import catalogue
+from deltalog.diagnostics import view_catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.language.ast import Atom, Row, Rule, Value
 from deltalog.language.values import sort_key
@@ -46,11 +43,11 @@ from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.checked_rows import key_of
 from deltalog.runtime.hypothetical import Hypothetical
 from deltalog.runtime.realization import ANY, Budget, Realization, Wish, contradict
+from deltalog.runtime.search_values import Domains, new_values
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
 
-NEW_TEXT = "new"
 Costs = Callable[[Wish], float]
 
 
@@ -95,13 +92,13 @@ class Search:
         self.denials = frozenset(denials)
         self.cost = cost
         self.fixed = frozenset(fixed)
+        self.refused: frozenset[Wish] = frozenset()
+        """Base changes that are part of every answer, whatever is fixed."""
         self.skip = skip
         self.rules = rules_by_head(database.model.as_written.rules)
         self.relations = database.relations
-        self.classes = ColumnClasses(database.model.as_written.rules)
-        self.wished: list[Wish] = []
+        self.domains = Domains(database)
         self.new: set[Value] = set()
-        self._domains: dict[Place, list[Value]] = {}
         self._arity = max((r.arity for r in self.relations.values() if r.kind == "base"), default=1)
         self._nodes = 0
         self._order = count()
@@ -110,17 +107,17 @@ class Search:
 
     def run(self, wishes: Iterable[Wish]) -> Iterator[Realization]:
         """Minimal realizations, cheapest first, until there are no more or the budget is spent."""
-        self.wished = list(wishes)
+        self.domains.wished = tuple(wishes)
         begun = time.monotonic()
         found: list[frozenset[Wish]] = []
-        first = self._with(Node(frozenset(), frozenset()), self.wished)
+        first = self._with(Node(frozenset(), frozenset()), self.domains.wished)
         queue: list[tuple[float, int, int, Children | Node]] = []
         seen = set()
         if first is not None:
             self._push(queue, self._price(first), first)
         while queue:
             if self.database.version != self.version:
-                raise DataError([catalogue.REQUEST_OUTDATED.at(None, version=self.version)])
+                raise DataError([view_catalogue.REQUEST_OUTDATED.at(None, version=self.version)])
             if self._nodes >= self.budget.nodes:
                 return self.skip(f"the budget of {self.budget.nodes} nodes is spent")
             if time.monotonic() - begun > self.budget.seconds:
@@ -133,7 +130,7 @@ class Search:
                     continue
                 seen.add(item.key)
                 self._nodes += 1
-                state = Hypothetical(self.database, _change_set(item.change), self.denials)
+                state = Hypothetical(self.database, change_set(item.change), self.denials)
                 children = self._alternatives(item, state)
                 if children is None:
                     found.append(item.change)
@@ -200,7 +197,7 @@ class Search:
     ) -> Children | None:
         """The nodes in which a wish is fulfilled; None if others will fulfil it."""
         rules = self.rules.get(wish.relation, ())
-        plain = tuple(rule for rule in rules if not _is_aggregated(rule))
+        plain = tuple(rule for rule in rules if not is_aggregated(rule))
         if len(plain) < len(rules):
             self.skip(f"`{wish.relation}` is an aggregate, through which nothing is requested")
         if wish.holds:
@@ -250,7 +247,7 @@ class Search:
             if self._is_base(wish.relation) and ANY not in wish.row:
                 is_there = self._is_stored(wish)
                 if is_there != wish.holds:
-                    if wish.relation in self.fixed:
+                    if wish.relation in self.fixed and wish not in self.refused:
                         return None
                     change.add(wish)
                 if wish.holds:
@@ -279,12 +276,12 @@ class Search:
         used = {value for wish in node.wishes for value in wish.row}
 
         def values(relation: str, position: int, others: Collection[Value]) -> list[Value]:
-            place = self.classes.root((relation, position))
-            known = self._domain(place)
-            type_ = self.database.model.as_written.relations[relation].types[position]
+            place = self.domains.classes.root((relation, position))
+            known = self.domains.known(place)
+            type_ = self.domains.type_of((relation, position))
             found = list(known)
             invented = {value for value in (*used, *others) if value in self.new}
-            for value in new_values(str(type_), known):
+            for value in new_values(type_, known):
                 if value not in invented and len(invented) >= self.budget.new_values:
                     self.skip(f"no more than {self.budget.new_values} new values are invented")
                     break
@@ -296,35 +293,24 @@ class Search:
 
         return values
 
-    def _domain(self, place: Place) -> list[Value]:
-        """The values in the columns of a class, in rules and in wishes."""
-        if place in self._domains:
-            return self._domains[place]
-        found = set(self.classes.constants(place))
-        for relation, position in self.classes.columns(place) or (place,):
-            if self._is_base(relation):
-                found |= {row[position] for row in self.database.engine.rows(relation)}
-            found |= {w.row[position] for w in self.wished if w.relation == relation}
-        self._domains[place] = sorted((v for v in found if v is not None), key=repr)
-        return self._domains[place]
-
     # --- answers
 
     def _realization(self, change: frozenset[Wish]) -> Realization:
-        base = _change_set(change)
+        base = change_set(change)
         delta = self.database.propagate_wanted(base, False, None)
         new = {value for wish in change for value in wish.row} & self.new
-        return Realization(delta, base, tuple(sorted(new, key=repr)), self.commit)
+        additions = change_set(change - self.refused)
+        return Realization(delta, base, tuple(sorted(new, key=repr)), self.commit, additions)
 
 
-def _change_set(change: Iterable[Wish]) -> ChangeSet:
+def change_set(change: Iterable[Wish]) -> ChangeSet:
     sides: tuple[dict[str, set[Row]], dict[str, set[Row]]] = {}, {}
     for wish in change:
         sides[not wish.holds].setdefault(wish.relation, set()).add(wish.row)
     return ChangeSet(*sides)
 
 
-def _is_aggregated(rule: Rule) -> bool:
+def is_aggregated(rule: Rule) -> bool:
     """Whether a rule is an aggregate, or brings one back to its head."""
     read = (atom.predicate for atom, _ in atoms(rule.body))
     return rule.is_aggregate or any(map(names.is_generated, read))
@@ -346,19 +332,3 @@ def _leads_to(
             seen.add(wish)
             waiting += supports.get(wish, ())
     return False
-
-
-def new_values(type_: str, known: Collection[Value]) -> Iterator[Value]:
-    """Values of a type that are not known yet; there are only two bools."""
-    if type_ == "bool":
-        yield from (value for value in (False, True) if value not in known)
-    elif type_ == "str":
-        yield from (name for i in count(1) if (name := f"{NEW_TEXT}{i}") not in known)
-    elif type_ in ("date", "timestamp"):
-        first = date(2000, 1, 1) if type_ == "date" else datetime(2000, 1, 1, tzinfo=UTC)
-        latest: date = max(known, default=first)  # type: ignore[type-var,assignment]
-        yield from (latest + timedelta(days=i) for i in range(1, 10_000))
-    else:
-        top = max(known, default=0)  # type: ignore[type-var]
-        step = Decimal(1) if type_ == "decimal" else 1.0 if type_ == "float" else 1
-        yield from (top + step * i for i in range(1, 10_000))  # type: ignore[operator]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from deltalog.diagnostics import catalogue
-from deltalog.diagnostics.report import DeltalogError, Diagnostic
+from deltalog.diagnostics import catalogue, view_catalogue
+from deltalog.diagnostics.report import DataError, DeltalogError, Diagnostic
 from deltalog.language.ast import Row
 from deltalog.language.values import plain
 from deltalog.runtime.causes import Cause
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.derivation import Derivation, fact_text
+from deltalog.runtime.realization import Budget, Realizations
 from deltalog.source import Span
 
 SHOWN_MAX = 10
@@ -80,6 +81,7 @@ class ConstraintError(DeltalogError):
     """
 
     base: ChangeSet | None = None
+    searcher: Callable[..., Realizations] | None = None
 
     def __init__(self, violations: Sequence[Violation], total: int) -> None:
         self.violations = tuple(violations)
@@ -88,6 +90,22 @@ class ConstraintError(DeltalogError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.violations, self.total)
+
+    def repairs(
+        self,
+        *,
+        budget: Budget | None = None,
+        fixed: Iterable[str] = (),
+        costs: Mapping[str, float] | None = None,
+    ) -> Realizations:
+        """Search the minimal additions by which the refused change satisfies all constraints.
+
+        Each has its `additions`; `apply` commits them with the change, as one transaction. It is
+        searched when it is called, in the state that has refused the change.
+        """
+        if self.searcher is None:
+            raise DataError([view_catalogue.NO_REPAIRS.at(None)])
+        return self.searcher(budget, fixed, costs)
 
     @property
     def code(self) -> str:

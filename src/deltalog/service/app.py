@@ -16,15 +16,19 @@ from deltalog import __version__
 from deltalog.diagnostics import service_catalogue
 from deltalog.diagnostics.report import DeltalogError
 from deltalog.service import (
+    delivery_routes,
     history_routes,
+    page_routes,
     program_routes,
     query_routes,
     realize_routes,
     rule_routes,
     stream_routes,
     stream_socket,
+    subscription_routes,
     system_routes,
     transaction_routes,
+    why_routes,
 )
 from deltalog.service.gate import REQUESTS, SECONDS, Gate, Observer
 from deltalog.service.grants import Access
@@ -41,11 +45,15 @@ ROUTERS = (
     transaction_routes.router,
     query_routes.router,
     realize_routes.router,
+    why_routes.router,
     rule_routes.router,
+    delivery_routes.router,
     history_routes.router,
     program_routes.router,
     stream_routes.router,
     stream_socket.router,
+    page_routes.router,
+    subscription_routes.router,
 )
 EXPOSED = ("ETag", "Location", "Retry-After", "Stream-Cursor", "Stream-Next-Offset", "X-Request-Id")
 """Headers that pages of other origins may read."""

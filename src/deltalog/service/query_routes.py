@@ -27,6 +27,7 @@ from deltalog.service.models import (
     RowsAnswer,
     TextAnswer,
 )
+from deltalog.service.streams import streams_of
 from deltalog.service.values import bindings_of, rows_to_json
 
 router = APIRouter(prefix="/v1", tags=["reading"])
@@ -35,14 +36,24 @@ VersionQuery = Annotated[
 ]
 LimitQuery = Annotated[int | None, Query(ge=1, le=2**31, description="Rows at most.")]
 StartQuery = Annotated[int, Query(ge=0, le=2**31, description="Leave out this many rows.")]
+WaitFor = Annotated[
+    str | None,
+    Query(description="An offset that a commit was answered with; wait until it is reached."),
+]
 Name = Annotated[str, Path(description="A base relation or view.")]
 
 
 @router.post("/query", response_model=RowsAnswer)
 async def query(
-    body: QueryRequest, caller: CallerDep, host: HostDep, settings: SettingsDep
+    request: Request,
+    body: QueryRequest,
+    caller: CallerDep,
+    host: HostDep,
+    settings: SettingsDep,
+    wait_for: WaitFor = None,
 ) -> Response:
     """Return the bindings of a query's variables, now or as of an earlier version."""
+    await streams_of(request).wait_for(wait_for, settings.seconds_max)
 
     def run(database: MemoryDatabase) -> dict[str, Any]:
         relations = relations_at(database, body.version)
@@ -66,12 +77,14 @@ async def rows(
     version: VersionQuery = None,
     limit: LimitQuery = None,
     start: StartQuery = 0,
+    wait_for: WaitFor = None,
 ) -> Response:
     """Return the facts of a base relation or view, a page at a time, in a fixed order.
 
     Bindings select some of them: `?path.src=1`. Pages of one `version` belong together; a database
     in memory has its last version only.
     """
+    await streams_of(request).wait_for(wait_for, settings.seconds_max)
     parameters = request.query_params.multi_items()
 
     def run(database: MemoryDatabase) -> dict[str, Any]:

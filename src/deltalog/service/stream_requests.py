@@ -54,9 +54,7 @@ def stream_request(
     for name in _ONCE:
         if len(parameters.getlist(name)) > 1:
             raise bad_read(f"`{name}` is there twice")
-    live = parameters.get("live") if live is None else live
-    if live is not None and live not in LIVE:
-        raise bad_read(f"`live={live[:20]}` is neither `long-poll` nor `sse`")
+    live = live_of(parameters.get("live") if live is None else live)
     selection = selected(host, caller, view, parameters)
     text = parameters.get("offset")
     resumed = connection.headers.get("last-event-id") if live == "sse" else None
@@ -78,11 +76,19 @@ def stream_request(
     )
 
 
+def live_of(text: str | None) -> Live | None:
+    """The mode of reading that a request asks for."""
+    for mode in LIVE:
+        if text == mode:
+            return mode
+    if text is not None:
+        raise bad_read(f"`live={text[:20]}` is neither `long-poll` nor `sse`")
+    return None
+
+
 def selected(host: Host, caller: Caller, view: str, parameters: QueryParams) -> Selection:
     """The facts that a caller asks for, which it may read."""
-    relation = host.relations.get(view)
-    if relation is None:
-        return _refuse_unknown(host, caller, view)
+    relation = readable_relation(host, caller, view)
     _check_bindings(relation, parameters)
     bindings = bindings_of(parameters.multi_items(), relation)
     return checked_selection(caller, relation, bindings)
@@ -95,10 +101,14 @@ def checked_selection(
     return Selection.of(relation, bindings)
 
 
-def _refuse_unknown(host: Host, caller: Caller, view: str) -> Selection:
-    caller.check_read(view)
-    hint = did_you_mean(view, host.relations)
-    raise problem(404, service_catalogue.NOT_FOUND, what="view", name=view, hint=hint)
+def readable_relation(host: Host, caller: Caller, view: str) -> Relation:
+    """The relation of a name; who may not read all of it does not learn which names there are."""
+    relation = host.relations.get(view)
+    if relation is None:
+        caller.check_read(view)
+        hint = did_you_mean(view, host.relations)
+        raise problem(404, service_catalogue.NOT_FOUND, what="view", name=view, hint=hint)
+    return relation
 
 
 def _check_bindings(relation: Relation, parameters: QueryParams) -> None:

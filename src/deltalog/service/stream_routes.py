@@ -68,10 +68,10 @@ PrecisionParameter = Annotated[
     str | None, Query(description="`exact` (the default), `potential` or `touched`.")
 ]
 SecondsParameter = Annotated[
-    str | None, Query(description="Net changes, reported every so many seconds.")
+    str | None, Query(description="Net changes, reported every n seconds.")
 ]
 CommitsParameter = Annotated[
-    str | None, Query(description="Net changes, reported every so many commits.")
+    str | None, Query(description="Net changes, reported every n commits.")
 ]
 WaitParameter = Annotated[
     str | None,

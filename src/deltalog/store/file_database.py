@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -124,12 +124,16 @@ class FileDatabase(FileDeliveries):
                 self._synchronization.end_group(self)
 
     def change_program(
-        self, program: str | Path | Program, *, is_committed: bool = True
+        self,
+        program: str | Path | Program,
+        *,
+        is_committed: bool = True,
+        inactive: Iterable[str] = (),
     ) -> ChangeSet:
         """Go over to another program, whose text the file keeps as it was written."""
         with self.turn():
             parsed, self._persistence.text = program_and_text(program)
-            return super().change_program(parsed, is_committed=is_committed)
+            return super().change_program(parsed, is_committed=is_committed, inactive=inactive)
 
     # --- time travel
 

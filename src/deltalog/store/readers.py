@@ -145,6 +145,15 @@ def compact(connection: apsw.Connection, path: Path, retention: Retention) -> Dr
     return Dropped(log.first - before, overrun)
 
 
+def log_behind(connection: apsw.Connection, retention: Retention, version: int) -> tuple[int, bool]:
+    """Bytes of the log behind a version, and whether the retention alone would keep all of it."""
+    held = connection.execute(
+        "SELECT total(octet_length(changes)) FROM deltalog__log WHERE number >= ?",
+        ((version + 1) << PARTS,),
+    ).get
+    return int(held), version >= _unwanted(connection, retention, Log(connection).last)
+
+
 def _unwanted(connection: apsw.Connection, retention: Retention, last: int) -> int:
     """The last version that nothing but readers could still want; -1 if there is none."""
     bounds = []

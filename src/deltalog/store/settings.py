@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
+from deltalog.store.readers import log_behind
 from deltalog.store.schema import guards
 
 if TYPE_CHECKING:
@@ -80,6 +81,12 @@ class FileSettings:
                 (len(prefix), prefix),
             )
             return {str(name): str(value) for name, value in found}
+
+    def log_behind(self, version: int) -> tuple[int, bool]:
+        """Bytes of the log behind a version, and whether the retention alone keeps all of it."""
+        storage = self._persistence.storage
+        with self._turn(), self._persistence.reading():
+            return log_behind(storage.connection, storage.retention, version)
 
     def put(self, name: str, value: str) -> None:
         """Set a value, on the disk when this returns."""

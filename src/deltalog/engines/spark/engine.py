@@ -122,7 +122,7 @@ class SparkEngine(WholeParts):
         if isinstance(part, SparkDeletion):
             return self._delete(part)
         assert isinstance(part, SparkPart)
-        if self._has_read_all(part):
+        if self._derives_nothing(part):
             return {}
         for shortcut in (self.driver_fixpoint, self.partition_round):
             at_once = shortcut(part)
@@ -137,13 +137,21 @@ class SparkEngine(WholeParts):
             self._add_frame(self.relations[head], data)
         return {head: new for head in before if (new := self.size(head) - before[head])}
 
-    def _has_read_all(self, part: SparkPart) -> bool:
-        """Whether every rule has fired, and nothing that it reads has grown since."""
-        return all(part.has_fired) and all(
-            position >= self.relations[name].end
-            for plan, read in zip(part.plans, part.read, strict=True)
-            for name, position in zip(plan.occurrences, read, strict=True)
-        )
+    def _derives_nothing(self, part: SparkPart) -> bool:
+        """Whether no rule has anything new to read: most parts of a small change are so.
+
+        Rules that have not fired count if they begin with something that is empty.
+        """
+        for plan, read, has_fired in zip(part.plans, part.read, part.has_fired, strict=True):
+            initial = None if has_fired else plan.initial
+            if initial is not None:
+                first = initial.steps[0] if initial.steps else None
+                if not isinstance(first, Match) or self.state_size(first.relation):
+                    return False
+            for name, position in zip(plan.occurrences, read, strict=True):
+                if position < self.relations[name].end:
+                    return False
+        return True
 
     def _delete(self, part: SparkDeletion) -> dict[str, int]:
         """Ranked deletion on the driver; it starts again whenever it learns more.

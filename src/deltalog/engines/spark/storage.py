@@ -50,11 +50,21 @@ PROBES_MAX = 10_000
 class LazyFrame(LazyRows):
     """Rows that stay on the cluster until they are read; `data` are the same as a DataFrame."""
 
-    __slots__ = ("data",)
+    __slots__ = ("data", "some")
 
-    def __init__(self, size: int, read: Callable[[], Iterable[Row]], data: DataFrame) -> None:
+    def __init__(
+        self,
+        size: int,
+        read: Callable[[], Iterable[Row]],
+        data: DataFrame,
+        some: Callable[[int], list[Row]] | None = None,
+    ) -> None:
         super().__init__(size, read)
         self.data = data
+        self.some = some
+
+    def first(self, count: int) -> list[Row]:
+        return super().first(count) if self.some is None else self.some(count)
 
 
 class Storage:
@@ -128,7 +138,11 @@ class Storage:
             self.jobs["collect"] += 1
             return [row for _, row in collected(data, store.types)]
 
-        return LazyFrame(len(store), read, data.drop(RANK))
+        def some(count: int) -> list[Row]:
+            self.jobs["collect"] += 1
+            return [row for _, row in collected(data.limit(count), store.types)]
+
+        return LazyFrame(len(store), read, data.drop(RANK), some)
 
     def copy_from(self, relation: str, twin: Storage) -> None:
         self.insert(relation, twin.copied(relation))

@@ -7,14 +7,12 @@ alone (LALR, `grammar.lark`), as those of the rule language are.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any
 
-from lark import Lark, UnexpectedInput
-from lark.exceptions import VisitError
+from lark import Lark
 
 from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.diagnostics import catalogue
@@ -22,7 +20,8 @@ from deltalog.diagnostics.report import Diagnostic, ProgramError, raise_if_any
 from deltalog.language.amosql.tree import Statement
 from deltalog.language.amosql.tree_builder import TreeBuilder
 from deltalog.language.narrowing import PlacedToken, StatementError
-from deltalog.language.parser import DEPTH_MAX, ERRORS_MAX
+from deltalog.language.parser import ERRORS_MAX
+from deltalog.language.statement_parser import check_depth, parse_statement
 from deltalog.language.tokens import LEXICAL, expected_words, terminals_of
 from deltalog.language.tokens import tokens as tokens_of
 from deltalog.source import Source, Span
@@ -93,32 +92,16 @@ def parse_piece(piece: Piece) -> Parsed:
     raise_if_any(damaged)
     if not piece.is_ended:
         raise ProgramError([errors.MISSING_SEMICOLON.at(piece.span)])
-    _check_depth(piece)
     try:
-        return Parsed(_parse(piece.tokens), piece.span)
+        check_depth(piece.tokens, _DEEPENING, ("COMMA", "SEMICOLON"))
+        return Parsed(parse_statement(_grammar(), piece.tokens, _unexpected), piece.span)
     except StatementError as problem:
         raise ProgramError([problem.diagnostic]) from None
 
 
-def _parse(tokens: tuple[PlacedToken, ...]) -> Statement:
-    parser: Any = _grammar().parse_interactive()
-    token = tokens[0]
-    try:
-        for token in tokens[:-1]:
-            parser.feed_token(token)
-        token = tokens[-1]
-        statement: Statement = parser.feed_eof()
-    except UnexpectedInput:
-        raise StatementError(_unexpected(parser, token)) from None
-    except VisitError as error:
-        raise error.orig_exc from None
-    return statement
-
-
-def _unexpected(parser: Any, token: PlacedToken) -> Diagnostic:
-    accepted = parser.accepts()
+def _unexpected(accepted: Collection[str], token: PlacedToken) -> Diagnostic:
     expected = expected_words(accepted, _EXPECTED)
-    if {"OBJECT", "INT"} <= accepted:
+    if {"OBJECT", "INT"} <= {*accepted}:
         expected = "an expression"
     return catalogue.UNEXPECTED_TOKEN.at(token.span, expected=expected, found=f"`{token}`")
 
@@ -138,22 +121,6 @@ _EXPECTED = (
     *((f"`{word}`", word.upper()) for word in _KEYWORDS.split()),
     ("`;`", "$END"),
 )
-
-
-def _check_depth(piece: Piece) -> None:
-    """Deep nesting is refused before the parser meets it."""
-    levels = [0]
-    for token in piece.tokens:
-        if token.type == "LPAR":
-            levels.append(0)
-        elif token.type == "RPAR" and len(levels) > 1:
-            levels.pop()
-        elif token.type in _DEEPENING:
-            levels[-1] += 1
-        elif token.type in ("COMMA", "SEMICOLON"):
-            levels[-1] = 0
-        if len(levels) + sum(levels) > DEPTH_MAX:
-            raise ProgramError([catalogue.TOO_DEEP.at(token.span, depth_max=DEPTH_MAX)])
 
 
 _DEEPENING = ("PLUS", "MINUS", "TIMES", "DIVIDE", "MOD", "AND", "OR", "NOT")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.diagnostics.report import DataError, ProgramError
@@ -65,10 +65,10 @@ class Selected:
 
 
 class AmosqlSession:
-    """Executes statements; knows the values of `:variables`."""
+    """Executes statements on a database in memory, a file or tables; knows `:variables`."""
 
-    def __init__(self, database: MemoryDatabase) -> None:
-        self.database = database
+    def __init__(self, database: Any) -> None:
+        self.database: MemoryDatabase = database  # or one in tables, which has the same verbs
         self.variables: dict[str, Typed] = {}
         self._transaction: Transaction | None = None
         self._variables_before: dict[str, Typed] = {}
@@ -132,11 +132,10 @@ class AmosqlSession:
         assert isinstance(statement, CreateType | CreateFunction | CreateRule)
         self._check_outside(statement.span)
         new = self.stored.extended(parsed)
-        change_schema(self.database, self.stored, new)
+        is_idle = isinstance(statement, CreateRule) and not statement.parameters
+        change_schema(self.database, self.stored, new, [statement.name] if is_idle else [])
         self._take(new)
         fill_tables(self.database, self.translator)
-        if isinstance(statement, CreateRule) and not statement.parameters:
-            self.database.deactivate(statement.name)  # until it is activated
 
     def _check_outside(self, span: Span) -> None:
         if self._transaction is not None:

@@ -76,8 +76,12 @@ def read_schema(database: MemoryDatabase) -> StoredSchema:
     return found
 
 
-def change_schema(database: MemoryDatabase, old: StoredSchema, new: StoredSchema) -> None:
+def change_schema(
+    database: MemoryDatabase, old: StoredSchema, new: StoredSchema, inactive: Iterable[str] = ()
+) -> None:
     """Go over to another schema; stored functions that get another relation keep their values.
+
+    New rules named in `inactive` wait until they are activated.
 
     A function that gets a second definition is renamed. Its values are copied while the old schema
     is still there, so that an interruption at any point leaves the old one or the new one.
@@ -97,7 +101,7 @@ def change_schema(database: MemoryDatabase, old: StoredSchema, new: StoredSchema
         for source, target in moved.items():
             wanted, there = database.facts(source), database.facts(target)
             database.apply(insert={target: wanted - there}, delete={target: there - wanted})
-    database.change_program(after)
+    database.change_program(after, inactive=inactive)
 
 
 def _moved(old: Schema, new: Schema) -> Iterator[tuple[str, str]]:

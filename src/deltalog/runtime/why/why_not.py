@@ -119,7 +119,7 @@ def _changes(realization: Realization) -> list[str]:
 
 
 def why_not_fact(state: AskedState, fact: Fact) -> tuple[BlockedRule, ...]:
-    """What blocks each rule for a fact that does not hold, in the order of writing."""
+    """The rules for a fact that does not hold, as they are written, each with what blocks it."""
     clauses = clauses_of(state.model.checked)
     return tuple(_blocked(state, clause, fact[1]) for clause in clauses.get(fact[0], ()))
 
