@@ -96,11 +96,9 @@ class AsyncClient:
         """Return why a fact does not hold."""
         return await self.send(calls.post("/v1/why-not", calls.known(fact=fact, version=version)))
 
-    async def why_changed(
-        self, fact: str, first: int | None = None, last: int | None = None
-    ) -> dict[str, Any]:
-        """Return which changes between two versions made a fact true or false."""
-        body = calls.known(fact=fact, first=first, last=last)
+    async def why_changed(self, fact: str, version: int | None = None) -> dict[str, Any]:
+        """Return which base changes of a transaction, the last one by default, changed a fact."""
+        body = calls.known(fact=fact, version=version)
         return await self.send(calls.post("/v1/why-changed", body))
 
     async def realize(self, *requests: str, **options: Any) -> dict[str, Any]:

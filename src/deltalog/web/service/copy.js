@@ -54,13 +54,14 @@ export class RowCopy {
       const entry = this.rows.get(message.key);
       if (entry) {
         this.rows.delete(message.key);
-        Object.assign(entry, { mark: "-", at: isLarge ? 0 : now });
+        Object.assign(entry, { mark: "-", at: isLarge ? 0 : now, version: this.version });
         this.dying += 1;
         this.#note("-", entry);
       }
     }
     if (operation !== "delete") {
       const entry = this.#entry(message, "+", now);
+      entry.version = this.version;
       this.rows.set(message.key, entry);
       this.fresh.push(entry);
       this.#note("+", entry);

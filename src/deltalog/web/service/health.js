@@ -47,13 +47,13 @@ const duration = (seconds) => {
 };
 const limit = (seconds) => (milliseconds(seconds) === null ? "–" : `≤ ${number.format(milliseconds(seconds))} ms`);
 
+const bindings = (each) => Object.entries(each.bindings).map((pair) => pair.join(" = ")).join(", ") || "–";
 const Figure = ({ name, children }) => html`<div class="figure"><b>${children}</b><span>${name}</span></div>`;
-const behindOf = (each, version) => each.behind ?? (each.version === undefined ? "–" : version - each.version);
 
 export const HealthTab = ({ ask, status }) => {
   const { samples } = status;
   const subscribers = useAsked(ask, "/v1/subscriptions", samples.length);
-  const listed = subscribers.data && (Object.values(subscribers.data).find(Array.isArray) || []);
+  const listed = subscribers.data?.subscriptions || [];
   const times = samples.map(({ at }) => at);
   const known = rates(samples);
   return html`
@@ -70,7 +70,7 @@ export const HealthTab = ({ ask, status }) => {
       lines=${[{ name: "half of them", line: "--plus", values: samples.map(({ p50 }) => milliseconds(p50)) }, { name: "99 of 100", line: "--lit", values: samples.map(({ p99 }) => milliseconds(p99)) }]} />
     <section class="panel wide"><h2>Subscribers</h2>
       ${subscribers.error ? (subscribers.error.status === 404 ? html`<p class="hint">This service does not list its subscribers.</p>` : html`<${Problem} error=${subscribers.error} />`)
-    : html`<${Table} columns=${["name", "view", "state", "behind"]} empty="Nobody has subscribed durably."
-        rows=${(listed || []).map((each) => [each.name ?? each.id, each.view, each.state ?? "–", behindOf(each, status.version)])} />`}
+    : html`<${Table} columns=${["name", "owner", "view", "bindings", "state", "commits behind", "bytes behind"]} empty="Nobody has subscribed durably."
+        rows=${listed.map((each) => [each.name, each.owner, each.view, bindings(each), each.state, number.format(each.versions_behind), number.format(each.bytes_behind)])} />`}
     </section>`;
 };

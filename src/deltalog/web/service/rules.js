@@ -3,19 +3,23 @@
 import { Problem, Table, fact, html, number, shown, useAsked } from "./parts.js";
 
 const time = (text) => (text ? new Date(text.includes("T") ? text : `${text.replace(" ", "T")}Z`).toLocaleTimeString("en-GB") : "–");
-const value = (cell) => (cell === null || cell === undefined ? "–" : typeof cell === "object" ? JSON.stringify(cell) : String(cell));
 
 const Outgoing = ({ ask, version }) => {
   const queue = useAsked(ask, "/v1/outbox", version);
+  const dead = useAsked(ask, "/v1/dead-letters", version);
   const messages = useAsked(ask, "/v1/messages", version);
-  const listed = queue.data && Object.values(queue.data).find(Array.isArray);
-  if (listed) {
-    const columns = [...new Set(listed.flatMap(Object.keys))];
-    return html`<${Table} columns=${columns} rows=${listed.slice(-100).reverse().map((each) => columns.map((name) => value(each[name])))} empty="Nothing waits." />`;
-  }
   if (messages.error) return html`<${Problem} error=${messages.error} />`;
-  return html`<${Table} columns=${["number", "rule", "message"]} empty="No rule has emitted a message."
-    rows=${(messages.data?.messages || []).slice(-100).reverse().map((each) => [each.sequence, each.rule, `${each.name}(${each.arguments.map(shown).join(", ")})`])} />`;
+  const { recipients = [], deliveries = [], rules = [] } = queue.data || {};
+  const letters = dead.data?.dead_letters || [];
+  return html`
+    <${Table} columns=${["number", "rule", "message"]} empty="No rule has emitted a message."
+      rows=${(messages.data?.messages || []).slice(-50).reverse().map((each) => [each.sequence, each.rule, `${each.name}(${each.arguments.map(shown).join(", ")})`])} />
+    ${rules.length > 0 && html`<h3>Waiting</h3><${Table} columns=${["rule", "waiting", "dead"]} rows=${rules.map((each) => [each.rule, number.format(each.waiting), number.format(each.dead)])} />`}
+    ${recipients.length > 0 && html`<h3>Recipients</h3><${Table} columns=${["recipient", "since", "stopped"]} rows=${recipients.map((each) => [each.name, each.since, each.stopped || "–"])} />`}
+    ${deliveries.length > 0 && html`<h3>Deliveries</h3><${Table} columns=${["recipient", "rule", "delivered up to", "attempts", "last error"]}
+      rows=${deliveries.map((each) => [each.recipient, each.rule, each.settled, each.attempts, each.error || "–"])} />`}
+    ${letters.length > 0 && html`<h3>Dead letters</h3><${Table} columns=${["recipient", "number", "rule", "attempts", "error"]}
+      rows=${letters.slice(0, 50).map((each) => [each.recipient, each.sequence, each.rule, each.attempts, each.error])} />`}`;
 };
 
 export const RulesTab = ({ ask, status }) => {
@@ -44,5 +48,5 @@ export const RulesTab = ({ ask, status }) => {
       <${Table} columns=${["version", "time", "rule", "instances"]} empty="No rule has fired since the service was started."
         rows=${(firings.data?.firings || []).slice(-50).reverse().map((each) => [`v${each.version}`, time(each.time), each.rule, each.instances.slice(0, 5).map((row) => row.map(shown).join(", ")).join(" · ")])} />
     </section>
-    <section class="panel"><h2>Messages</h2><${Outgoing} ask=${ask} version=${version} /></section>`;
+    <section class="panel"><h2>Outbox</h2><${Outgoing} ask=${ask} version=${version} /></section>`;
 };

@@ -5,8 +5,7 @@ import { Problem, fact, html } from "./parts.js";
 const { useEffect, useState } = window.htmPreact;
 
 const text = (answer) => (typeof answer.text === "string" ? answer.text : JSON.stringify(answer, null, 2));
-const missing = (error) => ((error.status === 404 || error.status === 405) && !error.document?.code?.startsWith("E14")
-  && ["E1723", "E1734"].includes(error.document?.code)
+const missing = (error) => (["E1723", "E1734"].includes(error.document?.code)
   ? { message: "This service does not offer explanations." } : error);
 
 export const RowPanel = ({ ask, goTo, setDraft, relation, row, close }) => {
@@ -15,7 +14,7 @@ export const RowPanel = ({ ask, goTo, setDraft, relation, row, close }) => {
   const put = (question) => async () => {
     setState({ question, isBusy: true });
     try {
-      setState({ question, answer: await ask(`/v1/${question}`, { method: "POST", body: { fact: written } }) });
+      setState({ question, answer: await ask(`/v1/${question}`, { method: "POST", body: { fact: written, ...(question === "why-changed" && row.version ? { version: row.version } : {}) } }) });
     } catch (error) {
       setState({ question, error: missing(error) });
     }
