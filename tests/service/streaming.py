@@ -33,6 +33,16 @@ class Service:
         future = asyncio.run_coroutine_threadsafe(self.host.call(function), self.server._loop)
         return future.result(HANG_SECONDS)
 
+    def on_loop(self, function: Callable[[], Any]) -> Any:
+        """Run a function in the event loop of the service."""
+
+        async def run() -> Any:
+            return function()
+
+        assert self.server._loop is not None
+        future = asyncio.run_coroutine_threadsafe(run(), self.server._loop)
+        return future.result(HANG_SECONDS)
+
     @property
     def streams(self) -> Streams:
         found: Streams = self.server.app.state.streams

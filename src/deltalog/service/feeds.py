@@ -233,6 +233,10 @@ class Feeds:
                     feed.end()
                 self._drop_view(name)
 
+    def of_view(self, name: str) -> list[Feed]:
+        """The feeds of one relation."""
+        return list(self._views[name].all()) if name in self._views else []
+
     def wake_all(self) -> None:
         """Let every reader look whether it should end."""
         for view in self._views.values():
