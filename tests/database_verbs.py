@@ -226,6 +226,7 @@ def check_rules(db: Any) -> None:
     assert ("+", "scarce", ("nut",)) in changes(delta)
     assert {name for _, name, _ in changes(delta)} == {"quantity", "scarce", "large"}
     assert [message.arguments for message in db.messages()] == [["nut"]]
+    _check_deliveries(db)
     assert db.facts("scarce") == {("nut",)}
     assert [violation.fact for violation in db.violations()] == [("bolt",)]
     _check_refusals(db)
@@ -241,6 +242,34 @@ def check_rules(db: Any) -> None:
     assert set(db.query("sys_rule(N, P, true)")) == {("stop", 0)}
     assert "rules__inactive" not in db.relations
     assert not db.audit()
+
+
+def _check_deliveries(db: Any) -> None:
+    """The one message fails, is a dead letter for one target, and reaches another."""
+
+    def fail(message: Any) -> None:
+        raise OSError("nobody listens")
+
+    (message,) = db.messages()
+    counts = {rule.name: rule.undelivered for rule in db.rules()}
+    assert counts == dict.fromkeys(counts, 0) | {message.rule: 1}
+    done = db.dispatch(fail, target="first", pauses_seconds=[3600])
+    assert (done.delivered, done.failed, done.dead, done.waiting) == (0, 1, 0, 1)
+    assert db.dispatch(fail, target="second", pauses_seconds=[]).dead == 1
+    (letter,) = db.dead_letters()
+    assert (letter.recipient, letter.id, letter.error) == (
+        "second",
+        message.id,
+        "OSError: nobody listens",
+    )
+    found = db.query("sys_dead_letter(T, _, _, R, _, _, 1, _, _)")
+    assert set(found) == {("second", message.rule)}
+    received: list[Any] = []
+    assert db.dispatch(received.append, target="third").delivered == 1
+    assert db.dispatch(received.append, target="third").delivered == 0
+    assert received == db.messages()
+    (left,) = [rule for rule in db.rules() if rule.undelivered]
+    assert (left.name, left.undelivered, left.dead) == (message.rule, 1, 1)
 
 
 def _check_refusals(db: Any) -> None:

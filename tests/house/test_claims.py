@@ -109,6 +109,7 @@ OF_TABLES = ("register_format", "register_tables")
 OF_RULES = (
     *("ConstraintError", "ConstraintWarning", "Violation", "violations", "rules", "activate"),
     *("deactivate", "action", "messages", "firings", "rejections"),
+    *("dispatch", "dead_letters"),
 )
 OF_VIEW_UPDATES = (
     *("Budget", "Realization", "Realizations", "RequestCheck", "check_requests", "realize"),

@@ -22,6 +22,9 @@ from database_verbs import (
     check_wanted_views,
 )
 from deltalog.pipeline import garbage
+from deltalog.pipeline.state_journal import StateJournal
+from deltalog.runtime.deliveries import Target, dispatch_to
+from deltalog.runtime.messages import Message
 
 
 def test_tables_have_the_verbs_of_every_database(spark: SparkSession, tmp_path: Path) -> None:
@@ -65,6 +68,7 @@ def test_constraints_and_rules_hold(spark: SparkSession, tmp_path: Path, rows_ma
     with deltalog.connect(spark=spark, program=PROGRAM_OF_RULES, state=state) as db:
         assert db.rules() == states
         assert db.messages() == messages
+        assert [letter.recipient for letter in db.dead_letters()] == ["second"]
         assert db.facts("part") == {("nut", "thread"), ("wheel", "rim")}
         assert not db.audit()
 
@@ -247,3 +251,32 @@ def test_tables_are_registered_in_a_catalogue(spark: SparkSession, tmp_path: Pat
                 deltalog.register_tables(spark, other, schema)
     finally:
         spark.sql(f"DROP SCHEMA {schema} CASCADE")
+
+
+def test_messages_of_a_state_are_delivered_beside_its_writer(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Without the session: a dispatcher reads table and log as they are."""
+    state = tmp_path / "state"
+    program = """
+        base stock(item: str key, amount: int).
+        rule low for I when stock(I, N), N < 10 do emit low(I).
+    """
+    with deltalog.connect(spark=spark, program=program, state=state) as db:
+        db.apply(insert={"stock": [("nut", 5)]})
+        db.apply(insert={"stock": [("bolt", 500)]})
+        db.fold()
+        db.apply(insert={"stock": [("screw", 7)]})
+        found: list[Message] = []
+        journal = StateJournal(str(state))
+        try:
+            assert dispatch_to(journal, Target("shop"), found.append).delivered == 2
+            assert found == db.messages()
+            db.apply(insert={"stock": [("nail", 7)]})
+            assert dispatch_to(journal, Target("shop"), found.append).delivered == 1
+            with pytest.raises(deltalog.DataError, match="E1602"):
+                db.dispatch(print)
+        finally:
+            journal.close()
+        assert found == db.messages()
+        assert [rule.undelivered for rule in db.rules()] == [0]

@@ -42,10 +42,11 @@ class Watched:
         self.address = address
         self.errors: list[str] = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on(
-            "console",
-            lambda message: message.type == "error" and self.errors.append(message.text),
-        )
+        self.page.on("console", self._note)
+
+    def _note(self, message: Any) -> None:
+        if message.type == "error":
+            self.errors.append(message.text)
 
     def open(self, place: str) -> Any:
         self.page.goto(f"{self.address}/#{place}")

@@ -13,12 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from serving import GRAPH, Service, serving
 
 import deltalog
-from deltalog.client import AsyncClient, Client, Graph, ServiceError, ViewCopy, ViewDelta
+from deltalog.client import AsyncClient, Client, Graph, ServiceError, ViewCopy, ViewDelta, calls
 from waiting import HANG_SECONDS, wait_until
 
 CLOSURE = (
@@ -250,6 +251,30 @@ def test_the_client_for_asyncio(service: Service) -> None:
             assert (await client.what_if(insert={"edge": [(4, 5)]})).violations == []
 
     asyncio.run(main())
+
+
+def test_a_subscription_keeps_what_the_copy_has_not_stored(tmp_path: Path) -> None:
+    file = tmp_path / "path.copy"
+    options: dict[str, Any] = {"file": file, "subscription": "auditor", "bindings": {"x": 1}}
+    with serving(opened(tmp_path / "graph.db")) as service, Client(service.address) as client:
+        with client.view("path", **options) as view:
+            view.refresh()
+        for number in range(3, 6):
+            client.apply(insert={"edge": [(number, number + 1)]})
+        (known,) = client.send(calls.get("/v1/subscriptions"))["subscriptions"]
+        assert (known["view"], known["bindings"]) == ("path", {"x": "1"})
+        assert known["versions_behind"] == 3
+        with client.view("path", **options) as view:
+            assert [each.is_snapshot for each in view.refresh()] == [False] * 3
+            assert view.rows == {(1, number) for number in range(2, 7)}
+            (known,) = client.send(calls.get("/v1/subscriptions"))["subscriptions"]
+            assert known["versions_behind"] == 0
+            with client.view("path", subscription="auditor", bindings={"x": 1}) as second:
+                second.refresh()
+            client.apply(insert={"edge": [(6, 7)]})
+            with pytest.raises(ServiceError) as caught:  # the second client took it over
+                view.refresh()
+            assert caught.value.status == 409
 
 
 # --- processes that are killed

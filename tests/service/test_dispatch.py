@@ -35,8 +35,9 @@ from deltalog.runtime.deliveries import (
 )
 from deltalog.service.dispatch import Dispatcher, Summary
 from deltalog.service.targets import HttpTarget
-from deltalog.store.file_journal import FileJournal, JournalUse
+from deltalog.store.file_journal import FileJournal
 from deltalog.store.sqlite import opened
+from deltalog.store.sqlite_journal import JournalUse
 
 SECRET = bytes(range(32))
 LOOPBACK = (ip_network("127.0.0.0/8"),)

@@ -192,8 +192,12 @@ def test_rules_and_health(tab: Watched, service: Service) -> None:
     made = service.call("PUT", "/v1/subscriptions/auditor", json={"view": "access"})
     assert made.status_code in (200, 201), made.text
     page.wait_for_selector("td:has-text('auditor')")
-    commit(service, insert={"grant": [["web", "merger"]]})
     page.wait_for_selector(".chart canvas")
+    for number in range(12):
+        commit(service, insert={"grant": [["web", f"plan {number}"]]})
+        if UPDATE:
+            page.wait_for_timeout(500 + 130 * (number % 4))
+    page.wait_for_selector(".figure:has-text('ms')")
     picture(page, "page-health")
 
 

@@ -17,11 +17,11 @@ from rich.text import Text
 
 from deltalog.cli.delivery_status import write_status
 from deltalog.cli.exit_codes import ExitCode
-from deltalog.cli.options import DatabaseFile
 from deltalog.cli.terminal import counted, note, visible, write_message, write_result
 from deltalog.diagnostics import service_catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
+from deltalog.pipeline.spark_needed import spark_needed
 from deltalog.runtime.deliveries import Recorded, forget, resume, retry_dead_letters
 from deltalog.runtime.delivery_records import Journal
 from deltalog.service.addresses import Network
@@ -32,7 +32,8 @@ from deltalog.service.targets import (
     read_targets,
     targets_of_options,
 )
-from deltalog.store.file_journal import FileJournal, JournalUse
+from deltalog.store.file_journal import FileJournal
+from deltalog.store.sqlite_journal import JournalUse
 
 EXAMPLE = "deltalog dispatch shop.db --targets targets.toml"
 POLL_SECONDS = 0.5
@@ -40,7 +41,12 @@ _ABOUT = "Instead of delivering"
 
 
 def dispatch(
-    database: DatabaseFile,
+    database: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATABASE", help="A database file, or the folder of a state in tables."
+        ),
+    ],
     targets: Annotated[
         Path | None,
         typer.Option("--targets", metavar="FILE", help="The targets, in TOML."),
@@ -124,19 +130,19 @@ def dispatch(
     letter. A target receives all messages that are stored, unless its `start` is "now".
     """
     if status:
-        with closing(FileJournal(database, JournalUse.READ)) as journal:
+        with closing(_open_journal(database, JournalUse.READ)) as journal:
             write_status(journal, as_json)
         return
     if resume_target or forget_target:
         use = JournalUse.DISPATCH if forget_target else JournalUse.CHANGE
-        with closing(FileJournal(database, use)) as journal:
+        with closing(_open_journal(database, use)) as journal:
             change_recipients(journal, resume_target, forget_target)
         return
     networks = _networks(allow_network or ())
     wanted = [] if targets is None else read_targets(targets, os.environ, networks)
     wanted += targets_of_options(to or (), os.environ, networks) if to else []
     if retry_dead:
-        with closing(FileJournal(database, JournalUse.CHANGE)) as journal:
+        with closing(_open_journal(database, JournalUse.CHANGE)) as journal:
             note(f"{counted(retry_dead_letters(journal), 'dead letter')} to be delivered")
         if not wanted:
             return
@@ -144,9 +150,18 @@ def dispatch(
         raise typer.BadParameter("set --targets or --to")
     if len({target.name for target in wanted}) < len(wanted):
         raise typer.BadParameter("--targets has a target of this name, too", param_hint="--to")
-    with closing(FileJournal(database)) as journal:
+    with closing(_open_journal(database, JournalUse.DISPATCH)) as journal:
         code = _run(journal, wanted, once, poll_seconds, as_json)
     raise typer.Exit(code)
+
+
+def _open_journal(path: Path, use: JournalUse) -> Journal:
+    """The journal of a database file, or of a state in tables."""
+    if not path.is_dir():
+        return FileJournal(path, use)
+    with spark_needed():
+        from deltalog.pipeline.state_journal import StateJournal
+    return StateJournal(str(path), use)
 
 
 def _networks(texts: Sequence[str]) -> list[Network]:

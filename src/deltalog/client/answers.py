@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-JsonRows = Mapping[str, Sequence[Sequence[Any]]]
+JsonRows = Mapping[str, Sequence[tuple[Any, ...]]]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from deltalog.client.calls import Call, Facts, Result
 from deltalog.client.copies import CopyOfView, Polled, read_poll
 from deltalog.client.deltas import ViewDelta
 from deltalog.client.errors import ServiceError
+from deltalog.client.subscription import DurableSubscription
 from deltalog.client.transport import ATTEMPTS_MAX, connection, read_answer, unanswered
 from deltalog.language.ast import Row
 
@@ -118,16 +119,19 @@ class AsyncClient:
         file: str | Path | None = None,
         bindings: Mapping[str, Any] | None = None,
         into: type | None = None,
+        subscription: str | None = None,
         every_seconds: float | None = None,
         every_commits: int | None = None,
     ) -> AsyncViewCopy:
         """A copy of a view, or of the part of it that has the values in `bindings`.
 
         With a file it is kept there together with its offset, and the next client that opens the
-        file continues where this one ended. `into` is a dataclass that rows are shown as.
+        file continues where this one ended. `into` is a dataclass that rows are shown as. Under
+        the name of a `subscription` the service keeps what this copy has not stored yet.
         """
         selection = calls.selection(name, bindings, every_seconds, every_commits)
-        return AsyncViewCopy(self, name, selection, file, into)
+        durable = subscription and DurableSubscription(subscription, name, selection)
+        return AsyncViewCopy(self, name, selection, file, into, durable or None)
 
     # --- the transport
 
@@ -172,8 +176,10 @@ class AsyncViewCopy(CopyOfView):
         selection: Mapping[str, str],
         file: str | Path | None,
         into: type | None,
+        subscription: DurableSubscription | None = None,
     ) -> None:
         super().__init__(name, selection, file, into)
+        self._subscription = subscription
         self._client = client
 
     async def __aenter__(self) -> AsyncViewCopy:
@@ -228,6 +234,10 @@ class AsyncViewCopy(CopyOfView):
         """One read, and what it changes; after 410 everything is read again."""
         if self._needs_format:
             self._use_format(await self._client.send(calls.relation(self.name)))
+        subscription = self._subscription
+        if subscription is not None and not subscription.is_claimed:
+            await self._client.send(subscription.definition())
+            await self._client.send(subscription.claim())
         try:
             polled = await self._client.poll(self._path, self._parameters(is_live, wait_for))
         except ServiceError as error:
@@ -235,4 +245,8 @@ class AsyncViewCopy(CopyOfView):
                 raise
             self._restart(await self._client.send(calls.relation(self.name)))
             return [], False
-        return self._received(polled), polled.is_up_to_date
+        deltas = self._received(polled)
+        waiting = None if subscription is None else subscription.acknowledgement(self.offset)
+        if waiting is not None:
+            await self._client.send(waiting)
+        return deltas, polled.is_up_to_date

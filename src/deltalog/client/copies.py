@@ -104,10 +104,10 @@ class CopyOfView:
     def _needs_format(self) -> bool:
         return self._follower.row_format is None
 
-    def _use_format(self, relation: Mapping[str, Any]) -> None:
+    def _use_format(self, relation: dict[str, Any]) -> None:
         self._follower.row_format = RowFormat.read(relation, self._into)
 
-    def _restart(self, relation: Mapping[str, Any]) -> None:
+    def _restart(self, relation: dict[str, Any]) -> None:
         with self._lock:
             self._follower.restart(RowFormat.read(relation, self._into))
 

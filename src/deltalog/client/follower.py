@@ -60,7 +60,8 @@ class Follower:
     ) -> list[ViewDelta]:
         """Take over an answer: all of it is stored, with its offset, before this returns."""
         self._cursor = cursor or self._cursor
-        deltas, changes = [], []
+        deltas: list[ViewDelta] = []
+        changes: list[Message] = []
         for message in messages:
             control = message["headers"].get("control")
             if control == "reset":

@@ -7,10 +7,17 @@ client.apply(**edited.changes("member", graph))
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any, TypedDict
 
 Arc = tuple[Hashable, Hashable]
+
+
+class Changes(TypedDict):
+    """Arguments of `Client.apply`."""
+
+    insert: dict[str, list[Any]]
+    delete: dict[str, list[Any]]
 
 
 class Graph:
@@ -59,7 +66,7 @@ class Graph:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Graph) and self._after == other._after
 
-    __hash__ = None  # type: ignore[assignment] - it changes
+    __hash__ = None  # type: ignore[assignment]
 
     @property
     def nodes(self) -> frozenset[Hashable]:
@@ -82,7 +89,7 @@ class Graph:
                     waiting.append(target)
         return frozenset(found)
 
-    def changes(self, relation: str, before: Graph) -> Mapping[str, dict[str, list[Any]]]:
+    def changes(self, relation: str, before: Graph) -> Changes:
         """The transaction that makes this graph of an earlier one: arguments of `apply`."""
         new, old = set(self), set(before)
         return {

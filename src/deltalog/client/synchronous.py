@@ -18,6 +18,7 @@ from deltalog.client.calls import Call, Facts, Result
 from deltalog.client.copies import CopyOfView, Polled, read_poll
 from deltalog.client.deltas import ViewDelta
 from deltalog.client.errors import ServiceError
+from deltalog.client.subscription import DurableSubscription
 from deltalog.client.transport import ATTEMPTS_MAX, connection, read_answer, unanswered
 from deltalog.language.ast import Row
 
@@ -118,16 +119,19 @@ class Client:
         file: str | Path | None = None,
         bindings: Mapping[str, Any] | None = None,
         into: type | None = None,
+        subscription: str | None = None,
         every_seconds: float | None = None,
         every_commits: int | None = None,
     ) -> ViewCopy:
         """A copy of a view, or of the part of it that has the values in `bindings`.
 
         With a file it is kept there together with its offset, and the next client that opens the
-        file continues where this one ended. `into` is a dataclass that rows are shown as.
+        file continues where this one ended. `into` is a dataclass that rows are shown as. Under
+        the name of a `subscription` the service keeps what this copy has not stored yet.
         """
         selection = calls.selection(name, bindings, every_seconds, every_commits)
-        return ViewCopy(self, name, selection, file, into)
+        durable = subscription and DurableSubscription(subscription, name, selection)
+        return ViewCopy(self, name, selection, file, into, durable or None)
 
     # --- the transport
 
@@ -172,8 +176,10 @@ class ViewCopy(CopyOfView):
         selection: Mapping[str, str],
         file: str | Path | None,
         into: type | None,
+        subscription: DurableSubscription | None = None,
     ) -> None:
         super().__init__(name, selection, file, into)
+        self._subscription = subscription
         self._client = client
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -244,6 +250,10 @@ class ViewCopy(CopyOfView):
         """One read, and what it changes; after 410 everything is read again."""
         if self._needs_format:
             self._use_format(self._client.send(calls.relation(self.name)))
+        subscription = self._subscription
+        if subscription is not None and not subscription.is_claimed:
+            self._client.send(subscription.definition())
+            self._client.send(subscription.claim())
         try:
             polled = self._client.poll(self._path, self._parameters(is_live, wait_for))
         except ServiceError as error:
@@ -251,4 +261,8 @@ class ViewCopy(CopyOfView):
                 raise
             self._restart(self._client.send(calls.relation(self.name)))
             return [], False
-        return self._received(polled), polled.is_up_to_date
+        deltas = self._received(polled)
+        waiting = None if subscription is None else subscription.acknowledgement(self.offset)
+        if waiting is not None:
+            self._client.send(waiting)
+        return deltas, polled.is_up_to_date

@@ -23,6 +23,9 @@ TOO_MANY_MESSAGES = Entry(
     "a backup has all of them",
 )
 NO_SUCH_RECIPIENT = Entry("E1606", "no messages have been delivered to a target `{name}`")
+STATE_NOT_DISPATCHED = Entry(
+    "E1608", "the messages of the state `{name}` cannot be delivered from here: {reason}"
+)
 MESSAGES_LOST = Entry(
     "E1607",
     "the new program has no `emit`, but undelivered messages are left: {count}",

@@ -37,6 +37,7 @@ from deltalog.pipeline.log import Batch
 from deltalog.pipeline.net_frames import net_frames
 from deltalog.pipeline.rejected import Refused
 from deltalog.pipeline.state import State
+from deltalog.pipeline.state_journal import JournalOfState
 from deltalog.pipeline.table_frames import TableFrames
 from deltalog.pipeline.table_loads import TableLoads
 from deltalog.pipeline.table_reasons import TableReasons
@@ -85,6 +86,7 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
             )
             self._participants = participants
             self._database.version = self.version
+            self._database._journal_elsewhere = JournalOfState(state)
             self._database.committer = self._realized
         except BaseException:
             self.close()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 from deltalog.language.ast import Row, Value
 from deltalog.runtime.database import MemoryDatabase
+from deltalog.runtime.deliveries import PAUSES_SECONDS, Dispatched
+from deltalog.runtime.delivery_records import DeadLetter
 from deltalog.runtime.messages import Message
 from deltalog.runtime.model import Model
 from deltalog.runtime.rule_verbs import ActionFunction, Registered, RuleState
@@ -49,6 +51,27 @@ class TableRules:
     def messages(self, after: int = 0) -> list[Message]:
         """Return the messages that rules have emitted, behind a sequence number."""
         return self._database.messages(after)
+
+    def dispatch(
+        self,
+        handler: Callable[[Message], object],
+        *,
+        target: str = "python",
+        messages: Iterable[str] = (),
+        rules: Iterable[str] = (),
+        pauses_seconds: Iterable[float] = PAUSES_SECONDS,
+    ) -> Dispatched:
+        """Pass the messages that are due to a function, at least once, in order per rule."""
+        wanted = {"target": target, "messages": messages, "rules": rules}
+        return self._database.dispatch(handler, **wanted, pauses_seconds=pauses_seconds)  # type: ignore[arg-type]
+
+    def dead_letters(self) -> Sequence[DeadLetter]:
+        """Return the messages that could not be delivered."""
+        return self._database.dead_letters()
+
+    def settled_messages(self) -> dict[str, int]:
+        """The sequence number up to which the messages of each rule are delivered."""
+        return self._database.settled_messages()
 
     def action(self, name: str) -> Callable[[Registered], Registered]:
         """Register the function that `call name(…)` of active rules calls, as a decorator."""

@@ -11,8 +11,8 @@ twice as many messages as were left the last time, so that the cost for each mes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, cast
+from contextlib import AbstractContextManager, closing, contextmanager
+from typing import TYPE_CHECKING, Protocol, cast
 
 from deltalog.analysis.active_rules import MESSAGES
 from deltalog.diagnostics import service_catalogue
@@ -62,12 +62,20 @@ class MemoryJournal:
         pass
 
 
+class JournalElsewhere(Protocol):
+    """Where the deliveries of a database are written down that is kept elsewhere."""
+
+    def open(self) -> Journal: ...
+    def book(self) -> Book: ...
+
+
 class DeliveryVerbs:
     """The part of a database that knows of the delivery of messages."""
 
     model: Model
     engine: Engine
     _book: Book | None = None
+    _journal_elsewhere: JournalElsewhere | None = None
     _prune_from = MESSAGES_MIN
 
     def turn(self) -> AbstractContextManager[None]:
@@ -100,6 +108,10 @@ class DeliveryVerbs:
     @contextmanager
     def journal(self) -> Iterator[Journal]:
         """The journal of deliveries, for one dispatcher at a time."""
+        if self._journal_elsewhere is not None:
+            with closing(self._journal_elsewhere.open()) as journal:
+                yield journal
+            return
         with self.turn():
             if self._book is None:
                 self._book = Book()
@@ -107,6 +119,8 @@ class DeliveryVerbs:
 
     def delivery_book(self) -> Book:
         """The records about deliveries, in the turn of the caller."""
+        if self._journal_elsewhere is not None:
+            return self._journal_elsewhere.book()
         return self._book or Book()
 
     def settled_messages(self) -> dict[str, int]:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from deltalog.analysis.columns import Relation
     from deltalog.runtime.changes import ChangeSet
     from deltalog.runtime.database import MemoryDatabase
+    from deltalog.runtime.deliveries import Dispatched
+    from deltalog.runtime.delivery_records import DeadLetter
     from deltalog.runtime.evaluation import Difference
     from deltalog.runtime.fixpoint import Statistics
     from deltalog.runtime.messages import Message
@@ -116,6 +118,16 @@ class Database(Protocol):
     def deactivate(self, rule: str, **parameters: Value) -> None: ...
     def action(self, name: str) -> Callable[[Any], Any]: ...
     def messages(self, after: int = 0) -> list[Message]: ...
+    def dispatch(
+        self,
+        handler: Callable[[Message], object],
+        *,
+        target: str = "python",
+        messages: Iterable[str] = (),
+        rules: Iterable[str] = (),
+        pauses_seconds: Iterable[float] = (),
+    ) -> Dispatched: ...
+    def dead_letters(self) -> Sequence[DeadLetter]: ...
 
     def transaction(self, *, views: Iterable[str] | None = None) -> Transaction: ...
     def apply(

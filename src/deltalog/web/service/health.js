@@ -18,7 +18,7 @@ const Chart = ({ title, unit, times, lines }) => {
     plot.current = new window.uPlot({
       width: box.current.clientWidth, height: 190, legend: { show: false }, cursor: { show: false },
       scales: { y: { range: (_, low, high) => [0, Math.max(high * 1.15, 1)] } },
-      axes: [{ ...axis, space: 80, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 52, values: (_, ticks) => ticks.map((tick) => number.format(tick)) }],
+      axes: [{ ...axis, space: 80, incrs: [1, 2, 5, 10, 30, 60, 120, 300], values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 52, values: (_, ticks) => ticks.map((tick) => number.format(tick)) }],
       series: [{}, ...lines.map(({ line, name }) => ({ label: name, stroke: colour(line), width: 2, points: { show: false }, fill: lines.length === 1 ? `${colour(line)}22` : undefined }))],
     }, data, box.current);
   };
