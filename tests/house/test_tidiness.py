@@ -21,7 +21,6 @@ KNOWN = [
     r"src/deltalog/web/(service/)?[a-z_]+\.(css|html|js|svg)",
     r"src/deltalog/web/vendor/(README\.md|[a-zA-Z-]+(\.LICENSE|(\.iife|\.umd)?(\.min)?\.(js|css)))",
     r"tests/([a-z_]+/)*[a-z_0-9]+\.py",
-    r"tests/service/npm/(follow\.mjs|package(-lock)?\.json)",
     r"tests/service/npm/([a-z_]+\.mjs|package(-lock)?\.json)",
     r"tests/cases/([a-z_]+/)+[\w-]+\.(case|dl|amosql|err|printed)",
     r"bench/([a-z_]+/)*[a-z_0-9]+\.(py|md)",

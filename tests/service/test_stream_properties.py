@@ -40,7 +40,12 @@ KINDS: dict[str, dict[str, Any]] = {
     "virtual": {"materialize": False},
     "external": {"materialize": False, "strategy": {"path": "demand", "free": "demand"}},
 }
-QUALITIES = ({}, {"every_commits": "3"}, {"every_seconds": "0.05"}, {"path.x": "1"})
+QUALITIES: tuple[dict[str, str], ...] = (
+    {},
+    {"every_commits": "3"},
+    {"every_seconds": "0.05"},
+    {"path.x": "1"},
+)
 
 
 class Follower(threading.Thread):
@@ -145,7 +150,7 @@ def test_copies_equal_the_view_at_their_versions(kind: str, seed: int, tmp_path:
     for follower in followers:
         follower.start()
     for number in range(2):
-        options = {"program": PROGRAM} if number == 0 else {}
+        options: dict[str, Any] = {"program": PROGRAM} if number == 0 else {}
         with serving(deltalog.connect(path, **options, **KINDS[kind])) as service:
             service.call(note)
             for follower in followers:

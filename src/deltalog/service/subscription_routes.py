@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
+from deltalog.diagnostics.report import DeltalogError
 from deltalog.language.ast import Value
 from deltalog.service.answers import json_answer
 from deltalog.service.grants import CallerDep
@@ -35,12 +37,28 @@ from deltalog.service.streams import streams_of
 from deltalog.service.subscriptions import Subscription, Subscriptions, lost
 from deltalog.service.values import value_from_text, value_to_text
 
+ENFORCED_SECONDS = 60.0
+
 
 @asynccontextmanager
 async def _running(app: Any) -> AsyncIterator[None]:
     app.state.subscriptions = made = Subscriptions(app.state.host)
     await made.start()
-    yield
+    enforcing = asyncio.create_task(_enforce(made))
+    try:
+        yield
+    finally:
+        enforcing.cancel()
+        with suppress(asyncio.CancelledError):
+            await enforcing
+
+
+async def _enforce(subscriptions: Subscriptions) -> None:
+    """Let go, now and then, of what is held for subscriptions beyond their bounds."""
+    while True:
+        await asyncio.sleep(ENFORCED_SECONDS)
+        with suppress(DeltalogError):  # the disk may be full: try again later
+            await subscriptions.enforce()
 
 
 router = APIRouter(prefix="/v1", tags=["subscriptions"], lifespan=_running)
