@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 import deltalog
-from deltalog.engines.spark.storage import LazyFrame
+from deltalog.engines.spark.lazy_frame import LazyFrame
 from deltalog.pipeline import input_facts, sources
 from deltalog.pipeline.classify import classify
 from deltalog.pipeline.project import Source

@@ -13,9 +13,9 @@ import deltalog
 from conformance import test_engines
 from deltalog.engines.base import Engine
 from deltalog.engines.spark.engine import SparkEngine
+from deltalog.engines.spark.lazy_frame import LazyFrame
 from deltalog.engines.spark.partitions import Source, sent, shares
 from deltalog.engines.spark.settings import Settings
-from deltalog.engines.spark.storage import LazyFrame
 from deltalog.runtime.engine_choice import ENGINES
 
 CLOSURE = """

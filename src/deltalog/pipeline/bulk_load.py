@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from deltalog.engines.spark.columns import RANK
 from deltalog.engines.spark.engine import SparkEngine
 from deltalog.engines.spark.frames import contents, within, without
-from deltalog.engines.spark.storage import LazyFrame
+from deltalog.engines.spark.lazy_frame import LazyFrame
 from deltalog.pipeline.checked_frames import check_free_keys
 from deltalog.pipeline.commit_writer import CommitWriter, cut
 from deltalog.pipeline.deltas import Counts

@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame
 from deltalog.engines.spark.columns import name_of
 from deltalog.engines.spark.engine import SparkEngine
 from deltalog.engines.spark.frames import contents, within, without
+from deltalog.engines.spark.lazy_frame import LazyFrame
 from deltalog.engines.spark.relation import SparkRelation, TableFrame
-from deltalog.engines.spark.storage import LazyFrame
 from deltalog.language.printer import print_program
 from deltalog.pipeline.drafts import NOTHING, Draft, Held, few, unranked
 from deltalog.pipeline.folds import Folds, net_fold

@@ -23,7 +23,7 @@ from deltalog.analysis.columns import Relation
 from deltalog.engines.base import Changed
 from deltalog.engines.spark.engine import SparkEngine
 from deltalog.engines.spark.frames import apart, contents, within, without
-from deltalog.engines.spark.storage import LazyFrame
+from deltalog.engines.spark.lazy_frame import LazyFrame
 from deltalog.pipeline.checked_frames import (
     check_free_keys,
     check_set_once,

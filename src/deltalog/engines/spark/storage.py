@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from deltalog.engines.base import AbortedError, LazyRows
 from deltalog.engines.spark.columns import RANK, names_of, rows_in
 from deltalog.engines.spark.frames import contents, without
+from deltalog.engines.spark.lazy_frame import LazyFrame
 from deltalog.engines.spark.lookahead import Lookup
 from deltalog.engines.spark.probes import (
     FETCHED_MAX,
@@ -45,26 +46,6 @@ from deltalog.language.ast import Row
 Answer = TypeVar("Answer")
 PROBES_MAX = 10_000
 """Jobs that one question may take before something must be wrong."""
-
-
-class LazyFrame(LazyRows):
-    """Rows that stay on the cluster until they are read; `data` are the same as a DataFrame."""
-
-    __slots__ = ("data", "some")
-
-    def __init__(
-        self,
-        size: int,
-        read: Callable[[], Iterable[Row]],
-        data: DataFrame,
-        some: Callable[[int], list[Row]] | None = None,
-    ) -> None:
-        super().__init__(size, read)
-        self.data = data
-        self.some = some
-
-    def first(self, count: int) -> list[Row]:
-        return super().first(count) if self.some is None else self.some(count)
 
 
 class Storage:
