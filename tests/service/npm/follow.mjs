@@ -27,12 +27,21 @@ function write(next) {
   console.log(next)
 }
 
-const response = await stream({ url, offset, live, json: true, warnOnHttp: false })
-response.subscribeJson(async (batch) => {
-  for (const event of batch.items) {
-    if (isChangeEvent(event)) state.apply(event)
-    else if (event.headers.control === "reset") state.clear()
-  }
-  write(batch.offset)
-})
-await response.closed
+async function follow() {
+  const response = await stream({ url, offset, live, json: true, warnOnHttp: false })
+  response.subscribeJson(async (batch) => {
+    for (const event of batch.items) {
+      if (isChangeEvent(event)) state.apply(event)
+      else if (event.headers.control === "reset") state.clear()
+    }
+    offset = batch.offset
+    write(offset)
+  })
+  await response.closed
+}
+
+// A connection that breaks in the middle of events ends the client: it goes on behind the last batch.
+for (let attempts = 0; attempts < 1000; attempts++) {
+  await follow().catch(() => {})
+  await new Promise((resolve) => setTimeout(resolve, 100))
+}

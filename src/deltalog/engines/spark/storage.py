@@ -71,6 +71,7 @@ class Storage:
         known = self.relations.pop(relation, None)
         if known is not None:
             self._release(known.frames)
+        self.lookups.pop(relation, None)  # another one of this name may have other columns
 
     def clear(self, relation: str) -> None:
         self.clear_all((relation,))
