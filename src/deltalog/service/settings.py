@@ -36,8 +36,6 @@ class ServiceSettings:
     requests_per_second: float = 2_000.0
     """Requests of one token, or of one address without a token."""
     subscriptions_max: int = 20_000
-    waiting_max: int = 1_000
-    """Requests that wait for the database; more are told to come again."""
     request_keys_seconds: float = 7 * 24 * 3_600.0
     """How long an idempotency key is remembered."""
     stop_seconds: float = 10.0
