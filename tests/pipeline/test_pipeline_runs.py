@@ -160,7 +160,7 @@ def test_files_with_ops_and_bad_rows(spark: SparkSession, tmp_path: Path) -> Non
         run(spark, path)
     assert caught.value.codes == ("E1004",)
     assert "`euros` is missing, `euro` is unknown" in str(caught.value)
-    assert "did you mean `euro`?" in str(caught.value)
+    assert '`columns = { euro = "euros" }` renames' in str(caught.value)
 
     (incoming / "2.csv").write_text("op,node,euros\nset,1,two\n-,1,1.5\n")
     path.write_text(path.read_text().replace("quarantine", "fail"))
