@@ -71,7 +71,7 @@ def test_the_closure_over_two_databases(tmp_path: Path, strategy: str, nodes: in
         assert not db.pull()
         one.insert(("h", "d"))
         two.delete(("b", "c"))
-        relation = db.engine.relations["edge"]
+        relation = db._external.external["edge"]
         assert isinstance(relation, ExternalRelation)
         before = relation.probes
         delta = db.pull()

@@ -38,8 +38,6 @@ class SourceState:
 class SourcedDatabase(MemoryDatabase):
     """Made by `connect(sources=…)`."""
 
-    engine: ExternalEngine
-
     def __init__(
         self,
         model: Model,
@@ -52,20 +50,13 @@ class SourcedDatabase(MemoryDatabase):
         at_sources = [name for name in facts if name in engine.sources]
         if at_sources:
             raise _is_elsewhere(at_sources[0])
+        self._external = engine
         with engine.reading():
             super().__init__(model, engine, limits, watch, facts, participants=participants)
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        with super().turn(), self._snapshots():
-            yield
-
-    @contextmanager
-    def _snapshots(self) -> Iterator[None]:
-        if isinstance(self.engine, ExternalEngine):
-            with self.engine.reading():
-                yield
-        else:  # closed: whoever reads is refused
+        with super().turn(), self._external.reading():
             yield
 
     def propagate_wanted(
@@ -78,9 +69,9 @@ class SourcedDatabase(MemoryDatabase):
         self._check_open()
         if is_committed:
             for name in wanted.relations:
-                if name in self.engine.sources:
+                if name in self._external.sources:
                     raise _is_elsewhere(name)
-        with self._snapshots():
+        with self._external.reading():
             return super().propagate_wanted(wanted, is_committed, views, is_firing)
 
     def pull(self) -> ChangeSet:
@@ -90,10 +81,10 @@ class SourcedDatabase(MemoryDatabase):
         """
         with self.turn():
             inserted, deleted = {}, {}
-            for name, relation in self.engine.external.items():
+            for name, relation in self._external.external.items():
                 inserted[name], deleted[name] = relation.announced()
             change = self.propagate_net(ChangeSet(inserted, deleted), True)
-            for relation in self.engine.external.values():
+            for relation in self._external.external.values():
                 relation.acknowledge()
             return change
 
@@ -103,15 +94,13 @@ class SourcedDatabase(MemoryDatabase):
         with self.turn():
             return tuple(
                 SourceState(name, source.name, source.precision, len(source.events()))
-                for name, sources in self.engine.sources.items()
+                for name, sources in self._external.sources.items()
                 for source in sources
             )
 
     def close(self) -> None:
-        engine = self.engine
         super().close()
-        if isinstance(engine, ExternalEngine):
-            engine.disconnect()
+        self._external.disconnect()
 
 
 def _is_elsewhere(name: str) -> DataError:
