@@ -1,4 +1,4 @@
-"""What proofs cost: on commits nothing, and on Spark seconds among millions of facts.
+"""The cost of proofs: on commits nothing, and on Spark seconds among millions of facts.
 
     python -m bench.why commits
     python -m bench.why spark 1000000
