@@ -76,7 +76,7 @@ def _checked(name: str, described: Any, relations: Relations) -> Sequence[Any]:
     several = list(described) if isinstance(described, list | tuple) else [described]
     for each in several:
         if not isinstance(each, KINDS):
-            raise _misfit(name, f"{each!r:.80} is none")
+            raise _misfit(name, f"{each!r:.80} is not a table")
     if not several:
         raise _misfit(name, "the list is empty")
     return several
