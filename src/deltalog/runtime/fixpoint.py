@@ -85,6 +85,8 @@ class Installed:
 
 
 Stage: TypeAlias = tuple[Rule, ...] | RankedComponent
+Lowered: TypeAlias = tuple[tuple[tuple[RulePlan, ...] | RankedDeletion, ...], bool]
+"""The plans of every stage, and whether the partition is a soft one."""
 
 
 def install(
@@ -98,7 +100,16 @@ def install(
 
     With `may_abort`, `run` may end in a `AbortedError`.
     """
-    plans, is_soft = lowered(stages, overlays, fanout)
+    return prepare_all(engine, *lowered(stages, overlays, fanout), may_abort)
+
+
+def prepare_all(
+    engine: Engine,
+    plans: tuple[tuple[RulePlan, ...] | RankedDeletion, ...],
+    is_soft: bool,
+    may_abort: bool = False,
+) -> Installed:
+    """Prepare the plans of every stage on an engine."""
     parts = tuple(
         engine.prepare_deletion(plan) if isinstance(plan, RankedDeletion) else engine.prepare(plan)
         for plan in plans
@@ -110,7 +121,7 @@ def lowered(
     stages: Iterable[Stage],
     overlays: Overlays = MappingProxyType({}),
     fanout: Fanout | None = None,
-) -> tuple[tuple[tuple[RulePlan, ...] | RankedDeletion, ...], bool]:
+) -> Lowered:
     """The plans of every stage, and whether the partition is a soft one."""
     stages = tuple(stages)
     heads = [_defined(stage) for stage in stages]

@@ -26,8 +26,9 @@ from deltalog.runtime.constraints import checks_of
 from deltalog.runtime.first_level import FirstLevel
 from deltalog.runtime.hypothetical import Hypothetical
 from deltalog.runtime.realization import Budget, Realization, Realizations, Wish, contradict
+from deltalog.runtime.search_nodes import change_set, is_aggregated
 from deltalog.runtime.update_choices import choice_of, translated
-from deltalog.runtime.view_updates import Search, change_set, is_aggregated
+from deltalog.runtime.view_updates import Search, deferred_delta
 from deltalog.source import Source, Span
 
 if TYPE_CHECKING:
@@ -105,10 +106,10 @@ def default_choice(
         return None
     state = Hypothetical(database, base, frozenset(denials))
     is_realized = all(state.holds(wish.relation, wish.row) == wish.holds for wish in kept)
-    if not is_realized or any(state.delta.inserted[name] for name in denials):
+    if not is_realized or any(state.watched_delta.inserted[name] for name in denials):
         return None
-    delta = database.propagate_wanted(base, False, None)
-    return Realization(delta, base, (), commit, is_default=True)
+    delta = deferred_delta(database, base)
+    return Realization(delta, base, (), commit, is_default=True, wishes=tuple(wishes))
 
 
 def _after(default: Realization, others: Iterator[Realization]) -> Iterator[Realization]:

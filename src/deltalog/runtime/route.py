@@ -33,13 +33,17 @@ class Route:
     """The part of a network that a change takes to the `views` that are wanted, and the stored.
 
     A node is on it if it is stored, wanted, or read by another one that is on it. So are the views
-    that constraints and active rules watch, whose change is kept for these, and not shown.
+    that constraints and active rules watch, whose change is kept for these, and not shown. A route
+    that `is_narrow` leads to the wanted views only: a change that takes it must not be made.
     """
 
-    def __init__(self, network: Propagation, views: frozenset[str]) -> None:
+    def __init__(
+        self, network: Propagation, views: frozenset[str], is_narrow: bool = False
+    ) -> None:
         self.network = network
         self.views = views
-        self._kept = views | network.watched
+        self.is_narrow = is_narrow
+        self._kept = views if is_narrow else views | network.watched
         self.nodes = self._reached()
         self.readers: dict[str, list[int]] = {}
         for node in self.nodes:
@@ -55,7 +59,7 @@ class Route:
             self.wave.place(source.number, source.station(self))
 
     def _reached(self) -> tuple[Node, ...]:
-        needed = set(self._kept | self.network.stored)
+        needed = set(self._kept if self.is_narrow else self._kept | self.network.stored)
         found = []
         for node in reversed(self.network.nodes):
             if not needed.isdisjoint(node.choice.predicates):
