@@ -11,12 +11,13 @@ them. The exact count is that of the induced change, and is computed for answers
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from deltalog.language.ast import Rule
 from deltalog.language.walk import atoms
-from deltalog.runtime.realization import Realization, Wish
+from deltalog.runtime.realization import Budget, Realization, Wish
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
@@ -81,16 +82,47 @@ def _below(view: str, rules: Mapping[str, tuple[Rule, ...]]) -> set[str]:
     return seen
 
 
-def by_side_effects(answers: Iterator[Realization | None]) -> Iterator[Realization]:
-    """Answers that cost the same, those with the fewest side effects first.
+def by_side_effects(
+    answers: Iterator[Realization | None], budget: Budget, skip: Callable[[str], None]
+) -> Iterator[Realization]:
+    """Sort answers that cost the same, those with the fewest side effects first.
 
-    None among the answers says that what follows costs more.
+    None among the answers says that what follows costs more. Side effects that the budget leaves
+    no time to count are behind all others.
     """
+    ends = time.monotonic() + budget.seconds
+    shown = 0
+    for level in _levels(answers):
+        for answer in _sorted(level, ends, skip):
+            if budget.answers is not None and shown >= budget.answers:
+                return skip(f"the budget of {budget.answers} answers is spent")
+            yield answer
+            shown += 1
+    return None
+
+
+def _levels(answers: Iterator[Realization | None]) -> Iterator[list[Realization]]:
     held: list[Realization] = []
     for answer in answers:
         if answer is not None:
             held.append(answer)
-            continue
-        yield from sorted(held, key=lambda each: each.side_effect_count)
-        held = []
-    yield from sorted(held, key=lambda each: each.side_effect_count)
+        elif held:
+            yield held
+            held = []
+    yield held
+
+
+def _sorted(
+    held: list[Realization], ends: float, skip: Callable[[str], None]
+) -> Iterator[Realization]:
+    counted: list[Realization] = []
+    for answer in held:
+        if time.monotonic() > ends:
+            break
+        assert answer.side_effect_count >= 0
+        counted.append(answer)
+    rest = held[len(counted) :]
+    if rest:
+        skip(f"there was no time to count the side effects of {len(rest)} realizations")
+    yield from sorted(counted, key=lambda each: each.side_effect_count)
+    yield from rest

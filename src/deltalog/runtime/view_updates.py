@@ -116,12 +116,11 @@ class Search:
         come with the fewest side effects first.
         """
         self.domains.wished = self.wishes = tuple(wishes)
-        answers = self._run()
         if is_ranked:
-            return by_side_effects(answers)
-        return (each for each in answers if each is not None)
+            return by_side_effects(self._run(None), self.budget, self.skip)
+        return (each for each in self._run(self.budget.answers) if each is not None)
 
-    def _run(self) -> Iterator[Realization | None]:
+    def _run(self, answers: int | None) -> Iterator[Realization | None]:
         """Realizations, and None where what follows costs more."""
         begun = time.monotonic()
         found: list[frozenset[Wish]] = []
@@ -153,9 +152,9 @@ class Search:
                 if children is None:
                     found.append(item.change)
                     yield self._realization(item.change)
-                    if self.budget.answers is not None and len(found) >= self.budget.answers:
+                    if answers is not None and len(found) >= answers:
                         if queue:
-                            self.skip(f"the budget of {self.budget.answers} answers is spent")
+                            self.skip(f"the budget of {answers} answers is spent")
                         return None
                     continue
                 item = children
