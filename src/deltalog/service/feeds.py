@@ -20,10 +20,9 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
 
-from fastapi.sse import format_sse_event
-
 from deltalog.analysis.relation import Relation
 from deltalog.language.ast import Row
+from deltalog.service.event_text import event_text
 from deltalog.service.host import Host
 from deltalog.service.journal import JournalEntry
 from deltalog.service.selections import Selection, sorted_rows
@@ -58,7 +57,7 @@ class FeedItem:
 
 def data_event(payload: bytes) -> bytes:
     """Messages as an event; the control event that follows has the id."""
-    return format_sse_event(event="data", data_str=f"[{payload.decode()}]")
+    return event_text("data", b"[%b]" % payload)
 
 
 class Feed:
