@@ -302,7 +302,8 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         follower, version = self.follower if is_committed else None, self.version
         if views is not None and not (is_committed and is_recorded):
             followed = network.views & follower.views if follower is not None else frozenset()
-            route = network.route_to(views | followed)
+            potential = follower.potential - views if follower is not None else frozenset()
+            route = network.route_to(views | followed, potential)
         warned: Sequence[Violation] = ()
         run = Propagated(network, base, self.limits, self.watch, is_recorded, route)
         with run as outcome:
@@ -321,9 +322,12 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
                 self.version += 1
                 if self._persistence is None:
                     self.last_change = change
+                    if route is not None and route.estimated:
+                        self.last_change = change.without(*route.estimated)
         if follower is not None and self.version != version:
-            shown = network.views if route is None else route.views
-            follower.committed(self.version, "transaction", change, shown)
+            estimated = frozenset[str]() if route is None else route.estimated
+            shown = network.views if route is None else route.views - estimated
+            follower.committed(self.version, "transaction", change, shown, estimated)
         if warned:
             issue_warnings(warned)
         if views is not None and (route is None or route.views != views):
