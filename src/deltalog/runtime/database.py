@@ -298,7 +298,8 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         if not base:
             self.statistics = Statistics()
             return base
-        network, route, is_recorded = self.propagation, None, bool(self._participants)
+        network, is_recorded = self.propagation, bool(self._participants)
+        route = network.whole
         follower, version = self.follower if is_committed else None, self.version
         if views is not None and not (is_committed and is_recorded):
             followed = network.views & follower.views if follower is not None else frozenset()
@@ -321,16 +322,13 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
                 outcome.apply()
                 self.version += 1
                 if self._persistence is None:
-                    self.last_change = change
-                    if route is not None and route.estimated:
-                        self.last_change = change.without(*route.estimated)
+                    self.last_change = route.exact_part(change)
         if follower is not None and self.version != version:
-            estimated = frozenset[str]() if route is None else route.estimated
-            shown = network.views if route is None else route.views - estimated
-            follower.committed(self.version, "transaction", change, shown, estimated)
+            shown = route.views - route.estimated
+            follower.committed(self.version, "transaction", change, shown, route.estimated)
         if warned:
             issue_warnings(warned)
-        if views is not None and (route is None or route.views != views):
+        if views is not None and route.views != views:
             return change.without(*network.views - views)
         return change
 

@@ -63,6 +63,10 @@ class Route:
         for source in network.sources.values():
             self.wave.place(source.number, source.station(self))
 
+    def exact_part(self, change: ChangeSet) -> ChangeSet:
+        """A change without the views whose change is estimated."""
+        return change.without(*self.estimated) if self.estimated else change
+
     def _reached(self, potential: frozenset[str]) -> tuple[Node, ...]:
         needed = set(self._kept | self.network.stored)
         exact = needed - potential
