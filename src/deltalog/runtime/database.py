@@ -180,13 +180,13 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         Its change is that of base relations and of these `views`, or of all views that are
         declared; virtual views that nobody needs are not even looked at.
         """
-        known = None
-        if views is not None:
-            known = known_views(self.propagation, self.relations, views)
-        return self.transaction_for(lambda wanted: self.propagate_wanted(wanted, True, known))
+        if views is None:
+            return self.transaction_for(self.propagate_wanted)
+        known = known_views(self.propagation, self.relations, views)
+        return self.transaction_for(partial(self.propagate_wanted, views=known))
 
     def transaction_for(self, commit: Commit) -> Transaction:
-        """A transaction whose changes go to `commit` when it ends instead of `commit_wanted`."""
+        """A transaction whose changes go to `commit` when it ends instead of `propagate_wanted`."""
         if self._is_closed:
             self._check_open()
         if self.propagation.rules is not None:
@@ -194,10 +194,6 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         if not self.propagation.has_immediate:
             return self._transaction(commit)
         return self.immediate_transaction(commit, False)
-
-    def commit_wanted(self, wanted: ChangeSet, views: frozenset[str] | None = None) -> ChangeSet:
-        """Commit a change of which some may be a no-op; returns the exact change of these views."""
-        return self.propagate_wanted(wanted, True, views)
 
     def apply(
         self,
@@ -229,11 +225,13 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         tried = self._transaction(commit) if is_plain else self.immediate_transaction(commit, True)
         return fill(tried, insert, delete, set).commit()
 
-    def _transaction(self, commit: Callable[[ChangeSet], ChangeSet]) -> Transaction:
+    def _transaction(
+        self, commit: Commit, make: Callable[..., Transaction] = Transaction
+    ) -> Transaction:
         known = self.model.checked.relations
         if self._ground is None or self._ground.relations is not known:
             self._ground = ground_of(self.engine, known, self._lock)
-        return Transaction(self._ground, commit, self)
+        return make(self._ground, commit, self)
 
     def propagate_net(
         self,
@@ -249,7 +247,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
     def propagate_wanted(
         self,
         wanted: ChangeSet,
-        is_committed: bool,
+        is_committed: bool = True,
         views: frozenset[str] | None = None,
         is_firing: bool | None = None,
     ) -> ChangeSet:
