@@ -102,7 +102,9 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         """Alone among the threads, with a database that is open, and in its last state."""
         with self._lock:
             self._check_open()
-            if self._synchronization is not None:
+            if self.rehearsed is not None:
+                self.rewind_rehearsal()
+            if self._synchronization is not None and not self._is_acting:
                 self._synchronization.before_reading(self)
             yield
 
@@ -219,6 +221,8 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
     ) -> ChangeSet:
         """The exact change that a transaction would make, without making it."""
         self._check_open()
+        if self.rehearsed is not None:
+            self.rewind_rehearsal()
         known = known_views(self.propagation, self.relations, views)
         commit = partial(self.propagate_wanted, is_committed=False, views=known, is_firing=True)
         is_plain = not self.propagation.has_immediate
@@ -275,7 +279,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         if self.propagation.rules is not None and (is_committed or is_firing):
             run = run if is_firing is False else self.settled
         try:
-            if self._synchronization is None:
+            if self._synchronization is None or self._is_acting:
                 return run(base, is_committed, views)
             with self._synchronization.changing(self, is_committed and bool(base)):
                 return run(base, is_committed, views)

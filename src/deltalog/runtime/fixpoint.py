@@ -92,6 +92,8 @@ class Installed:
 
 
 Stage: TypeAlias = tuple[Rule, ...] | RankedComponent
+Lowered: TypeAlias = tuple[tuple[tuple[RulePlan, ...] | RankedDeletion, ...], bool]
+"""Plans in their order, and whether the partition is a soft one."""
 
 
 def install(
@@ -105,7 +107,12 @@ def install(
 
     With `may_abort`, `run` may end in a `AbortedError`.
     """
-    plans, is_soft = lowered(stages, overlays, fanout)
+    return install_lowered(engine, lowered(stages, overlays, fanout), may_abort)
+
+
+def install_lowered(engine: Engine, found: Lowered, may_abort: bool = False) -> Installed:
+    """Prepare plans that were lowered before."""
+    plans, is_soft = found
     parts = tuple(
         engine.prepare_deletion(plan) if isinstance(plan, RankedDeletion) else engine.prepare(plan)
         for plan in plans
@@ -117,7 +124,7 @@ def lowered(
     stages: Iterable[Stage],
     overlays: Overlays = MappingProxyType({}),
     fanout: Fanout | None = None,
-) -> tuple[tuple[tuple[RulePlan, ...] | RankedDeletion, ...], bool]:
+) -> Lowered:
     """The plans of every stage, and whether the partition is a soft one."""
     stages = tuple(stages)
     heads = [_defined(stage) for stage in stages]
