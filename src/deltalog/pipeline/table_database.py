@@ -259,7 +259,7 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
         def commit(wanted: ChangeSet) -> ChangeSet:
             with self._changing():
                 self._begin()
-                return self._database.commit_wanted(wanted, known)
+                return self._database.propagate_wanted(wanted, views=known)
 
         return self._database.transaction_for(commit)
 

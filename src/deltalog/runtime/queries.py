@@ -42,7 +42,7 @@ from deltalog.rewrites.pipeline import EVALUATE, QUERY, apply_passes
 from deltalog.rewrites.states import renamed
 from deltalog.runtime.changes import NO_CHANGE, NO_RELATIONS, ChangeSet
 from deltalog.runtime.evaluation import create
-from deltalog.runtime.fixpoint import Lowered, Watch, lowered, prepare_all, run
+from deltalog.runtime.fixpoint import Lowered, Watch, install_lowered, lowered, run
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model, written_form
 from deltalog.runtime.rows import Rows
@@ -137,7 +137,7 @@ def answer(
             engine.insert(names.apart(relation.name), input_rows)
         for name, rows in sides.items():
             engine.insert(names.apart(name), rows)
-        statistics = run(engine, prepare_all(engine, *plan.lowered), limits, watch=watch)
+        statistics = run(engine, install_lowered(engine, plan.lowered), limits, watch=watch)
         found = engine.copied(names.apart(names.ANSWER))
     finally:
         for name in plan.relations:
