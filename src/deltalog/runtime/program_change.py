@@ -60,6 +60,10 @@ def apply_program(
         change = _replace(database, new, base, is_committed)
     else:
         change = _migrate(database, new, guarded, base, is_committed)
+    if checked.program.update_choices:
+        from deltalog.runtime.update_choices import warn_of_choices  # which opens databases
+
+        warn_of_choices(new)
     return change if hidden.isdisjoint(change.relations) else change.without(*hidden)
 
 
