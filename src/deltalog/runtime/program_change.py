@@ -32,6 +32,7 @@ from deltalog.runtime.rule_changes import (
     guarded_program,
     to_rebuild,
 )
+from deltalog.runtime.why.state import ReplacedProgram
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
@@ -48,6 +49,7 @@ def apply_program(
     check_plain_rules(checked, inactive)
     if is_committed and MESSAGES not in checked.relations:
         check_delivered(database)
+    before = database.model.checked
     base = base_change(database.model, new, database.base_facts(), inactive)
     common = [name for name in base.inserted if name in base_names(database.model)]
     check_taken_keys(base.only(*common), new.checked.relations, database.engine.lookup)
@@ -57,6 +59,8 @@ def apply_program(
         change = _replace(database, new, base, is_committed)
     else:
         change = _migrate(database, new, guarded, base, is_committed)
+    if is_committed and database._persistence is None:
+        database.last_program = ReplacedProgram(database.version, before, base)
     return change if hidden.isdisjoint(change.relations) else change.without(*hidden)
 
 
