@@ -134,6 +134,40 @@ def test_negation_with_an_unnamed_value_and_a_key() -> None:
     ]
 
 
+def test_answers_are_ranked_by_their_side_effects() -> None:
+    facts: Facts = {
+        "member": [("ann", "a"), ("bob", "a"), ("eve", "a")],
+        "grant": [("a", "plan"), ("a", "offer")],
+        "banned": [],
+    }
+    db = connected(PERMISSIONS, facts)
+    request = '-sees("ann", "plan")'
+    found = db.realize(request, rank="side_effects", budget=Budget(new_values=0))
+    shown = [(str(each), each.side_effect_count) for each in found]
+    assert shown == [
+        ("Realization(-member('ann', 'a'))", 1),
+        ("Realization(-grant('a', 'plan'))", 2),
+    ]
+    (best,) = db.realize(request, rank="side_effects", budget=Budget(answers=1, new_values=0))
+    assert str(best.side_effects) == "ChangeSet(-sees('ann', 'offer'))"
+    spent = db.realize(request, rank="side_effects", budget=Budget(answers=1))
+    assert len(list(spent)) == 1
+    assert "the budget of 1 answers is spent" in spent.reasons
+    with pytest.raises(DataError, match="cost` or `side_effects"):
+        db.realize(request, rank="beauty")
+    with pytest.raises(DataError, match="E0726"):
+        db.realize(request, rank="side_effects", mode="first_level")
+
+
+def test_the_change_of_an_answer_is_that_of_the_state_it_was_found_in() -> None:
+    db = connected(GRAPH, {"edge": [(1, 2), (2, 3)]})
+    first, second = db.realize("-path(1, 3)")
+    made = first.apply()
+    assert first.delta == made
+    with pytest.raises(DataError, match="E1402"):
+        assert second.delta
+
+
 def test_relations_that_must_not_be_touched_and_costs() -> None:
     facts: Facts = {"member": [("ann", "a")], "grant": [("a", "plan")], "banned": []}
     db = connected(PERMISSIONS, facts)

@@ -46,6 +46,13 @@ class Mode(StrEnum):
     FIRST_LEVEL = "first-level"
 
 
+class Rank(StrEnum):
+    """The order of answers that cost the same."""
+
+    COST = "cost"
+    SIDE_EFFECTS = "side-effects"
+
+
 def realize(
     file: GivenFile,
     requests: Annotated[
@@ -95,6 +102,15 @@ def realize(
             "some.",
         ),
     ] = Mode.COMPLETE,
+    rank: Annotated[
+        Rank,
+        typer.Option(
+            "--rank",
+            metavar="|".join(Rank),
+            help="Show answers that cost the same as they are found, or, when all are found, those "
+            "with the fewest side effects first.",
+        ),
+    ] = Rank.COST,
     trace: Annotated[
         bool,
         typer.Option(
@@ -125,6 +141,8 @@ def realize(
     """
     if trace and mode is not Mode.FIRST_LEVEL:
         raise typer.BadParameter("only --mode first-level has rounds", param_hint="--trace")
+    if rank is not Rank.COST and mode is not Mode.COMPLETE:
+        raise typer.BadParameter("only --mode complete ranks answers", param_hint="--rank")
     if is_check == bool(requests):
         reason = "give a request, '+path(1, 9)', or --check without one"
         raise typer.BadParameter(reason, param_hint="REQUEST")
@@ -146,6 +164,7 @@ def realize(
         costs=_costs(costs),
         mode=mode.replace("-", "_"),
         trace=trace,
+        rank=rank.replace("-", "_"),
     )
     for text in found.already:
         note(f"`{text}` holds already")

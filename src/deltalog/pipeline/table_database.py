@@ -179,11 +179,12 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
         costs: Mapping[str, float] | None = None,
         mode: str = "complete",
         trace: bool = False,
+        rank: str = "cost",
     ) -> Realizations:
         """Search the minimal changes of base relations that make derived facts true or false."""
         self._check_open()
         commit = self._realized
-        return realize(self._database, requests, commit, budget, fixed, costs, mode, trace)
+        return realize(self._database, requests, commit, budget, fixed, costs, mode, trace, rank)
 
     def check_choices(self) -> tuple[ChoiceCheck, ...]:
         """Check the declared choices for view updates: do they realize every request?"""
@@ -258,7 +259,7 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
         def commit(wanted: ChangeSet) -> ChangeSet:
             with self._changing():
                 self._begin()
-                return self._database.commit_wanted(wanted, known)
+                return self._database.propagate_wanted(wanted, views=known)
 
         return self._database.transaction_for(commit)
 

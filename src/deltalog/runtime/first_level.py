@@ -47,8 +47,9 @@ from deltalog.runtime.request_facts import (
     wish_of,
 )
 from deltalog.runtime.rule_states import RuleState, row_of
+from deltalog.runtime.search_nodes import change_set
 from deltalog.runtime.search_values import Domains, new_values
-from deltalog.runtime.view_updates import change_set
+from deltalog.runtime.view_updates import deferred_delta
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
@@ -351,9 +352,10 @@ class FirstLevel:
 
     def _realization(self, change: frozenset[Wish]) -> Realization:
         base = change_set(change)
-        delta = self.database.propagate_wanted(base, False, None)
+        delta = deferred_delta(self.database, base)
         new = {value for wish in change for value in wish.row} & self.new.keys()
-        return Realization(delta, base, tuple(sorted(new, key=repr)), self.commit)
+        shown = tuple(sorted(new, key=repr))
+        return Realization(delta, base, shown, self.commit, wishes=self.domains.wished)
 
 
 def is_same(world: World, before: World) -> bool:

@@ -26,14 +26,16 @@ from deltalog.runtime.constraints import checks_of
 from deltalog.runtime.first_level import FirstLevel
 from deltalog.runtime.hypothetical import Hypothetical
 from deltalog.runtime.realization import Budget, Realization, Realizations, Wish, contradict
+from deltalog.runtime.search_nodes import change_set, is_aggregated
 from deltalog.runtime.update_choices import choice_of, translated
-from deltalog.runtime.view_updates import Search, change_set, is_aggregated
+from deltalog.runtime.view_updates import Search, deferred_delta
 from deltalog.source import Source, Span
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
 
 MODES = ("complete", "first_level")
+RANKS = ("cost", "side_effects")
 Costs = Mapping[str, float]
 """The cost of a change, by relation, or by sign and relation (`-edge`); else it is 1."""
 
@@ -47,13 +49,16 @@ def realize(
     costs: Costs | None = None,
     mode: str = "complete",
     trace: bool = False,
+    rank: str = "cost",
 ) -> Realizations:
     """The minimal realizations of some requests, cheapest first, found while they are read.
 
     Relations in `fixed` are not touched. `commit` is called with one that is applied. The `mode`
     is `complete`, or `first_level` for the search of `first_level.py`, of which a `trace` is kept.
+    With the `rank` `side_effects` those that cost the same are held back until all are found.
     """
     _check_mode(mode, trace)
+    _check_rank(rank, mode)
     wishes = [parse_request(database, text) for text in requests]
     check_argument(bool(wishes), "requests", (), 'give some, as in `realize("+path(1, 9)")`')
     _check_consistent(wishes)
@@ -77,7 +82,7 @@ def realize(
         answers = level.run([*wishes, *required], trace)
     else:
         search = Search(database, budget or Budget(), commit, denials, cost, fixed, skip)
-        answers = search.run([*wishes, *required])
+        answers = search.run([*wishes, *required], is_ranked=rank == "side_effects")
     default = default_choice(database, wishes, [*wishes, *required], denials, commit)
     if default is not None:
         answers = _after(default, answers)
@@ -105,10 +110,10 @@ def default_choice(
         return None
     state = Hypothetical(database, base, frozenset(denials))
     is_realized = all(state.holds(wish.relation, wish.row) == wish.holds for wish in kept)
-    if not is_realized or any(state.delta.inserted[name] for name in denials):
+    if not is_realized or any(state.watched_delta.inserted[name] for name in denials):
         return None
-    delta = database.propagate_wanted(base, False, None)
-    return Realization(delta, base, (), commit, is_default=True)
+    delta = deferred_delta(database, base)
+    return Realization(delta, base, (), commit, is_default=True, wishes=tuple(wishes))
 
 
 def _after(default: Realization, others: Iterator[Realization]) -> Iterator[Realization]:
@@ -172,6 +177,14 @@ def _check_mode(mode: str, trace: bool) -> None:
     check_flag("trace", trace)
     hint = 'only `mode="first_level"` has rounds'
     check_argument(not trace or mode == "first_level", "trace", trace, hint)
+
+
+def _check_rank(rank: str, mode: str) -> None:
+    if rank not in RANKS:
+        hint = did_you_mean(str(rank), RANKS) or "it is `cost` or `side_effects`"
+        raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="rank", name=rank, hint=hint)])
+    hint = 'only `mode="complete"` ranks answers by their side effects'
+    check_argument(rank == "cost" or mode == "complete", "rank", rank, hint)
 
 
 def searched(

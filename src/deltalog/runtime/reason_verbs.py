@@ -52,18 +52,21 @@ class ReasonVerbs(WhyVerbs):
         costs: Costs | None = None,
         mode: str = "complete",
         trace: bool = False,
+        rank: str = "cost",
     ) -> Realizations:
         """Search the minimal changes of base relations that make derived facts true or false.
 
         `db.realize("+path(1, 9)", "-path(2, 3)")` yields them as they are found, the cheapest
         first. Relations in `fixed` are not touched; `costs` are per relation, or per sign and
         relation (`-edge`). With the `mode` `first_level` only the first level of alternatives that
-        has realizations is searched; a `trace` of it also follows what was still open then.
+        has realizations is searched; a `trace` of it also follows what was still open then. With
+        the `rank` `side_effects` those that cost the same are held back until all are found, and
+        come with the fewest side effects first.
         """
         database = cast("MemoryDatabase", self)
         with database.turn():
             commit = self.commit_realized
-            return realize(database, requests, commit, budget, fixed, costs, mode, trace)
+            return realize(database, requests, commit, budget, fixed, costs, mode, trace, rank)
 
     def check_requests(self) -> tuple[RequestCheck, ...]:
         """Check for every view whether a search of the `first_level` is guaranteed to end.
