@@ -124,11 +124,12 @@ def _check_past_reasons(db: Any, first: int) -> None:
     assert (earlier.op, earlier.causes) == ("+", (("+", "edge", (2, 3)),))
     with pytest.raises(deltalog.DataError, match="E1502"):
         db.why("path(1, 3)", version=first - 1)
-    for ask in (
+    unknown: tuple[Callable[[], object], ...] = (
         lambda: db.why("path(1, 3)", version=99),
         lambda: db.why_not("path(3, 1)", version=-1),
         lambda: db.why_changed("path(1, 3)", 99),
-    ):
+    )
+    for ask in unknown:
         with pytest.raises(deltalog.DataError, match="E0909"):
             ask()
     with pytest.raises(deltalog.DataError, match="E1508"):

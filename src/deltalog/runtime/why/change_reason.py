@@ -27,7 +27,7 @@ Sign: TypeAlias = OneOf["+", "-"]
 
 @dataclass(frozen=True, order=True)
 class ProgramChange:
-    """A rule that is new (`+`) or gone (`-`), or a relation with other columns, as it is written."""
+    """A rule that is new (`+`) or gone (`-`), or a relation with other columns, as written."""
 
     op: Sign
     kind: OneOf["rule", "relation"]
