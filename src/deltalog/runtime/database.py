@@ -53,7 +53,7 @@ from deltalog.runtime.rows import Rows
 from deltalog.runtime.rule_verbs import RuleVerbs
 from deltalog.runtime.shown import database_html
 from deltalog.runtime.system_relations import system_inputs
-from deltalog.runtime.transaction import Commit, Ground, Transaction
+from deltalog.runtime.transaction import Commit, Ground, MakeTransaction, Transaction
 from deltalog.runtime.unavailable import WithoutUpkeep
 from deltalog.runtime.violations import ConstraintError, Violation
 from deltalog.runtime.wanted_views import known_views
@@ -229,9 +229,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         tried = self._transaction(commit) if is_plain else self.immediate_transaction(commit, True)
         return fill(tried, insert, delete, set).commit()
 
-    def _transaction(
-        self, commit: Commit, make: Callable[..., Transaction] = Transaction
-    ) -> Transaction:
+    def _transaction(self, commit: Commit, make: MakeTransaction = Transaction) -> Transaction:
         known = self.model.checked.relations
         if self._ground is None or self._ground.relations is not known:
             self._ground = ground_of(self.engine, known, self._lock)

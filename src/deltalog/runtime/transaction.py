@@ -55,6 +55,7 @@ FactSet = set[Row]
 Net = Callable[[ChangeSet], ChangeSet]
 """Returns a change without its no-ops."""
 Commit = Callable[[ChangeSet], ChangeSet]
+MakeTransaction = Callable[["Ground", Commit, "MemoryDatabase"], "Transaction"]
 HasFreeKeys = Callable[[Relation, LazyTable], bool]
 """Whether no other fact has the key of one of the rows; False also if it takes long to find out."""
 Expect = Callable[[str, tuple[int, ...], Collection[Row]], None]
