@@ -212,10 +212,75 @@ def test_what_holds_already_and_base_requests_are_said() -> None:
 
 def test_aggregates_are_refused_by_name() -> None:
     program = GRAPH + "degree(X, count()) :- edge(X, Y)."
-    found = connected(program, {"edge": [(1, 2)]}).realize("+degree(1, 2)")
+    program += "busy(X) :- degree(X, N), N > 2."
+    db = connected(program, {"edge": [(1, 2)]})
+    for request in ("+degree(1, 2)", "-degree(1, 1)"):
+        with pytest.raises(DataError, match="E1404") as refused:
+            db.realize(request)
+        assert "`degree` is an aggregate" in str(refused.value)
+    found = db.realize("+busy(1)")
     assert list(found) == []
     assert not found.is_complete
-    assert "`degree` is an aggregate" in next(iter(found.reasons))
+    assert "degree(X, count()) :- edge(X, Y)" in next(iter(found.reasons))
+
+
+@pytest.mark.parametrize(
+    ("body", "facts", "expected"),
+    [
+        ("n(X), X < 10", [50], [{9}]),
+        ("n(X), X < 10", [9], [set()]),
+        ("n(X), X + 3 >= 10", [], [{7}, {8}]),
+        ("n(X), 10 - X > 2", [50], [{7}]),
+        ("n(X), X > 5, X < 7", [], [{6}]),
+        ("n(X), n(Y), X < Y, Y < 10", [50], [{8, 9}]),
+        ("n(X), 12 = X * 3", [50], [{4}]),
+    ],
+)
+def test_comparisons_are_inverted(body: str, facts: list[int], expected: list[set[int]]) -> None:
+    db = connected(f"base n(x: int). any() :- {body}.", {"n": [(value,) for value in facts]})
+    found = db.realize("+any()", budget=Budget(changes=2))
+    assert [{x for (x,) in each.inserted.get("n", ())} for each in found] == expected
+
+
+def test_values_that_comparisons_need_stand_for_others() -> None:
+    db = connected("base n(x: int). any() :- n(X), X < 10.", {"n": [(50,)]})
+    found = db.realize("+any()")
+    (only,) = found
+    assert found.is_complete
+    assert only.new_values == (9,)
+    only.apply({9: 3})
+    assert db.facts("any") == {()}
+
+
+@pytest.mark.parametrize("type_", ["float", "decimal", "date", "str"])
+def test_comparisons_of_every_type(type_: str) -> None:
+    bounds = {"float": "1.5", "decimal": 'decimal("1.5")', "str": '"m"'}
+    bound = {**bounds, "date": 'date("2020-02-01")'}[type_]
+    for operator in ("<", ">", "<=", ">="):
+        db = connected(f"base n(x: {type_}). any() :- n(X), X {operator} {bound}.", {})
+        first = next(iter(db.realize("+any()")), None)
+        assert first is not None, operator
+        assert first.apply().inserted["any"] == {()}
+
+
+def test_an_equation_that_is_not_solved_is_among_the_reasons() -> None:
+    found = connected("base n(x: int). square(Y) :- n(X), Y = X * X.", {}).realize("+square(16)")
+    assert list(found) == []
+    assert list(found.reasons) == [
+        "`Y = X * X` is not solved for X, in a rule of `square`: only known values are tried"
+    ]
+
+
+def test_declared_values_are_the_only_ones() -> None:
+    db = connected(PERMISSIONS, {"member": [("ann", "a")]})
+    found = db.realize('+sees("bob", "plan")', domains={"member.team": ["lab", "hq"]})
+    assert set(texts(found)) == {
+        f"Realization(+grant('{team}', 'plan'), +member('bob', '{team}'))" for team in ("lab", "hq")
+    }
+    assert found.is_complete
+    for wrong in ({"member.tea": ["x"]}, {"member.team": "lab"}, {"member.team": [3]}):
+        with pytest.raises(DataError):
+            db.realize('+sees("bob", "plan")', domains=wrong)
 
 
 def test_a_view_may_be_partly_an_aggregate() -> None:

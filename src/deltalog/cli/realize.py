@@ -26,10 +26,13 @@ from deltalog.cli.option_groups import FactFiles, LimitOptions, Maintenance, set
 from deltalog.cli.options import GivenFile
 from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import note, visible, write_result
+from deltalog.language.ast import Constant, Value
+from deltalog.language.parser import parse
 from deltalog.language.values import plain
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.realization import Budget, Realization, Realizations
+from deltalog.source import Source
 from deltalog.store.file_database import FileDatabase
 
 EXAMPLE = (
@@ -91,6 +94,15 @@ def realize(
             "--cost",
             metavar="RELATION=COST",
             help="The cost of a change of a base relation, else 1; `-edge=5` is for deletions.",
+        ),
+    ] = None,
+    domains: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--domain",
+            metavar="RELATION.COLUMN=VALUES",
+            help="The only values that a column may get where nothing determines it, as "
+            '`member.team="lab", "sales"`.',
         ),
     ] = None,
     mode: Annotated[
@@ -165,6 +177,7 @@ def realize(
         mode=mode.replace("-", "_"),
         trace=trace,
         rank=rank.replace("-", "_"),
+        domains=_domains(domains),
     )
     for text in found.already:
         note(f"`{text}` holds already")
@@ -202,6 +215,16 @@ def _costs(texts: list[str] | None) -> dict[str, float]:
             name = ""
         if not name:
             raise typer.BadParameter(f"`{text}` is not RELATION=COST", param_hint="--cost")
+    return found
+
+
+def _domains(texts: list[str] | None) -> dict[str, list[Value]]:
+    found = {}
+    for text in texts or ():
+        name, _, values = text.partition("=")
+        parsed = parse(Source("--domain", f"values({values})."))
+        terms = [term for fact in parsed.facts for term in fact.arguments]
+        found[name.strip()] = [term.value for term in terms if isinstance(term, Constant)]
     return found
 
 

@@ -28,7 +28,7 @@ from deltalog.language.ast import Atom, Comparison, DisjunctiveRule, Rule, Value
 from deltalog.language.walk import names as variable_names
 from deltalog.rewrites import names
 from deltalog.rewrites.forms import RequestForm
-from deltalog.runtime.alternatives import completed, unified
+from deltalog.runtime.alternatives import Values, completed, unified
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.checked_rows import key_of
 from deltalog.runtime.hypothetical import Binding, Hypothetical
@@ -228,12 +228,12 @@ class FirstLevel:
             some = completed(binding, missing, tests, self._values(requests))
             yield list(dict.fromkeys((head.predicate, row_of(head, each)) for each in some))
 
-    def _values(
-        self, requests: Iterable[Fact]
-    ) -> Callable[[str, int, Collection[Value]], Sequence[Value]]:
+    def _values(self, requests: Iterable[Fact]) -> Values:
         used = {value for _, row in requests for value in row}
 
-        def values(relation: str, position: int, others: Collection[Value]) -> list[Value]:
+        def values(
+            relation: str, position: int, others: Collection[Value], compared: Sequence[Value]
+        ) -> list[Value]:
             place = self.domains.classes.root((relation, position))
             type_ = self.domains.type_of(place)
             earlier = [v for v, own in self.new.items() if own == type_ and v in used]

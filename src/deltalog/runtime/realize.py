@@ -10,11 +10,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from deltalog.analysis.columns import Relation
+from deltalog.analysis.domains import Place
 from deltalog.diagnostics import catalogue, view_catalogue
 from deltalog.diagnostics.arguments import check_argument, check_flag
 from deltalog.diagnostics.report import DataError, ProgramError
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.language.ast import Constant, Rule
+from deltalog.language.ast import Constant, Rule, Value
 from deltalog.language.parser import parse
 from deltalog.language.walk import atoms
 from deltalog.rewrites.forms import RequestForm
@@ -50,12 +52,14 @@ def realize(
     mode: str = "complete",
     trace: bool = False,
     rank: str = "cost",
+    domains: Mapping[str, Iterable[Value]] | None = None,
 ) -> Realizations:
     """The minimal realizations of some requests, cheapest first, found while they are read.
 
     Relations in `fixed` are not touched. `commit` is called with one that is applied. The `mode`
     is `complete`, or `first_level` for the search of `first_level.py`, of which a `trace` is kept.
     With the `rank` `side_effects` those that cost the same are held back until all are found.
+    `domains` are the values that columns may get where nothing determines them (`member.team`).
     """
     _check_mode(mode, trace)
     _check_rank(rank, mode)
@@ -81,7 +85,9 @@ def realize(
         )
         answers = level.run([*wishes, *required], trace)
     else:
-        search = Search(database, budget or Budget(), commit, denials, cost, fixed, skip)
+        _check_plain(database, wishes)
+        declared = declared_domains(database, domains or {})
+        search = Search(database, budget or Budget(), commit, denials, cost, fixed, skip, declared)
         answers = search.run([*wishes, *required], is_ranked=rank == "side_effects")
     default = default_choice(database, wishes, [*wishes, *required], denials, commit)
     if default is not None:
@@ -153,6 +159,16 @@ def _check_requestable(database: MemoryDatabase, form: RequestForm, wishes: list
         raise DataError([view_catalogue.AGGREGATE_REQUESTED.at(rule.span, name=name)])
 
 
+def _check_plain(database: MemoryDatabase, wishes: list[Wish]) -> None:
+    """Refuse requests on views that nothing but aggregates computes."""
+    defined = rules_by_head(database.model.as_written.rules)
+    for wish in wishes:
+        rules = defined.get(wish.relation, ())
+        if rules and all(map(is_aggregated, rules)):
+            made = view_catalogue.AGGREGATE_REQUESTED.at(rules[0].span, name=wish.relation)
+            raise DataError([made])
+
+
 def aggregate_below(database: MemoryDatabase, views: Iterable[str]) -> Rule | None:
     """A rule with an aggregate that some views depend on, or None."""
     defined = rules_by_head(database.model.as_written.rules)
@@ -168,6 +184,29 @@ def aggregate_below(database: MemoryDatabase, views: Iterable[str]) -> Rule | No
                 return rule
             waiting += [atom.predicate for atom, _ in atoms(rule.body)]
     return None
+
+
+def declared_domains(
+    database: MemoryDatabase, domains: Mapping[str, Iterable[Value]]
+) -> dict[Place, list[Value]]:
+    """The values that a caller declares for columns, by relation and position."""
+    found: dict[Place, list[Value]] = {}
+    known = {
+        f"{name}.{column.name}": (each, i)
+        for name, each in database.relations.items()
+        for i, column in enumerate(each.columns)
+    }
+    for name, values in domains.items():
+        if name not in known:
+            hint = did_you_mean(str(name), known) or "it is RELATION.COLUMN, as `member.team`"
+            what = "column in `domains`"
+            raise DataError([catalogue.UNKNOWN_OPTION.at(None, what=what, name=name, hint=hint)])
+        relation, position = known[name]
+        is_listed = isinstance(values, Iterable) and not isinstance(values, str)
+        check_argument(is_listed, "domains", values, f"give a list of values for `{name}`")
+        alone = Relation(relation.name, "base", (relation.columns[position],))
+        found[relation.name, position] = [checked_row(alone, (value,))[0] for value in values]
+    return found
 
 
 def _check_mode(mode: str, trace: bool) -> None:

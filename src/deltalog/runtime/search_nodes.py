@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from deltalog.language.ast import Row, Rule
+from deltalog.language.printer import print_rule
 from deltalog.language.walk import atoms
 from deltalog.rewrites import names
 from deltalog.runtime.changes import ChangeSet
@@ -48,6 +49,12 @@ def is_aggregated(rule: Rule) -> bool:
     """Whether a rule is an aggregate, or brings one back to its head."""
     read = (atom.predicate for atom, _ in atoms(rule.body))
     return rule.is_aggregate or any(map(names.is_generated, read))
+
+
+def through_aggregate(rule: Rule) -> str:
+    """Name the aggregate through which nothing is requested, as it is written."""
+    shown = print_rule(rule) if rule.span is None else rule.span.text
+    return f"`{rule.head.predicate}` is an aggregate, through which nothing is requested: {shown}"
 
 
 def denied(wishes: Iterable[Wish], relation: str) -> set[Row]:

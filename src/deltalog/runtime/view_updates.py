@@ -23,12 +23,13 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
 from typing import TYPE_CHECKING
 
+from deltalog.analysis.domains import Place
 from deltalog.diagnostics import view_catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.language.ast import Atom, Rule, Value
@@ -54,8 +55,9 @@ from deltalog.runtime.search_nodes import (
     denied,
     is_aggregated,
     leads_to,
+    through_aggregate,
 )
-from deltalog.runtime.search_values import Domains, new_values
+from deltalog.runtime.search_values import ChosenValues, Domains
 from deltalog.runtime.side_effects import Estimates, by_side_effects
 
 if TYPE_CHECKING:
@@ -80,10 +82,12 @@ class Search:
         cost: Costs = lambda wish: 1.0,
         fixed: Iterable[str] = (),
         skip: Callable[[str], None] = lambda reason: None,
+        declared: Mapping[Place, Sequence[Value]] | None = None,
     ) -> None:
         """`denials` are views that must have no facts, `fixed` relations that stay as they are.
 
-        `skip` is called with the reason when something is left out.
+        `skip` is called with the reason when something is left out. `declared` are the values of
+        columns that are to be used and no others.
         """
         self.database = database
         self.version = database.version
@@ -97,8 +101,8 @@ class Search:
         self.skip = skip
         self.rules = rules_by_head(database.model.as_written.rules)
         self.relations = database.relations
-        self.domains = Domains(database)
-        self.new: set[Value] = set()
+        self.domains = Domains(database, declared=declared)
+        self.chosen = ChosenValues(self.domains, budget.new_values, skip)
         self._arity = max((r.arity for r in self.relations.values() if r.kind == "base"), default=1)
         self.estimates = Estimates(database, self.rules)
         self.wishes: tuple[Wish, ...] = ()
@@ -184,7 +188,7 @@ class Search:
         """The least cost of a node: every new value must come with a base fact."""
         placed = {value for wish in node.change for value in wish.row}
         wished = {value for wish in node.wishes if wish.holds for value in wish.row}
-        waiting = len(wished & self.new - placed)
+        waiting = len(wished & self.chosen.new - placed)
         return sum(map(self.cost, node.change)) + -(-waiting // self._arity) * self._cheapest
 
     @cached_property
@@ -241,7 +245,8 @@ class Search:
         rules = self.rules.get(wish.relation, ())
         plain = tuple(rule for rule in rules if not is_aggregated(rule))
         if len(plain) < len(rules):
-            self.skip(f"`{wish.relation}` is an aggregate, through which nothing is requested")
+            rule = next(rule for rule in rules if is_aggregated(rule))
+            self.skip(through_aggregate(rule))
         least = self._more_than(node)
         if wish.holds:
             return self._supported(node, wish, plain, state, least)
@@ -267,7 +272,8 @@ class Search:
         ]
         for bound, promise, phase in sorted(waiting, key=lambda each: each[:2]):
             yield bound, promise, None
-            for made in completions(phase, wish.row, state, values):
+            unsolved = partial(self.chosen.unsolved, phase.rule)
+            for made in completions(phase, wish.row, state, values, unsolved):
                 yield bound, promise, self._derived(node, wish, made)
 
     def _promise(self, missing: Iterable[Atom]) -> float:
@@ -344,31 +350,14 @@ class Search:
     def _values_for(self, node: Node) -> Values:
         """Values for columns that no literal determines, after those that a node uses."""
         used = {value for wish in node.wishes for value in wish.row}
-
-        def values(relation: str, position: int, others: Collection[Value]) -> list[Value]:
-            place = self.domains.classes.root((relation, position))
-            known = self.domains.known(place)
-            type_ = self.domains.type_of((relation, position))
-            found = list(known)
-            invented = {value for value in (*used, *others) if value in self.new}
-            for value in new_values(type_, known):
-                if value not in invented and len(invented) >= self.budget.new_values:
-                    self.skip(f"no more than {self.budget.new_values} new values are invented")
-                    break
-                found.append(value)
-                self.new.add(value)
-                if value not in used and value not in others:
-                    break
-            return found
-
-        return values
+        return self.chosen.following(used)
 
     # --- answers
 
     def _realization(self, change: frozenset[Wish]) -> Realization:
         base = change_set(change)
         delta = deferred_delta(self.database, base)
-        new = {value for wish in change for value in wish.row} & self.new
+        new = {value for wish in change for value in wish.row} & self.chosen.invented
         additions = change_set(change - self.refused)
         shown = tuple(sorted(new, key=repr))
         return Realization(delta, base, shown, self.commit, additions, wishes=self.wishes)
