@@ -75,7 +75,7 @@ def tested(arguments: Iterable[str], mutant: Mutant | None) -> subprocess.Comple
 
 
 def tried(mutant: Mutant) -> Result:
-    """Killed by a test, a crash or an endless loop; survived, lost (the text is gone) or unclear."""
+    """Killed by a test, a crash or an endless loop; survived, lost (its text is gone), unclear."""
     started = time.monotonic()
     found = (PACKAGE / mutant.file).read_text(encoding="utf-8").count(mutant.old)
     if found != 1:
