@@ -34,6 +34,7 @@ from deltalog.runtime.rule_changes import (
     guarded_program,
     to_rebuild,
 )
+from deltalog.runtime.why.state import ReplacedProgram
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
@@ -50,6 +51,7 @@ def apply_program(
     check_plain_rules(checked, inactive)
     if is_committed and MESSAGES not in checked.relations:
         check_delivered(database)
+    before = database.model.checked
     with _about_stored_facts():
         base = base_change(database.model, new, database.base_facts(), inactive)
         common = [name for name in base.inserted if name in base_names(database.model)]
@@ -60,6 +62,8 @@ def apply_program(
         change = _replace(database, new, base, is_committed)
     else:
         change = _migrate(database, new, guarded, base, is_committed)
+    if is_committed and database._persistence is None:
+        database.last_program = ReplacedProgram(database.version, before, base)
     if checked.program.update_choices:
         from deltalog.runtime.update_choices import warn_of_choices  # which opens databases
 
