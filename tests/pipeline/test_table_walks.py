@@ -32,7 +32,17 @@ from expected import (
 from families import OWN
 from pyspark.sql import SparkSession
 from reason_verbs import is_view_fact, why_action, why_changed_action, why_not_action
-from verbs import Drawing, Verb, activated, drawn_activation, drawn_request, knows
+from verbs import (
+    Drawing,
+    Verb,
+    activated,
+    check_choices,
+    check_requests,
+    drawn_activation,
+    drawn_request,
+    knows,
+    realize,
+)
 from walker import Action, Manner, Setting, WrongError, check_fired, check_marks, drawn_manner
 
 import deltalog
@@ -191,6 +201,10 @@ class TableWalker:
 
     def check_delta(self, delta: Any, before: Moment | None, after: Moment) -> None:
         expected = ChangeSet(after.state) if before is None else before.to(after)
+        if isinstance(delta, ChangeSet):
+            if delta != expected:
+                raise WrongError(f"delta {delta}, expected {expected}")
+            return
         counts = {
             n: (len(expected.inserted[n]), len(expected.deleted[n])) for n in expected.relations
         }
@@ -508,6 +522,13 @@ def why(walker: TableWalker, name: str, row: Row, form: str, number: int) -> Non
             walker.run(why_not_action(walker.db, moment, (name, row), version))
 
 
+def realized(walker: TableWalker, name: str, row: Row, mode: str) -> None:
+    """The cheapest realization, if a few nodes find it, and what depends on the program alone."""
+    realize(walker, name, row, mode, nodes=4)
+    check_requests(walker)
+    check_choices(walker)
+
+
 def why_changed(walker: TableWalker, number: int, which: int) -> None:
     """The causes of a change, of a transaction or of another program."""
     known = [v for v in walker.versions if v - 1 in walker.versions]
@@ -634,6 +655,7 @@ VERBS = {
     "change_program": Verb(lambda d: (d.rng.choice(d.walker.setting.family),), change_program, 2),
     "travel": Verb(lambda d: (d.rng.randint(0, 99), d.rng.randint(0, 99), d.question()), travel, 3),
     "why": Verb(_drawn_reason, why, 2),
+    "realize": Verb(drawn_request, realized, 1),
     "why_changed": Verb(lambda d: (d.rng.randint(0, 99), d.rng.randint(0, 99)), why_changed, 3),
     "activation": Verb(drawn_activation, activation, 3),
     "fold": Verb(lambda d: (), fold, 2),
