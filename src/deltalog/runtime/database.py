@@ -225,8 +225,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
     ) -> ChangeSet:
         """The exact change that a transaction would make, without making it."""
         self._check_open()
-        if self.rehearsed is not None:
-            self.rewind_rehearsal()
+        self.rewind_rehearsal()
         known = known_views(self.propagation, self.relations, views)
         commit = partial(self.propagate_wanted, is_committed=False, views=known, is_firing=True)
         is_plain = not self.propagation.has_immediate

@@ -225,8 +225,7 @@ class RuleVerbs:
         """Raise if a transaction must not begin: a function is not registered, or is running."""
         if self._is_acting:
             raise DataError([catalogue.CHANGE_IN_ACTION.at(None)])
-        if self.rehearsed is not None:
-            self.rewind_rehearsal()
+        self.rewind_rehearsal()
         registered = self._actions or {}
         rules = self.propagation.rules
         assert rules is not None
@@ -255,8 +254,7 @@ class RuleVerbs:
 
         So it is, too, for whoever comes after a rehearsal whose end was interrupted.
         """
-        assert self.rehearsed is not None
-        if self.rehearsed.is_reading_before:
+        if self.rehearsed is not None and self.rehearsed.is_reading_before:
             self.rehearsed.rewind()
 
     # --- transactions with rules
