@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from deltalog.language.values import plain
+from deltalog.language.values import said
 from deltalog.runtime.derivation import Absence, Fact, fact_text
 from deltalog.runtime.why.instances import Compared, Instance, Premise
 from deltalog.runtime.why.proof import Proof
@@ -55,4 +55,4 @@ def sentence(instance: Instance) -> str | None:
     template = instance.clause.written.message
     if template is None:
         return None
-    return template.format_map({name: plain(v) for name, v in instance.binding.items()})
+    return template.format_map({name: said(v) for name, v in instance.binding.items()})
