@@ -28,10 +28,10 @@ from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction
 from deltalog.runtime.update_choices import ChoiceCheck
 from deltalog.runtime.violations import ConstraintError, ConstraintWarning, Violation
+from deltalog.runtime.why.change_reason import WhyChanged
 from deltalog.runtime.why.derivations import Derivations
 from deltalog.runtime.why.proof import Proof
 from deltalog.runtime.why.sets import SetProof
-from deltalog.runtime.why.why_changed import WhyChanged
 from deltalog.runtime.why.why_not import WhyNot
 from deltalog.store.file_database import FileDatabase
 from deltalog.store.readers import Retention, RetentionWarning

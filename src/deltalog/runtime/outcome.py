@@ -97,14 +97,13 @@ class Propagated:
 
     def changes(self) -> ChangeSet:
         """The exact change of base relations and of the views that are wanted."""
-        wave, declared = self._route.wave, self._propagation.relations
+        route, declared = self._route, self._propagation.relations
         if self._is_kept:
-            change = ChangeSet.exact(*wave.changes(), declared)
+            change = ChangeSet.exact(*route.wave.changes(), declared)
         else:
-            lazy = wave.lazy_changes()
+            lazy = route.wave.lazy_changes()
             change = NO_CHANGE if lazy is None else ChangeSet.lazy(lazy, declared)
-        route = self._route
-        self.statistics.peak_of = lambda generated: route.peak(change, generated)
+        self.statistics.peak_of = route.peak, change
         return change
 
     # --- reading the change of one relation, before the end

@@ -29,7 +29,7 @@ from deltalog.runtime.checked_rows import checked_row
 from deltalog.runtime.constraints import ConstraintChecks, current_violations
 from deltalog.runtime.delivery_verbs import undelivered_counts
 from deltalog.runtime.fact_arguments import fill
-from deltalog.runtime.immediate import ImmediateChecks
+from deltalog.runtime.immediate import ImmediateChecks, ImmediateTransaction
 from deltalog.runtime.messages import Message, stored_messages
 from deltalog.runtime.rehearsal import Rehearsal
 from deltalog.runtime.rule_trace import RuleTrace
@@ -288,11 +288,10 @@ class RuleVerbs:
 
         return settle(database, phase, base, run)
 
-    def silent_transaction(self, commit: Commit | None = None) -> Transaction:
-        """A transaction in which no rule fires, unless `commit` takes care of that."""
+    def silent_transaction(self) -> Transaction:
+        """A transaction in which no rule fires."""
         database = self._itself
-        silent = partial(database.propagate_wanted, is_committed=True, is_firing=False)
-        return database._transaction(silent if commit is None else commit)
+        return database._transaction(partial(database.propagate_wanted, is_firing=False))
 
     def rehearsal(self, base: ChangeSet) -> Transaction:
         """A transaction that begins with these changes and is never committed."""
@@ -311,6 +310,5 @@ class RuleVerbs:
             finally:
                 self._phase = None
 
-        made = self._itself.silent_transaction(commit_phase)
-        made._after_operation = checks.after_operation
-        return made
+        checked = partial(ImmediateTransaction, after_operation=checks.after_operation)
+        return self._itself._transaction(commit_phase, checked)
