@@ -853,6 +853,18 @@ def check_requests(walker: Walker) -> None:
     walker.run(Action("db.check_requests()", lambda: walker.db.check_requests(), check))
 
 
+@verb(lambda d: (), 1)
+def check_choices(walker: Walker) -> None:
+    """What declared choices realize depends on the program alone."""
+    expected = deltalog.connect(program=walker.now.text, engine="reference").check_choices()
+
+    def check(found: Any) -> None:
+        if found != expected:
+            raise WrongError(f"{found}, expected {expected}")
+
+    walker.run(Action("db.check_choices()", lambda: walker.db.check_choices(), check))
+
+
 @verb(_drawn_change("apply"), 3)
 def repair(walker: Walker, operations: tuple[Operation, ...], *_: Any) -> None:
     """A change that constraints refuse, with the least that repairs it."""
