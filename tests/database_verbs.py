@@ -136,6 +136,21 @@ def _check_past_reasons(db: Any, first: int) -> None:
         db.why_changed("path(1, 3)", db.first_version)
 
 
+def check_realize(db: deltalog.Database) -> None:
+    """View updates, on a database of `PROGRAM` with the edges (1, 2) and (2, 3)."""
+    found = db.realize("-path(1, 3)", rank="side_effects")
+    shown = {tuple(changes(each.base)): each.side_effect_count for each in found}
+    assert shown == {(("-", "edge", (1, 2)),): 1, (("-", "edge", (2, 3)),): 1}
+    assert found.is_complete
+    added = db.realize("+path(3, 1)", domains={"edge.dst": [1]}, budget=deltalog.Budget(changes=1))
+    (only,) = added
+    assert changes(only.delta.only("edge")) == [("+", "edge", (3, 1))]
+    assert db.check_choices() == ()
+    assert all(check.is_guaranteed for check in db.check_requests())
+    assert changes(only.apply()) == changes(only.delta)
+    db.apply(delete={"edge": [(3, 1)]})
+
+
 def check_verbs(db: deltalog.Database) -> None:
     """Every verb that all kinds have, on a database of `PROGRAM`; ends with it closed."""
     assert isinstance(db, deltalog.Database)
@@ -152,6 +167,7 @@ def check_verbs(db: deltalog.Database) -> None:
     assert db.query("path($from, Y)", {"from": 1}) == {(2,), (3,)}
     assert changes(db.apply(insert={"edge": [(2, 3)]})) == []
     check_why(db)
+    check_realize(db)
     begun = db.version
 
     db.apply(set={"weight": [(1, 10)]})
@@ -300,6 +316,11 @@ def check_rules(db: Any) -> None:
     assert states == {"reorder": (False, 1), "low": (False, 1), "stop": (True, 0)}
     assert set(db.query("sys_rule(N, P, true)")) == {("stop", 0)}
     assert "rules__inactive" not in db.relations
+    more = "rule more on insert quantity(I, Q) when Q > 8000 do insert scarce(I).\n"
+    db.change_program(PROGRAM_OF_RULES + more, inactive=["more"])
+    assert db.apply(set={"quantity": [("many", 9000)]}).firings == []
+    db.activate("more")
+    assert db.apply(set={"quantity": [("more", 9000)]}).firings == [("more", ("more", 9000))]
     assert not db.audit()
 
 

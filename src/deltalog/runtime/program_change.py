@@ -64,6 +64,10 @@ def apply_program(
         change = _migrate(database, new, guarded, base, is_committed)
     if is_committed and database._persistence is None:
         database.last_program = ReplacedProgram(database.version, before, base)
+    if checked.program.update_choices:
+        from deltalog.runtime.update_choices import warn_of_choices  # which opens databases
+
+        warn_of_choices(new)
     return change if hidden.isdisjoint(change.relations) else change.without(*hidden)
 
 
