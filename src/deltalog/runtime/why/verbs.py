@@ -95,13 +95,14 @@ class WhyVerbs:
         return WhyNot(text, rules, is_base, found)
 
     def _first_realization(self, fact: str) -> Realization | None:
+        """A change that makes a fact true; None where nothing is requested, as of aggregates."""
         budget = Budget(nodes=NODES_MAX, answers=1)
         try:
             return next(iter(cast("Database", self).realize(f"+{fact}", budget=budget)), None)
-        except DataError as refused:
-            if refused.codes == (view_catalogue.AGGREGATE_REQUESTED.code,):
-                return None
-            raise
+        except DataError as error:
+            if error.codes != (view_catalogue.AGGREGATE_REQUESTED.code,):
+                raise
+            return None
 
     @contextmanager
     def _transition(self, version: int | None) -> Iterator[Transition]:
