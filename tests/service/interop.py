@@ -56,6 +56,7 @@ class ServedFile:
     def __init__(self, path: Path, options: Sequence[str] = ()) -> None:
         self.path = path
         self._options = options
+        self._client = httpx.Client(timeout=HANG_SECONDS, trust_env=False, verify=False)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = int(free.getsockname()[1])
@@ -75,7 +76,7 @@ class ServedFile:
         log = self.path.with_suffix(".log")
         assert self._process.poll() is None, log.read_text(encoding="utf-8")
         try:
-            return httpx.get(f"{self.address}/ready").status_code == 200
+            return self._client.get(f"{self.address}/ready").status_code == 200
         except httpx.TransportError:
             return False
 
@@ -93,7 +94,7 @@ class ServedFile:
 
     def apply(self, **sides: object) -> str:
         """Commit a transaction; returns the offset behind it."""
-        response = httpx.post(f"{self.address}/v1/transactions", json=sides, timeout=HANG_SECONDS)
+        response = self._client.post(f"{self.address}/v1/transactions", json=sides)
         assert response.status_code == 200, response.text
         return str(response.json()["offset"])
 

@@ -51,6 +51,7 @@ class Recorder(threading.Thread):
         super().__init__(daemon=True)
         self.view, self.quality, self._mode = view, dict(quality), mode
         self._random = random.Random(seed)
+        self._client = httpx.Client(timeout=TIMEOUT, trust_env=False, verify=False)
         self.address: str | None = None
         self.is_over = False
         self.steps: list[Step] = []
@@ -86,9 +87,7 @@ class Recorder(threading.Thread):
         if self._mode == "catch-up" or self._is_quiet:  # ask where the stream is
             live = {}
         asked = {"offset": self._offset, **live, **self.quality}
-        with httpx.stream(
-            "GET", address, params=asked, timeout=TIMEOUT, trust_env=False
-        ) as response:
+        with self._client.stream("GET", address, params=asked) as response:
             if response.status_code == 410:
                 self.expired += 1
                 self._offset, self._place = "-1", None
@@ -153,6 +152,7 @@ class Recorder(threading.Thread):
     def end(self, timeout_seconds: float) -> None:
         self.is_over = True
         self.join(timeout_seconds)
+        self._client.close()
 
     def check(self, versions: Versions) -> None:
         """Compare all that it was told with the view at each of its versions."""

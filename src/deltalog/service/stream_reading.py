@@ -68,9 +68,20 @@ class StreamReader:
         self.feed = feed
         self.selection = feed.selection
         self.quality = quality
+        self.version = host.version
+        """The version up to which it was sent everything."""
+
+    @property
+    def commits_behind(self) -> int:
+        """How many commits it is behind; none if nothing has changed for it."""
+        if self.version >= self.feed.since and not self.feed.has_after(self.version):
+            return 0
+        return max(self._host.version - self.version, 0)
 
     async def read(self, offset: Offset | None) -> Reading:
         """What lies behind an offset, or from the start, up to some size; it does not wait."""
+        if offset is not None:
+            self.version = offset.version
         if offset is None:
             is_named_only = self.quality.precision == "touched"
             return self._of_snapshot(await self._snapshots.first(self.selection, is_named_only))
