@@ -28,7 +28,7 @@ from spark_sessions import delta_session
 STEPS_MAX = 40
 SOURCE = "walk"
 NODES, LARGE = 5, 70
-DRIVER_ROWS = (60, 60, 1000)
+DRIVER_ROWS = (60, 1000, 1000)
 """How many rows the driver takes: less than a large batch has, or more."""
 STORAGES = (*["driver"] * 5, "spark")
 """Who writes small commits: processes of both kinds go on with one state."""

@@ -188,6 +188,7 @@ def test_many_kills(spark: SparkSession, tmp_path: Path) -> None:
             elif said[-1] == "killed":
                 tally["at a moment"] += 1
             jvms += has_own
+            print(tally.total(), len(said), said[-1], file=sys.stderr, flush=True)
             if rng.random() < 0.1:
                 check_walk(spark, state, done)
         check_walk(spark, state, done)

@@ -300,13 +300,19 @@ def query(walker: Walker, question: Question) -> None:
     _taken(walker, "query", question)
 
 
-def _drawn_program(drawing: Drawing) -> tuple[Any, ...] | None:
-    return drawing.rng.choice(drawing.walker.setting.family), drawing.chance(0.7)
+def drawn_program(drawing: Drawing) -> tuple[Any, ...] | None:
+    """Another program of the family, and rules of it that shall be inactive."""
+    text = drawing.rng.choice(drawing.walker.setting.family)
+    rules = [r.name for r in known(text).program.active_rules if not r.parameters]
+    inactive = tuple(name for name in rules if drawing.chance(0.2))
+    return text, drawing.chance(0.7), inactive
 
 
-@verb(_drawn_program, 5)
-def change_program(walker: Walker, text: str, is_committed: bool) -> None:
-    _taken(walker, "change_program", text, is_committed)
+@verb(drawn_program, 5)
+def change_program(
+    walker: Walker, text: str, is_committed: bool, inactive: tuple[str, ...]
+) -> None:
+    _taken(walker, "change_program", text, is_committed, inactive)
 
 
 def _drawn_with_set(drawing: Drawing) -> tuple[Any, ...] | None:
@@ -588,7 +594,7 @@ def _drawn_inner(drawing: Drawing) -> tuple[Any, ...] | None:
     if how == "query":
         return how, drawing.question()
     if how == "change_program":
-        return how, *(_drawn_program(drawing) or ())
+        return how, *(drawn_program(drawing) or ())
     operations = drawing.change(is_plain=how != "transaction")
     return None if not operations else (how, operations)
 
