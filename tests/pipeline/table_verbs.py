@@ -448,8 +448,8 @@ def compact(walker: TableWalker, versions: int) -> None:
 
 def verify(walker: TableWalker) -> None:
     if not walker.is_new:
-        walker.line("db.verify()")
-        if not (found := walker.db.verify()).is_clean:
+        walker.line("db.verify(engine='reference')")
+        if not (found := walker.db.verify(engine="reference")).is_clean:
             raise WrongError(f"verify: {found}")
 
 
@@ -470,9 +470,10 @@ def refused(walker: TableWalker, number: int) -> None:
     walker.check_state()
 
 
-def audit(walker: TableWalker) -> None:
-    walker.line("db.audit()")
-    if found := walker.db.audit():
+def audit(walker: TableWalker, engine: str | None = "reference") -> None:
+    """Recomputed by the reference, or by another engine of the same kind, on the cluster."""
+    walker.line(f"db.audit(engine={engine!r})")
+    if found := walker.db.audit(engine=engine):
         raise WrongError(f"audit: {found}")
 
 
@@ -497,7 +498,7 @@ VERBS = {
     "query": Verb(lambda d: (d.question(),), query, 4),
     "reopen": Verb(_drawn_manner, reopen, 2),
     "refused": Verb(lambda d: (d.rng.randint(0, 99),), refused, 1),
-    "audit": Verb(lambda d: (), audit, 1),
+    "audit": Verb(lambda d: (d.rng.choice((None, "reference")),), audit, 1),
     "change_program": Verb(drawn_program, change_program, 2),
     "travel": Verb(lambda d: (d.rng.randint(0, 99), d.rng.randint(0, 99), d.question()), travel, 3),
     "activation": Verb(drawn_activation, activation, 3),
