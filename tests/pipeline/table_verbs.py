@@ -14,8 +14,17 @@ import pytest
 import verbs as shared
 from deltalake import DeltaTable
 from expected import VIOLATED, Operation, Question, answers, is_fit, known
+from reason_verbs import is_view_fact, why_action, why_changed_action, why_not_action
 from table_walker import EMPTY, TableWalker
-from verbs import Drawing, Verb, activated, drawn_activation, drawn_program, knows
+from verbs import (
+    Drawing,
+    Verb,
+    activated,
+    drawn_activation,
+    drawn_program,
+    drawn_request,
+    knows,
+)
 from walker import Manner, WrongError, check_fired, drawn_manner
 
 import deltalog
@@ -31,10 +40,9 @@ LOOKING = {
     "rows": 1,
     "query_with_parameters": 2,
     "explain": 1,
-    "why": 1,
-    "why_not": 1,
     "realize": 1,
     "check_requests": 1,
+    "check_choices": 1,
 }
 """Verbs of all walks that change no fact."""
 
@@ -250,8 +258,7 @@ def change_program(
 
 def travel(walker: TableWalker, first: int, last: int, question: Question) -> None:
     """The facts of a version, the net change between two, and a query of the past."""
-    model = walker.model
-    versions = [v for v in range(walker.first, model.version + 1) if model.moments[v] is not EMPTY]
+    model, versions = walker.model, walker.versions
     if walker.is_new or not versions:
         return
     first, last = (versions[each % len(versions)] for each in (first, last))
@@ -270,6 +277,40 @@ def travel(walker: TableWalker, first: int, last: int, question: Question) -> No
         asked = set(walker.db.query(text, version=first))
         if asked != answers(question, before.state):
             raise WrongError(f"answers {asked}")
+
+
+def _drawn_reason(drawing: Drawing) -> tuple[Any, ...] | None:
+    drawn = drawn_request(drawing)
+    if drawn is None:
+        return None
+    form = drawing.rng.choice(("proof", "every", "set"))
+    return drawn[0], drawn[1], form, drawing.rng.randint(0, 99)
+
+
+def why(walker: TableWalker, name: str, row: Row, form: str, number: int) -> None:
+    """A proof, or what blocks a fact, now and in an earlier version."""
+    asked: list[int | None] = [None]
+    if not walker.is_new and walker.versions:
+        asked.append(walker.versions[number % len(walker.versions)])
+    for version in asked:
+        moment = walker.now if version is None else walker.model.moments[version]
+        if not is_view_fact(moment, name, row):
+            continue
+        walker.run(why_action(walker.db, moment, (name, row), form, version))
+        if row not in moment.state[name]:
+            walker.run(why_not_action(walker.db, moment, (name, row), version))
+
+
+def why_changed(walker: TableWalker, number: int, which: int) -> None:
+    """The causes of a change, of a transaction or of another program."""
+    known = [v for v in walker.versions if v - 1 in walker.versions]
+    if walker.is_new or not known:
+        return
+    version = known[which % len(known)]
+    before, after = (walker.model.moments[v] for v in (version - 1, version))
+    action = why_changed_action(walker.db, before, after, number, version)
+    if action is not None:
+        walker.run(action)
 
 
 def activation(walker: TableWalker, is_activated: bool, name: str, values: Row) -> None:
@@ -357,14 +398,6 @@ def commits(walker: TableWalker, number: int) -> None:
             raise WrongError(f"commit {commit}, expected {before.to(later)}")
     if known(walker.db.programs()[-1][2]).program != walker.now.known.program:
         raise WrongError(f"programs {walker.db.programs()}")
-
-
-def checks(walker: TableWalker) -> None:
-    """Checks of the program alone do not depend on the database."""
-    walker.line("db.check_choices()")
-    expected = deltalog.connect(program=walker.now.text, engine="reference").check_choices()
-    if walker.db.check_choices() != expected or walker.db.statistics.rounds < 0:
-        raise WrongError(f"{walker.db.check_choices()}, expected {expected}")
 
 
 def backup(walker: TableWalker) -> None:
@@ -501,6 +534,8 @@ VERBS = {
     "audit": Verb(lambda d: (d.rng.choice((None, "reference")),), audit, 1),
     "change_program": Verb(drawn_program, change_program, 2),
     "travel": Verb(lambda d: (d.rng.randint(0, 99), d.rng.randint(0, 99), d.question()), travel, 3),
+    "why": Verb(_drawn_reason, why, 2),
+    "why_changed": Verb(lambda d: (d.rng.randint(0, 99), d.rng.randint(0, 99)), why_changed, 3),
     "activation": Verb(drawn_activation, activation, 3),
     "fold": Verb(lambda d: (), fold, 2),
     "readers": Verb(lambda d: (d.rng.choice(("ann", "bob")), d.rng.randint(0, 9)), readers, 2),
@@ -511,7 +546,6 @@ VERBS = {
         lambda d: (d.rng.randint(0, 99), d.rng.randint(0, 99)), append_changes, 3
     ),
     "commits": Verb(lambda d: (d.rng.randint(0, 99),), commits, 2),
-    "checks": Verb(lambda d: (), checks, 1),
     "backup": Verb(lambda d: (), backup, 1),
     "notes": Verb(lambda d: (d.rng.randint(0, 9),), notes, 1),
     **{name: replace(shared.VERBS[name], weight=weight) for name, weight in LOOKING.items()},

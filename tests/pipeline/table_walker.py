@@ -91,8 +91,18 @@ class TableWalker:
         """Take a step of all walks, which changes nothing."""
         assert not stops
         self.line(action.line)
-        action.check(action.call())
+        if action.error is not None:
+            with pytest.raises(deltalog.DeltalogError, match=action.error):
+                action.call()
+        else:
+            action.check(action.call())
         self.check_state()
+
+    @property
+    def versions(self) -> list[int]:
+        """The versions that can be had, but the one before anything was committed."""
+        found = range(self.first, self.model.version + 1)
+        return [v for v in found if self.model.moments[v] is not EMPTY]
 
     def undelivered(self) -> list[Message]:
         """The messages that nobody has received."""

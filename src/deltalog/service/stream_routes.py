@@ -123,7 +123,7 @@ async def stream_answer(request: Request, streams: Streams, asked: StreamRequest
             return _answer(request, asked, reading)
         kept = stack.pop_all()
     following = events(streams, reader, reading, next_cursor(asked.cursor))
-    headers = {"Cache-Control": UNSTORED, "X-Accel-Buffering": "no", **_SAFE}
+    headers = {"Cache-Control": f"no-cache, {UNSTORED}", "X-Accel-Buffering": "no", **_SAFE}
     return EventStream(following, headers, streams.times.sending, kept)
 
 
