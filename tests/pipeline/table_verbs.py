@@ -43,6 +43,7 @@ LOOKING = {
     "realize": 1,
     "check_requests": 1,
     "check_choices": 1,
+    "violations": 1,
 }
 """Verbs of all walks that change no fact."""
 

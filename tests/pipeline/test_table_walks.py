@@ -55,7 +55,6 @@ BESIDE = {
     "rules": "compared after every step (`check_marks`)",
     "spark": "the session",
     "statistics": "rounds and facts of the last change",
-    "violations": "test_violating_batches.py",
 }
 """Public names that walks do not use themselves, and where they are."""
 

@@ -300,16 +300,15 @@ class Walker:
         delta: ChangeSet = tx.delta
         return delta
 
-    def going_over(
-        self, text: str, is_committed: bool = True, inactive: tuple[str, ...] = ()
-    ) -> Action:
-        """A change of programs, by which rules may be deactivated."""
-        inactive = tuple(name for name in inactive if name not in self.now.marks.inactive)
+    def going_over(self, text: str, is_committed: bool, inactive: tuple[str, ...] = ()) -> Action:
+        """A change of programs, after which some rules without parameters are not active."""
         before, error = self.now, self.manner.under(text).refusal(text)
         if error is None and is_committed and "emit" not in text and self.undelivered():
             error = "E1607"
         try:
-            after = before.under(text).deactivated(inactive)
+            after = before.under(text)
+            idle = after.marks.inactive.union(inactive)
+            after = replace(after, marks=replace(after.marks, inactive=idle))
         except RefusedError as refusal:
             after, error = before, error or str(refusal)
         if error is None and is_committed and after.is_violated:
