@@ -17,6 +17,7 @@ from database_verbs import (
     PROGRAM,
     PROGRAM_OF_RULES,
     PROGRAM_OF_VIEWS,
+    check_reasons,
     check_rules,
     check_verbs,
     check_wanted_views,
@@ -29,6 +30,15 @@ from deltalog.runtime.messages import Message
 
 def test_tables_have_the_verbs_of_every_database(spark: SparkSession, tmp_path: Path) -> None:
     check_verbs(deltalog.connect(spark=spark, program=PROGRAM, state=tmp_path / "state"))
+
+
+@pytest.mark.parametrize("rows_max", [100, 1])
+def test_reasons_know_of_earlier_versions_and_programs(
+    spark: SparkSession, tmp_path: Path, rows_max: int
+) -> None:
+    db = deltalog.connect(spark=spark, program=PROGRAM, state=tmp_path / "state")
+    db.engine.settings = replace(db.engine.settings, driver_rows_max=rows_max)
+    check_reasons(db, has_history=True)
 
 
 @pytest.mark.parametrize("rows_max", [100, 1])
@@ -70,7 +80,7 @@ def test_constraints_and_rules_hold(spark: SparkSession, tmp_path: Path, rows_ma
         assert db.messages() == messages
         assert [letter.recipient for letter in db.dead_letters()] == ["second"]
         assert db.facts("part") == {("nut", "thread"), ("wheel", "rim")}
-        assert not db.audit()
+        assert not db.audit(engine="reference")
 
 
 def test_tables_have_history_and_upkeep(spark: SparkSession, tmp_path: Path) -> None:
@@ -96,7 +106,7 @@ def test_tables_have_history_and_upkeep(spark: SparkSession, tmp_path: Path) -> 
         assert [version for version, *_ in db.programs()] == [1, 4]
         assert db.register("ann") == 4
         db.apply(insert={"edge": [(4, 5)]})
-        assert db.verify().is_clean
+        assert db.verify(engine="reference").is_clean
         db.fold()
         assert db.compact(deltalog.Retention(versions=0)).versions == 4
         assert db.first_version == 4
@@ -111,7 +121,7 @@ def test_tables_have_history_and_upkeep(spark: SparkSession, tmp_path: Path) -> 
         assert db.version == 5
         assert db.readers == {"ann": 4}
         assert db.facts("path") == facts
-        assert db.audit() == ()
+        assert db.audit(engine="reference") == ()
     with pytest.raises(deltalog.DataError, match="E1002"):
         deltalog.connect(spark=spark, program=PROGRAM, state=state)
 
@@ -167,7 +177,7 @@ def test_feeds_and_versions_over_altered_columns(
         assert replay(whole.option("readChangeFeed", "true").load(str(state))) == db.facts("path")
         assert {tuple(row) for row in source(str(state)).collect()} == db.facts("path")
         assert replay(db.changes("first")) == db.facts("first")
-        assert db.verify().is_clean
+        assert db.verify(engine="reference").is_clean
 
 
 def test_a_closed_database_is_not_read(spark: SparkSession, tmp_path: Path) -> None:
@@ -223,7 +233,7 @@ def test_files_that_nobody_can_name_are_removed(
             between = len(list(state.rglob("*.parquet")))
             db.compact(deltalog.Retention(versions=0))
             assert len(list(state.rglob("*.parquet"))) < between
-            assert db.verify().is_clean
+            assert db.verify(engine="reference").is_clean
             live = {f"{t.relative}/{f}" for t in db._writer.stored.values() for f in t._files()}
             found = {str(path.relative_to(state)) for path in state.rglob("*.parquet")}
             rest = found - live

@@ -22,7 +22,7 @@ from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.base import LazyRows
 from deltalog.language.ast import Constant, Constraint, Row, Variable
-from deltalog.language.values import plain, print_value, sort_key
+from deltalog.language.values import print_value, said, sort_key
 from deltalog.rewrites import names
 from deltalog.rewrites.constraint_rules import keyed_views
 from deltalog.rewrites.desugar import typed_row
@@ -73,7 +73,7 @@ class Check:
 
     def _message(self, row: Row) -> str:
         if self.template is not None:
-            known = {name: plain(v) for name, v in zip(self.columns, row, strict=True) if name}
+            known = {name: said(v) for name, v in zip(self.columns, row, strict=True) if name}
             return self.template.format_map(known)
         fact = fact_text(self.relation, row)
         if self.key:
@@ -261,13 +261,13 @@ def _violating_after(database: MemoryDatabase, check: Check, change: ChangeSet) 
 
 def issue_warnings(found: Iterable[Violation]) -> None:
     """Issue a warning for each constraint that a change has violated."""
-    level = _callers_level()
+    level = callers_level()
     for violation in found:
         warnings.warn(violation.message, ConstraintWarning, stacklevel=level)
 
 
-def _callers_level() -> int:
-    """How far up the stack of `issue_warnings` the first frame outside of this package is."""
+def callers_level() -> int:
+    """How far up the stack of the caller the first frame outside of this package is."""
     frame, level = inspect.currentframe(), 0
     while frame is not None and frame.f_globals.get("__name__", "").startswith(PACKAGE):
         frame, level = frame.f_back, level + 1

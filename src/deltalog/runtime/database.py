@@ -22,6 +22,7 @@ from types import MappingProxyType
 from deltalog.analysis.columns import Relation
 from deltalog.checks.program import check_program
 from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.arguments import check_argument
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.base import Changed, Engine
@@ -53,7 +54,7 @@ from deltalog.runtime.rows import Rows
 from deltalog.runtime.rule_verbs import RuleVerbs
 from deltalog.runtime.shown import database_html
 from deltalog.runtime.system_relations import system_inputs
-from deltalog.runtime.transaction import Commit, Ground, Transaction
+from deltalog.runtime.transaction import Commit, Ground, MakeTransaction, Transaction
 from deltalog.runtime.unavailable import WithoutUpkeep
 from deltalog.runtime.violations import ConstraintError, Violation
 from deltalog.runtime.wanted_views import known_views
@@ -221,17 +222,14 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
     ) -> ChangeSet:
         """The exact change that a transaction would make, without making it."""
         self._check_open()
-        if self.rehearsed is not None:
-            self.rewind_rehearsal()
+        self.rewind_rehearsal()
         known = known_views(self.propagation, self.relations, views)
         commit = partial(self.propagate_wanted, is_committed=False, views=known, is_firing=True)
         is_plain = not self.propagation.has_immediate
         tried = self._transaction(commit) if is_plain else self.immediate_transaction(commit, True)
         return fill(tried, insert, delete, set).commit()
 
-    def _transaction(
-        self, commit: Commit, make: Callable[..., Transaction] = Transaction
-    ) -> Transaction:
+    def _transaction(self, commit: Commit, make: MakeTransaction = Transaction) -> Transaction:
         known = self.model.checked.relations
         if self._ground is None or self._ground.relations is not known:
             self._ground = ground_of(self.engine, known, self._lock)
@@ -343,6 +341,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         Facts of base relations stay. With `is_committed=False` the change is only returned. The
         program that is there already is a no-op. Rules in `inactive` are deactivated with it.
         """
+        check_argument(not isinstance(inactive, str), "inactive", inactive, 'as in `["reorder"]`')
         parsed = program if isinstance(program, Program) else parse(read_program(program))
         with self.turn(), self._changing_program(is_committed):
             if parsed == self.model.checked.program and not inactive:
@@ -351,6 +350,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
             return apply_program(self, check_program(parsed), is_committed, frozenset(inactive))
 
     def _changing_program(self, is_committed: bool) -> AbstractContextManager[object]:
+        self.check_not_acting()
         if self._synchronization is None:
             return nullcontext()
         return self._synchronization.changing_program(self, is_committed)
@@ -385,16 +385,15 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         """
         with self.turn():
             made = self._second_engine() if engine is None else known_engine(engine)()
-            arguments = self.engine, self.model, self.current_facts, made, self.limits, self.watch
-            return tuple(differences(*arguments))
+            arguments = self.model, self.current_facts, made, self.limits, self.watch
+            return tuple(differences(self.engine, *arguments))
 
     def _second_engine(self) -> Engine:
-        engine = self.engine
-        return engine.twin() if is_twinned(engine) else engine.fresh()
+        return self.engine.twin() if is_twinned(self.engine) else self.engine.fresh()
 
     def compute_state(self, facts: Facts) -> Statistics:
         """Load the facts of the program and others into empty relations, and compute all views."""
-        load_facts(self.engine, self.model, facts, self._transaction(lambda base: base))
+        load_facts(self.engine, self.model, facts, self.rehearsal(NO_CHANGE))
         statistics = evaluate(self.engine, self.model, self.limits, self.watch)
         check_state(self)
         return statistics

@@ -69,6 +69,7 @@ class Propagation:
         self.nodes = tuple(x for x in self.stations[: len(model.choices)] if isinstance(x, Node))
         self.sources = {x.name: x for x in self.stations if isinstance(x, Source)}
         self._routes: dict[tuple[frozenset[str], frozenset[str]], Route] = {}
+        self._narrow: dict[frozenset[str], Route] = {}
         self.whole = self.last = self.route_to(self.views)
         self.is_narrowing = engine.capabilities.drops_no_ops and not self.is_in_place
 
@@ -131,6 +132,14 @@ class Propagation:
                 del self._routes[next(each for each in self._routes if each != whole)]
             self._routes[wanted] = Route(self, views, potential)
         return self._routes[wanted]
+
+    def narrow_route(self, views: frozenset[str]) -> Route:
+        """The part that serves these views alone, for a change that is not going to be made."""
+        if views not in self._narrow:
+            if len(self._narrow) >= ROUTES_MAX:
+                del self._narrow[next(iter(self._narrow))]
+            self._narrow[views] = Route(self, views, is_narrow=True)
+        return self._narrow[views]
 
     # --- relations
 

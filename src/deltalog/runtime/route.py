@@ -36,7 +36,8 @@ class Route:
     that constraints and active rules watch, whose change is kept for these, and not shown.
 
     Of the `potential` ones a superset of the change is enough. It is computed where it costs less:
-    for virtual views that no other node on the route reads. `estimated` are those views.
+    for virtual views that no other node on the route reads. `estimated` are those views. A route
+    that `is_narrow` leads to the wanted views only: a change that takes it must not be made.
     """
 
     def __init__(
@@ -44,10 +45,12 @@ class Route:
         network: Propagation,
         views: frozenset[str],
         potential: frozenset[str] = frozenset(),
+        is_narrow: bool = False,
     ) -> None:
         self.network = network
         self.views = views
-        self._kept = views | network.watched
+        self.is_narrow = is_narrow
+        self._kept = views if is_narrow else views | network.watched
         self.estimated: frozenset[str] = frozenset()
         self.nodes = self._reached(potential - network.watched)
         self.readers: dict[str, list[int]] = {}
@@ -68,7 +71,7 @@ class Route:
         return change.without(*self.estimated) if self.estimated else change
 
     def _reached(self, potential: frozenset[str]) -> tuple[Node, ...]:
-        needed = set(self._kept | self.network.stored)
+        needed = set(self._kept if self.is_narrow else self._kept | self.network.stored)
         exact = needed - potential
         found = []
         for node in reversed(self.network.nodes):
