@@ -183,6 +183,10 @@ class Moment:
         marks = kept_marks(self.marks, self.known.program, known(text).program)
         return Moment.of(text, facts, marks)
 
+    def deactivated(self, rules: Iterable[str]) -> Moment:
+        """The moment after these rules have been deactivated."""
+        return replace(self, marks=replace(self.marks, inactive=self.marks.inactive | set(rules)))
+
 
 @dataclass(frozen=True)
 class Made:

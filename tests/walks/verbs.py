@@ -300,14 +300,15 @@ def query(walker: Walker, question: Question) -> None:
     _taken(walker, "query", question)
 
 
-def _drawn_program(drawing: Drawing) -> tuple[Any, ...] | None:
+def drawn_program(drawing: Drawing) -> tuple[Any, ...] | None:
+    """Another program of the family, and rules of it that shall be inactive."""
     text = drawing.rng.choice(drawing.walker.setting.family)
     plain = [rule.name for rule in known(text).program.active_rules if not rule.parameters]
     inactive = tuple(name for name in plain if drawing.chance(0.25))
     return text, drawing.chance(0.7), inactive
 
 
-@verb(_drawn_program, 5)
+@verb(drawn_program, 5)
 def change_program(walker: Walker, text: str, is_committed: bool, *inactive: Any) -> None:
     _taken(walker, "change_program", text, is_committed, *inactive)
 
@@ -627,7 +628,7 @@ def _drawn_inner(drawing: Drawing) -> tuple[Any, ...] | None:
     if how == "query":
         return how, drawing.question()
     if how == "change_program":
-        return how, *(_drawn_program(drawing) or ())
+        return how, *(drawn_program(drawing) or ())
     operations = drawing.change(is_plain=how != "transaction")
     return None if not operations else (how, operations)
 
