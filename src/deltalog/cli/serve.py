@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from deltalog.cli.opening import open_given
+from deltalog.cli.opening import open_served
 from deltalog.cli.option_groups import (
     FactFiles,
     LimitOptions,
@@ -101,6 +101,12 @@ def serve(
             "--subscriptions-max", metavar="COUNT", min=1, help="Streams open at one time."
         ),
     ] = DEFAULTS.subscriptions_max,
+    spark: Annotated[
+        bool,
+        typer.Option(
+            "--spark", help="Serve a state in tables as its writer, on Spark; else it is read."
+        ),
+    ] = False,
     files: FactFiles,
     maintenance: Maintenance,
     network: NetworkOptions,
@@ -108,8 +114,9 @@ def serve(
 ) -> None:
     """Serve a database over HTTP, on loopback unless there are tokens.
 
-    A program is served from memory; a database file keeps what is committed. Ctrl-C or SIGTERM
-    stops it: nothing that was acknowledged is lost.
+    A program is served from memory; a database file keeps what is committed. A state in tables is
+    served without Spark, while pipelines write to it; with --spark this service is its writer.
+    Ctrl-C or SIGTERM stops it: nothing that was acknowledged is lost.
     """
     chosen = ServiceSettings(
         host=host,
@@ -132,7 +139,7 @@ def serve(
         from deltalog.service.logs import log_to
         from deltalog.service.server import serve as serve_database
     made = settings(limits, maintenance, network)
-    database = open_given(file, files.facts, files.facts_dir, made, Progress(), read_only=False)
+    database = open_served(file, files.facts, files.facts_dir, made, Progress(), spark)
     log_to()
     serve_database(Host(database), chosen, lambda address: note(f"serving {file} at {address}"))
 

@@ -9,34 +9,34 @@ never waits for propagation or for the disk. After every commit the database cal
 host adds the commit to its journal (`journal.py`) and wakes who waits. This happens in the event
 loop before the caller of the commit goes on, so `host.version` is never behind an answer.
 
-A file that another process writes to is polled: its log has the commits.
+A file or a state that another process writes to is polled: its log has the commits.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from deltalog.analysis.columns import Relation
+from deltalog.diagnostics.report import DeltalogError
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.service.journal import Journal, JournalEntry
+from deltalog.service.logs import log
 from deltalog.service.offsets import Offset
-from deltalog.store.file_database import FileDatabase
-from deltalog.store.settings import HISTORY, FileSettings, MemorySettings, new_history
-
-if TYPE_CHECKING:
-    from deltalog.store.log import Commit
+from deltalog.store.logged import Logged, Settings, Tailed
+from deltalog.store.settings import HISTORY, MemorySettings, new_history
 
 Result = TypeVar("Result")
 Listener = Callable[[JournalEntry], None]
 POLL_SECONDS = 0.2
-"""How often a file that another process writes to is looked at."""
+"""How often a log that another process writes to is looked at."""
 
 
 class Host:
@@ -44,8 +44,8 @@ class Host:
 
     def __init__(self, database: MemoryDatabase, *, poll_seconds: float = POLL_SECONDS) -> None:
         self.database = database
-        self.settings: FileSettings | MemorySettings = (
-            database.settings if isinstance(database, FileDatabase) else MemorySettings()
+        self.settings: Settings = (
+            database.settings if isinstance(database, Logged) else MemorySettings()
         )
         self.history = ""
         self.version = database.version
@@ -68,7 +68,7 @@ class Host:
         self._follower.loop = asyncio.get_running_loop()
         self.history = await self.call(self._known_history)
         self.database.follower = self._follower
-        if isinstance(self.database, FileDatabase) and not self.settings.is_writable:
+        if isinstance(self.database, Logged) and self.database.is_tailed:
             self._polling = asyncio.create_task(self._poll(self.database))
 
     async def stop(self) -> None:
@@ -106,13 +106,18 @@ class Host:
         future = loop.run_in_executor(self._thread, function, *arguments)
         return await asyncio.shield(future)  # who stops waiting does not stop a commit
 
-    async def _poll(self, database: FileDatabase) -> None:
+    async def _poll(self, database: Logged) -> None:
         while True:
             await asyncio.sleep(self._poll_seconds)
-            for commit in await self.call(lambda _: _refreshed(database)):
-                is_program = commit.kind == "program"
-                relations = dict(database.relations) if is_program else None
-                self.publish(_entry(commit), relations)
+            try:
+                tailed = await self.call(lambda _: database.tail(self._follower.subscribed))
+            except DeltalogError as error:  # the disk may come back
+                log("tail_failed", level=logging.WARNING, codes=list(error.codes))
+                continue
+            for each in tailed:
+                is_program = each.commit.kind == "program"
+                relations = dict(self.database.relations) if is_program else None
+                self.publish(_entry(each), relations)
 
     # --- versions
 
@@ -218,13 +223,7 @@ def _decode(change: ChangeSet, relations: Iterable[str]) -> None:
             side[name]
 
 
-def _refreshed(database: FileDatabase) -> list[Commit]:
-    before = database.version
-    database.refresh()
-    if database.version == before:
-        return []
-    return database.commits(max(before, database.first_version))
-
-
-def _entry(commit: Commit) -> JournalEntry:
-    return JournalEntry(commit.version, commit.time.replace(tzinfo=UTC), commit.kind, commit.change)
+def _entry(tailed: Tailed) -> JournalEntry:
+    commit = tailed.commit
+    time = commit.time.replace(tzinfo=UTC)
+    return JournalEntry(commit.version, time, commit.kind, commit.change, only=tailed.known)

@@ -26,8 +26,9 @@ FACTS_MAX = 1_000_000
 class JournalEntry:
     """A commit: `views` are those whose change is known, beside every base relation.
 
-    With None that is every view. `kind` is `transaction` or `program`; another program leaves the
-    relations `unchanged` with the columns that they had.
+    With None that is every view. If there is `only`, nothing else is known, base relations neither.
+    `kind` is `transaction` or `program`; another program leaves the relations `unchanged` with the
+    columns that they had.
     """
 
     version: int
@@ -36,11 +37,14 @@ class JournalEntry:
     change: ChangeSet
     views: frozenset[str] | None = None
     unchanged: frozenset[str] | None = None
+    only: frozenset[str] | None = None
 
     def covers(self, relation: str, is_base: bool) -> bool:
         """Whether the change of a relation is known, and its columns are those of before."""
         if self.unchanged is not None and relation not in self.unchanged:
             return False
+        if self.only is not None:
+            return relation in self.only
         return is_base or self.views is None or relation in self.views
 
     @property
