@@ -21,9 +21,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import deltalog
-from deltalog.cli.opening import Settings, open_served
+from deltalog.cli.opening import Settings
 from deltalog.cli.progress import Progress
-from deltalog.pipeline import state_database
+from deltalog.cli.served import Served, open_served
+from deltalog.pipeline import state_database, state_writes
 from deltalog.pipeline.open_state import is_state, open_state
 from deltalog.pipeline.state_database import StateDatabase
 from deltalog.pipeline.table_database import TableDatabase
@@ -188,7 +189,7 @@ def test_queries_reasons_and_what_ifs_need_no_spark(spark: SparkSession, tmp_pat
         tried = client.post("/v1/what-if", json={"delete": {"edge": [[1, 2]]}, "views": ["path"]})
         assert tried.json()["delta"]["deleted"]["path"] == [[1, 2], [1, 3]]
         found = client.post("/v1/realize", json={"requests": ["+path(3, 1)"]}).json()
-        assert found["realizations"], found
+        assert found["answers"], found
         assert client.post("/v1/audit", json={}).json()["differences"] == []
         made.apply(delete={"edge": [(2, 3)]})
         wait_until(lambda: client.get("/v1/status").json()["version"] == 2, "it is noticed")
@@ -205,7 +206,7 @@ def test_queries_reasons_and_what_ifs_need_no_spark(spark: SparkSession, tmp_pat
     [
         ("transactions", {"insert": {"edge": [[8, 9]]}}),
         ("realize/apply", {"requests": ["+path(3, 1)"], "number": 1, "version": 1}),
-        ("program", {"program": "base edge(src: int, dst: int)."}),
+        ("program", {"text": "base edge(src: int, dst: int)."}),
     ],
 )
 def test_what_would_change_the_state_is_refused(
@@ -249,7 +250,7 @@ def test_offsets_below_the_retention_are_gone(spark: SparkSession, tmp_path: Pat
 def test_a_durable_subscription_holds_the_log(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state_database, "NOTED_SECONDS", 0.0)
+    monkeypatch.setattr(state_writes, "NOTED_SECONDS", 0.0)
     with written(spark, tmp_path / "state") as made:
         with served(made.state) as client:
             subscribed = client.put("/v1/subscriptions/billing", json={"view": "path"})
@@ -358,8 +359,9 @@ def test_a_relation_that_is_too_large_is_looked_up(spark: SparkSession, tmp_path
 
 def test_the_command_opens_a_state_by_its_folder(spark: SparkSession, tmp_path: Path) -> None:
     with written(spark, tmp_path / "state") as made:
-        assert is_state(made.state) and not is_state(tmp_path)
-        opened = open_served(made.state, None, None, Settings(deltalog.Limits()), Progress(), False)
+        assert is_state(made.state)
+        assert not is_state(tmp_path)
+        opened = open_served(Served(made.state), Settings(deltalog.Limits()), Progress())
         with opened:
             assert isinstance(opened, StateDatabase)
             assert opened.facts("path") == made.oracle.facts("path")

@@ -9,7 +9,6 @@ nothing, and the problems of all files are reported together.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -30,7 +29,6 @@ from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Atom, Constant, Program, Row, Value
 from deltalog.language.parser import parse
-from deltalog.pipeline.open_state import is_state, open_state
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.engine_choice import DEFAULT_ENGINE
@@ -220,30 +218,6 @@ def open_given(
         return open_files(file, facts, facts_dir, settings, progress)
     refuse_facts(facts, facts_dir)
     return open_database(file, settings, progress, read_only)
-
-
-def open_served(
-    file: Path,
-    facts: Iterable[str] | None,
-    facts_dir: Path | None,
-    settings: Settings,
-    progress: Progress,
-    is_on_spark: bool,
-) -> MemoryDatabase:
-    """What a service has in front: a program, a database file, or a state in tables."""
-    state = str(file).replace(":/", "://", 1) if is_address(file) else str(file)
-    if state == str(file) and not is_state(file):
-        if is_on_spark:
-            raise typer.BadParameter("only a state in tables is on Spark", param_hint="--spark")
-        return open_given(file, facts, facts_dir, settings, progress, read_only=False)
-    refuse_facts(facts, facts_dir)
-    with progress.phase(f"opening {state}"):
-        return open_state(state, settings.limits, is_writable=is_on_spark)
-
-
-def is_address(file: Path) -> bool:
-    """Whether a path was written as the address of a bucket."""
-    return re.match(r"[a-z][a-z0-9+.-]+:/[^/]", str(file)) is not None
 
 
 def open_files(

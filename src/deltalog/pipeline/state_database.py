@@ -12,7 +12,6 @@ that is open in this process, they are made there, and read from the log like th
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -43,6 +42,8 @@ from deltalog.runtime.parameters import Parameters
 from deltalog.runtime.propagation import Propagation
 from deltalog.runtime.protocols import Facts
 from deltalog.runtime.queries import answer, stored_reads
+from deltalog.runtime.realization import Budget, Realizations
+from deltalog.runtime.realize import Costs, realize
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.system_relations import system_inputs
 from deltalog.runtime.violations import Violation
@@ -51,7 +52,6 @@ from deltalog.runtime.why.why_changed import Transition
 from deltalog.store.history import LoggedHistory, visible
 from deltalog.store.log import Commit
 from deltalog.store.logged import Logged, Tailed
-from deltalog.store.readers import check_known, check_reader_name
 
 if TYPE_CHECKING:
     from deltalog.pipeline.table_database import TableDatabase
@@ -60,8 +60,6 @@ LOADED_ROWS_MAX = 5_000_000
 """Rows of a relation that is loaded as a whole."""
 TAILED_ROWS_MAX = 1_000_000
 """Changed rows of a relation in one commit that are passed on; readers of more begin anew."""
-NOTED_SECONDS = 5.0
-"""How often a reader's place is written to the log; until then more is kept than it needs."""
 
 
 class StateDatabase(StateWrites, MemoryDatabase, Logged):
@@ -89,7 +87,6 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
         self._journal_elsewhere = JournalOfState(state)
         self.version = self._tables.last.version
         if writer is not None:
-            writer._database.committer = self._realized
             self._settings.recording = lambda batches: writer._writer.recording(batches, ())
 
     def compute_state(self, facts: Facts) -> Statistics:
@@ -289,41 +286,6 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
         """Every program there was: the version from which on it counted, the time, the text."""
         return self._log.programs()
 
-    # --- readers
-
-    @property
-    def readers(self) -> Mapping[str, int]:
-        """The registered readers, each with the version it has acknowledged."""
-        return self._tables.readers
-
-    def register(self, reader: str) -> int:
-        """Hold the log for a reader from now on; returns the version it has read up to."""
-        check_reader_name(reader)
-        if not self._settings.is_durable:
-            reason = "it is not in a folder of this machine"
-            entry = service_catalogue.STATE_NOT_KEPT
-            raise DataError([entry.at(None, name=self.state, reason=reason)])
-        if reader not in self.readers:
-            self._tables.log.note_reader(reader, self.version)
-        return self.readers[reader]
-
-    def acknowledge(self, reader: str, version: int) -> None:
-        """The reader needs nothing any more of what lies up to a version."""
-        self._history.check_version(version)
-        now = time.monotonic()
-        if now - self._noted.get(reader, -NOTED_SECONDS) < NOTED_SECONDS:
-            return
-        check_known(self.readers, reader)
-        if version > self.readers[reader]:
-            self._tables.log.note_reader(reader, version)
-        self._noted[reader] = now
-
-    def unregister(self, reader: str) -> None:
-        """Let go of what the log holds for a reader."""
-        check_known(self.readers, reader)
-        self._tables.log.note_reader(reader, None)
-        self._noted.pop(reader, None)
-
     # --- reasons
 
     @contextmanager
@@ -358,13 +320,24 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
             self._load_base()
             return super().violations(name)
 
-    def realize(self, *requests: str, **options: Any) -> Any:
+    def realize(
+        self,
+        *requests: str,
+        budget: Budget | None = None,
+        fixed: Iterable[str] = (),
+        costs: Costs | None = None,
+        mode: str = "complete",
+        trace: bool = False,
+    ) -> Realizations:
         """Search the minimal changes of base relations that make derived facts true or false."""
-        if self.writer is not None:
-            return self.writer.realize(*requests, **options)
         with self.turn():
-            self._load_base()
-            return super().realize(*requests, **options)
+            searched: MemoryDatabase = self
+            if self.writer is not None:
+                searched = self.writer._database
+            else:
+                self._load_base()
+            options = budget, fixed, costs, mode, trace
+            return realize(searched, requests, self._realized, *options)
 
     def why_not(self, fact: str, *, version: int | None = None) -> Any:
         """Show what blocks a fact: for every rule the literal its nearest instance fails by."""

@@ -2,26 +2,33 @@
 
 Without a writer a what-if is computed in this process, and everything that would be committed is
 refused by one error. With one, a commit is made by Spark on the log, and taken from there before
-its answer is seen.
+its answer is seen. Readers of the log may be noted by whoever reads it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from deltalog.diagnostics import service_catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.language.ast import Value
+from deltalog.pipeline.state import State
+from deltalog.pipeline.state_settings import StateSettings
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.protocols import Facts
 from deltalog.runtime.transaction import Transaction
+from deltalog.store.history import LoggedHistory
 from deltalog.store.logged import Logged
+from deltalog.store.readers import check_known, check_reader_name
 
 if TYPE_CHECKING:
     from deltalog.pipeline.table_database import TableDatabase
 
+NOTED_SECONDS = 5.0
+"""How often a reader's place is written to the log; until then more is kept than it needs."""
 Result = TypeVar("Result")
 
 
@@ -30,6 +37,13 @@ class StateWrites(MemoryDatabase, Logged):
 
     state: str
     writer: TableDatabase | None
+    _tables: State
+    _settings: StateSettings
+    _noted: dict[str, float]
+
+    @property
+    def _history(self) -> LoggedHistory:
+        raise NotImplementedError
 
     def _load_base(self) -> None:
         raise NotImplementedError
@@ -118,3 +132,38 @@ class StateWrites(MemoryDatabase, Logged):
         hint = "serve it with `--spark`, while no pipeline runs; or let the pipeline change it"
         entry = service_catalogue.STATE_ONLY_READ
         raise DataError([entry.at(None, what=what, name=self.state, hint=hint)])
+
+    # --- readers
+
+    @property
+    def readers(self) -> Mapping[str, int]:
+        """The registered readers, each with the version it has acknowledged."""
+        return self._tables.readers
+
+    def register(self, reader: str) -> int:
+        """Hold the log for a reader from now on; returns the version it has read up to."""
+        check_reader_name(reader)
+        if not self._settings.is_durable:
+            reason = "it is not in a folder of this machine"
+            entry = service_catalogue.STATE_NOT_KEPT
+            raise DataError([entry.at(None, name=self.state, reason=reason)])
+        if reader not in self.readers:
+            self._tables.log.note_reader(reader, self.version)
+        return self.readers[reader]
+
+    def acknowledge(self, reader: str, version: int) -> None:
+        """The reader needs nothing any more of what lies up to a version."""
+        self._history.check_version(version)
+        now = time.monotonic()
+        if now - self._noted.get(reader, -NOTED_SECONDS) < NOTED_SECONDS:
+            return
+        check_known(self.readers, reader)
+        if version > self.readers[reader]:
+            self._tables.log.note_reader(reader, version)
+        self._noted[reader] = now
+
+    def unregister(self, reader: str) -> None:
+        """Let go of what the log holds for a reader."""
+        check_known(self.readers, reader)
+        self._tables.log.note_reader(reader, None)
+        self._noted.pop(reader, None)

@@ -55,7 +55,15 @@ ROUTERS = (
     page_routes.router,
     subscription_routes.router,
 )
-EXPOSED = ("ETag", "Location", "Retry-After", "Stream-Cursor", "Stream-Next-Offset", "X-Request-Id")
+EXPOSED = (
+    "Deltalog-Precision",
+    "ETag",
+    "Location",
+    "Retry-After",
+    "Stream-Cursor",
+    "Stream-Next-Offset",
+    "X-Request-Id",
+)
 """Headers that pages of other origins may read."""
 _FIGURES = {
     REQUESTS: "Requests by route and status.",

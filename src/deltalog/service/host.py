@@ -27,6 +27,7 @@ from deltalog.analysis.columns import Relation
 from deltalog.diagnostics.report import DeltalogError
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
+from deltalog.runtime.sourced_database import SourcedDatabase
 from deltalog.service.journal import Journal, JournalEntry
 from deltalog.service.logs import log
 from deltalog.service.offsets import Offset
@@ -37,12 +38,20 @@ Result = TypeVar("Result")
 Listener = Callable[[JournalEntry], None]
 POLL_SECONDS = 0.2
 """How often a log that another process writes to is looked at."""
+PULL_SECONDS = 1.0
+"""How often sources are asked for what they announce."""
 
 
 class Host:
     """Owns one open database from `start` to `stop`; all its methods belong to the event loop."""
 
-    def __init__(self, database: MemoryDatabase, *, poll_seconds: float = POLL_SECONDS) -> None:
+    def __init__(
+        self,
+        database: MemoryDatabase,
+        *,
+        poll_seconds: float = POLL_SECONDS,
+        pull_seconds: float = PULL_SECONDS,
+    ) -> None:
         self.database = database
         self.settings: Settings = (
             database.settings if isinstance(database, Logged) else MemorySettings()
@@ -53,9 +62,13 @@ class Host:
         self.relations: dict[str, Relation] = dict(database.relations)
         self.is_stopping = False
         self._poll_seconds = poll_seconds
+        self._pull_seconds = pull_seconds
+        self.pull_problem: str | None = None
+        """The code of the error that the last pull from sources ended with."""
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="deltalog-host")
         self._follower = _Follower(self, self._always_followed())
         self._wanted: dict[str, int] = {}
+        self._precisions: dict[str, str] = {}
         self._listeners: list[Listener] = []
         self._waiters: set[asyncio.Future[None]] = set()
         self._polling: asyncio.Task[None] | None = None
@@ -70,6 +83,8 @@ class Host:
         self.database.follower = self._follower
         if isinstance(self.database, Logged) and self.database.is_tailed:
             self._polling = asyncio.create_task(self._poll(self.database))
+        if isinstance(self.database, SourcedDatabase):
+            self._polling = asyncio.create_task(self._pull(self.database))
 
     async def stop(self) -> None:
         """Wake everybody who waits, finish what was begun, and close the database."""
@@ -119,6 +134,18 @@ class Host:
                 relations = dict(self.database.relations) if is_program else None
                 self.publish(_entry(each), relations)
 
+    async def _pull(self, database: SourcedDatabase) -> None:
+        """Take over what sources announce; a source that fails is tried again."""
+        while True:
+            await asyncio.sleep(self._pull_seconds)
+            try:
+                await self.call(lambda _: database.pull(views=()))
+                self.pull_problem = None
+            except DeltalogError as error:
+                if self.pull_problem is None:
+                    log("pull_failed", level=logging.WARNING, codes=list(error.codes))
+                self.pull_problem = error.codes[0]
+
     # --- versions
 
     def offset(self, version: int | None = None) -> str:
@@ -152,6 +179,7 @@ class Host:
         """Add a commit to the journal and wake everybody who waits."""
         if relations is not None:
             before, self.relations = self.relations, relations
+            self._precisions.clear()
             same = frozenset(name for name in before if before[name] == relations.get(name))
             entry = replace(entry, unchanged=same)
             self._refollow()
@@ -166,6 +194,16 @@ class Host:
             if not waiter.done():
                 waiter.set_result(None)
         self._waiters.clear()
+
+    def precision_of(self, relation: str) -> str:
+        """`eventual` if a relation depends on a source that has no snapshots, else `exact`."""
+        database = self.database
+        if not isinstance(database, SourcedDatabase):
+            return "exact"
+        known = self._precisions.get(relation)
+        if known is None:
+            known = self._precisions[relation] = database.precision_of(relation)
+        return known
 
     # --- what is propagated
 
