@@ -97,3 +97,5 @@ TOO_LARGE_TO_LOAD = Entry(
     "E1761", "`{name}` has {size} facts, and at most {limit} are loaded for a query"
 )
 STATE_NOT_KEPT = Entry("E1762", "nothing can be kept about the state `{name}`: {reason}")
+QUERY_NAME_TAKEN = Entry("E1763", "there is a relation `{name}`, so no query can be stored by it")
+TOO_MANY_QUERIES = Entry("E1764", "there are {limit:,} stored queries already")

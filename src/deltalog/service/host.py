@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from deltalog.analysis.columns import Relation
 from deltalog.diagnostics.report import DeltalogError
@@ -33,6 +33,9 @@ from deltalog.service.logs import log
 from deltalog.service.offsets import Offset
 from deltalog.store.logged import Logged, Settings, Tailed
 from deltalog.store.settings import HISTORY, MemorySettings, new_history
+
+if TYPE_CHECKING:
+    from deltalog.service.stored_queries import StoredQuery
 
 Result = TypeVar("Result")
 Listener = Callable[[JournalEntry], None]
@@ -60,6 +63,7 @@ class Host:
         self.version = database.version
         self.journal = Journal(database.version)
         self.relations: dict[str, Relation] = dict(database.relations)
+        self.queries: dict[str, StoredQuery] = {}
         self.is_stopping = False
         self._poll_seconds = poll_seconds
         self._pull_seconds = pull_seconds
