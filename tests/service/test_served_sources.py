@@ -126,6 +126,30 @@ def test_announcements_become_exact_deltas(tmp_path: Path, materialize: bool) ->
         assert deleted == {("a", "c"), ("a", "g"), ("b", "c"), ("b", "g")}
 
 
+def test_only_what_is_subscribed_to_is_propagated(tmp_path: Path) -> None:
+    """Shown by counts: without a subscriber a pull generates no fact of a virtual view."""
+    owners = Owners(tmp_path)
+    database = owners.opened(materialize=False, strategy="demand")
+    counts: list[int] = []
+    pull = database.pull  # type: ignore[attr-defined]
+
+    def counted(**options: Any) -> Any:
+        change = pull(**options)
+        if change:
+            counts.append(sum(database.statistics.generated.values()))
+        return change
+
+    database.pull = counted  # type: ignore[attr-defined]
+    with served(database) as client:
+        owners.sqlite.execute("INSERT INTO edge VALUES ('h', 'd')")
+        wait_until(lambda: len(counts) == 1, "it is pulled")
+        offset = client.get("/v1/views/closure/stream").headers["Stream-Next-Offset"]
+        owners.sqlite.execute("INSERT INTO edge VALUES ('i', 'h')")
+        followed(client, offset)
+        assert counts[0] == 0
+        assert counts[1] > 3
+
+
 def test_the_label_of_a_source_is_shown(tmp_path: Path) -> None:
     owners = Owners(tmp_path)
     with served(owners.opened()) as client:

@@ -80,8 +80,8 @@ def _source(place: str, table: Any, folder: Path, problems: list[Diagnostic]) ->
             problems.append(_problem(place, f"it needs `{name}`"))
     for name, value in settings.items():
         if name not in (*needed, *optional):
-            hint = did_you_mean(name, (*needed, *optional))
-            problems.append(_problem(place, f"there is no setting `{name}`", hint))
+            nearest = did_you_mean(name, (*needed, *optional))
+            problems.append(_problem(place, f"there is no setting `{name}`", nearest))
         elif not isinstance(value, str) or not value:
             problems.append(_problem(place, f"`{name}` is a text"))
     if len(problems) > before:
