@@ -62,9 +62,9 @@ class Subscribers:
                 if line.startswith(b"event: control") and self.received[number] == 0:
                     self.ready += 1
                     self.received[number] = 1
-                elif line.startswith(b"data: [{"):
+                elif line.startswith(b"data:[{"):
                     now = time.time_ns()
-                    for message in json.loads(line[6:]):
+                    for message in json.loads(line[5:]):
                         self.ages.append((now - message["value"]["t"]) / 1e6)
                         self.received[number] += 1
         finally:

@@ -75,6 +75,80 @@ def check_why(db: deltalog.Database) -> None:
     assert [str(arc).split(" by ")[0] for arc in reason.arcs] == ["Δ+path/Δ+edge", "Δ+path/Δ+path"]
     with pytest.raises(deltalog.DataError, match="E1505"):
         db.why_changed("path(1, 2)")
+    for answer in (proof, missing, reason):
+        assert answer.sentences()
+        for form in ("mermaid", "dot", "html"):
+            assert "path(1, 3)" in deltalog.picture(answer, form) or answer is missing
+
+
+def check_reasons(db: Any, has_history: bool) -> None:
+    """Why facts changed with the program; on a database of `PROGRAM`, which is closed at the end.
+
+    Where earlier versions are kept all three verbs are asked about them, too.
+    """
+    db.apply(insert={"edge": [(2, 3)]})
+    first = db.version
+    db.change_program(OTHER_PROGRAM)
+    gained = db.why_changed("path(3, 2)")
+    assert (gained.op, gained.causes, gained.version) == ("+", (), first + 1)
+    assert [(each.op, each.kind, each.text) for each in gained.program] == [
+        ("+", "rule", "path(X, Y) :- edge(Y, X).")
+    ]
+    assert [step.kept for step in gained.steps] == [("edge(2, 3)",)]
+    lost = db.why_changed("path(1, 3)")
+    assert (lost.op, lost.causes, lost.lost) == ("-", (), 1)
+    assert [step.conclusion for step in lost.steps] == ["-path(1, 3)", "-path(2, 3)"]
+    assert [(each.op, each.text) for each in lost.program] == [("-", "path(X, Y) :- edge(X, Y).")]
+    assert "the rule is gone" in str(lost)
+    with pytest.raises(deltalog.DataError, match="E1505"):
+        db.why_changed("edge(1, 2)")
+    if has_history:
+        _check_past_reasons(db, first)
+    db.apply(delete={"edge": [(2, 3)]})
+    assert db.why_changed("path(3, 2)").causes == (("-", "edge", (2, 3)),)
+    db.close()
+    for ask in (db.why, db.why_not, db.why_changed):
+        with pytest.raises(deltalog.DataError, match=r"E0911|E1006"):
+            ask("path(1, 3)")
+
+
+def _check_past_reasons(db: Any, first: int) -> None:
+    """The version before the program changed, under which facts had other proofs."""
+    assert db.why("path(1, 3)", version=first).height == 2
+    assert db.why("path(1, X)", version=first).count == 2
+    assert db.why_not("path(1, 3)").rules
+    blocked = db.why_not("path(3, 1)", version=first)
+    assert [rule.literal for rule in blocked.rules] == ["edge(3, 1)", "edge(3, _)"]
+    assert blocked.realization is None
+    earlier = db.why_changed("path(1, 3)", first)
+    assert (earlier.op, earlier.causes) == ("+", (("+", "edge", (2, 3)),))
+    with pytest.raises(deltalog.DataError, match="E1502"):
+        db.why("path(1, 3)", version=first - 1)
+    unknown: tuple[Callable[[], object], ...] = (
+        lambda: db.why("path(1, 3)", version=99),
+        lambda: db.why_not("path(3, 1)", version=-1),
+        lambda: db.why_changed("path(1, 3)", 99),
+    )
+    for ask in unknown:
+        with pytest.raises(deltalog.DataError, match="E0909"):
+            ask()
+    with pytest.raises(deltalog.DataError, match="E1508"):
+        db.why_changed("path(1, 3)", db.first_version)
+
+
+def check_realize(db: deltalog.Database) -> None:
+    """View updates, on a database of `PROGRAM` with the edges (1, 2) and (2, 3)."""
+    found = db.realize("-path(1, 3)", rank="side_effects")
+    shown = {tuple(changes(each.base)): each.side_effect_count for each in found}
+    assert shown == {(("-", "edge", (1, 2)),): 1, (("-", "edge", (2, 3)),): 1}
+    assert found.is_complete
+    added = db.realize("+path(3, 1)", domains={"edge.dst": [1]}, budget=deltalog.Budget(changes=1))
+    (only,) = added
+    assert changes(only.delta.only("edge")) == [("+", "edge", (3, 1))]
+    assert db.check_choices() == ()
+    assert all(check.is_guaranteed for check in db.check_requests())
+    assert changes(only.apply()) == changes(only.delta)
+    db.apply(delete={"edge": [(3, 1)]})
 
 
 def check_verbs(db: deltalog.Database) -> None:
@@ -93,6 +167,7 @@ def check_verbs(db: deltalog.Database) -> None:
     assert db.query("path($from, Y)", {"from": 1}) == {(2,), (3,)}
     assert changes(db.apply(insert={"edge": [(2, 3)]})) == []
     check_why(db)
+    check_realize(db)
     begun = db.version
 
     db.apply(set={"weight": [(1, 10)]})

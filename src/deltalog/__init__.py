@@ -26,12 +26,12 @@ from deltalog.runtime.realization import Budget, Realization, Realizations
 from deltalog.runtime.request_termination import RequestCheck
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction
-from deltalog.runtime.update_choices import ChoiceCheck
+from deltalog.runtime.update_choices import ChoiceCheck, ChoiceWarning
 from deltalog.runtime.violations import ConstraintError, ConstraintWarning, Violation
+from deltalog.runtime.why.change_reason import WhyChanged
 from deltalog.runtime.why.derivations import Derivations
 from deltalog.runtime.why.proof import Proof
 from deltalog.runtime.why.sets import SetProof
-from deltalog.runtime.why.why_changed import WhyChanged
 from deltalog.runtime.why.why_not import WhyNot
 from deltalog.store.file_database import FileDatabase
 from deltalog.store.readers import Retention, RetentionWarning
@@ -84,6 +84,7 @@ __all__ = [
     "Budget",
     "ChangeSet",
     "ChoiceCheck",
+    "ChoiceWarning",
     "ConstraintError",
     "ConstraintWarning",
     "DataError",

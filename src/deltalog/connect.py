@@ -198,7 +198,9 @@ def connect(
         return open_tables(program, spark, str(state), options, limits, watch, participants, fresh)
     if path is not None:
         chosen = FileOptions(_engine_of_file(engine), durability, read_only, wait, retention)
-        return open_file(path, program, chosen, options, limits, watch, facts, participants)
+        return _defined(
+            open_file(path, program, chosen, options, limits, watch, facts, participants)
+        )
     assert program is not None
     if spark is not None and engine not in (None, "spark"):
         reason, hint = "`spark` is its engine", "leave out one of the two"
@@ -208,13 +210,24 @@ def connect(
             if given is not None:
                 reason, hint = "its engine probes the sources", "leave it out"
                 raise _misfit(name, "with sources", reason, hint)
-        return open_with_sources(
-            program, sources, options, limits, watch, facts or {}, participants
+        return _defined(
+            open_with_sources(program, sources, options, limits, watch, facts or {}, participants)
         )
     start = known_engine(engine or DEFAULT_ENGINE, spark)
-    return open_in_memory(
-        program, start, options, limits, watch, {} if facts is None else facts, participants
+    return _defined(
+        open_in_memory(
+            program, start, options, limits, watch, {} if facts is None else facts, participants
+        )
     )
+
+
+def _defined(database: MemoryDatabase) -> MemoryDatabase:
+    """The database, after a warning of what its choices do not realize, if its program is new."""
+    if database.model.checked.program.update_choices and database.version == 0:
+        from deltalog.runtime.update_choices import warn_of_choices  # rarely needed
+
+        warn_of_choices(database.model)
+    return database
 
 
 def _check_arguments(kind: str, passed: list[str]) -> None:

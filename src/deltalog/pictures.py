@@ -1,8 +1,12 @@
-"""Pictures of what `why` returns: Mermaid or DOT for tools that draw it, or an interactive page."""
+"""Pictures of what `why`, `why_not` and `why_changed` return.
+
+They are Mermaid or DOT for tools that draw it, or an interactive page.
+"""
 
 from __future__ import annotations
 
 from typing import Literal as OneOf
+from typing import get_args
 
 from deltalog.diagnostics.arguments import check_argument
 from deltalog.graphs.dot import dot
@@ -14,6 +18,8 @@ _FORMS = {"mermaid": mermaid, "dot": dot, "html": page}
 
 
 def picture(answer: Drawable, form: OneOf["mermaid", "dot", "html"] = "mermaid") -> str:
-    """Draw a proof, or another answer of `why`, as text in one of these forms."""
+    """Draw a proof, or what blocks a fact or changed it, as text in one of these forms."""
+    hint = "it is what `why`, `why_not` or `why_changed` returned"
+    check_argument(isinstance(answer, get_args(Drawable)), "answer", answer, hint)
     check_argument(form in _FORMS, "form", form, "it is `mermaid`, `dot` or `html`")
     return _FORMS[form](answer_graph(answer))

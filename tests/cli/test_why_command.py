@@ -62,7 +62,7 @@ def test_what_blocks_a_fact(invoke: Call) -> None:
     assert (result.exit_code, result.stderr) == (0, "")
     assert "blocked by edge(3, 1): no such fact" in result.stdout
     assert "+edge(3, 1) would make it true" in result.stdout
-    found = json.loads(invoke("why-not", "graph.dl", "path(3, 1)", "--json").stdout)
+    found = json.loads(invoke("why-not", "graph.dl", "path(3, 1)", "--format", "json").stdout)
     assert found["realization"] == ["+edge(3, 1)"]
     assert "E1503" in invoke("why-not", "graph.dl", "path(1, 3)").stderr
 
@@ -76,5 +76,5 @@ def test_what_changed_a_fact(invoke: Call) -> None:
     assert invoke("why-changed", "graph.dl", "path(1, 3)").exit_code == 2
     assert invoke("create", "graph.db", "graph.dl").exit_code == 0
     assert invoke("apply", "graph.db", changes).exit_code == 0
-    found = invoke("why-changed", "graph.db", "path(1, 3)", "--version", "1", "--json")
+    found = invoke("why-changed", "graph.db", "path(1, 3)", "--version", "1", "--format", "json")
     assert json.loads(found.stdout)["causes"] == [["-", "edge", [2, 3]]]

@@ -20,6 +20,7 @@ from database_verbs import (
     PROGRAM_OF_VIEWS,
     UPKEEP,
     changes,
+    check_reasons,
     check_refused,
     check_rules,
     check_verbs,
@@ -43,6 +44,14 @@ def opened(
 @pytest.mark.parametrize("kind", KINDS)
 def test_verbs_have_the_same_effects(kind: str, engine: str, tmp_path: Path) -> None:
     check_verbs(opened(kind, tmp_path, engine=engine))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_reasons_know_of_earlier_versions_and_programs(
+    kind: str, engine: str, tmp_path: Path
+) -> None:
+    check_reasons(opened(kind, tmp_path, engine=engine), kind == "file")
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -17,6 +17,7 @@ from database_verbs import (
     PROGRAM,
     PROGRAM_OF_RULES,
     PROGRAM_OF_VIEWS,
+    check_reasons,
     check_rules,
     check_verbs,
     check_wanted_views,
@@ -29,6 +30,15 @@ from deltalog.runtime.messages import Message
 
 def test_tables_have_the_verbs_of_every_database(spark: SparkSession, tmp_path: Path) -> None:
     check_verbs(deltalog.connect(spark=spark, program=PROGRAM, state=tmp_path / "state"))
+
+
+@pytest.mark.parametrize("rows_max", [100, 1])
+def test_reasons_know_of_earlier_versions_and_programs(
+    spark: SparkSession, tmp_path: Path, rows_max: int
+) -> None:
+    db = deltalog.connect(spark=spark, program=PROGRAM, state=tmp_path / "state")
+    db.engine.settings = replace(db.engine.settings, driver_rows_max=rows_max)
+    check_reasons(db, has_history=True)
 
 
 @pytest.mark.parametrize("rows_max", [100, 1])

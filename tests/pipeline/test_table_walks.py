@@ -31,8 +31,9 @@ from expected import (
 )
 from families import OWN
 from pyspark.sql import SparkSession
-from verbs import Drawing, Verb, activated, drawn_activation, knows
-from walker import Manner, Setting, WrongError, check_fired, check_marks, drawn_manner
+from reason_verbs import is_view_fact, why_action, why_changed_action, why_not_action
+from verbs import Drawing, Verb, activated, drawn_activation, drawn_request, knows
+from walker import Action, Manner, Setting, WrongError, check_fired, check_marks, drawn_manner
 
 import deltalog
 from deltalog.language.ast import Row
@@ -109,6 +110,22 @@ class TableWalker:
         self.db.close()
 
     # --- taking a step
+
+    def run(self, action: Action) -> None:
+        """Ask for a reason, which changes nothing."""
+        self.line(action.line)
+        if action.error is not None:
+            with pytest.raises(deltalog.DeltalogError, match=action.error):
+                action.call()
+        else:
+            action.check(action.call())
+        self.check_state()
+
+    @property
+    def versions(self) -> list[int]:
+        """The versions that can be had, but the one before anything was committed."""
+        found = range(self.first, self.model.version + 1)
+        return [v for v in found if self.model.moments[v] is not EMPTY]
 
     def change(self, operations: tuple[Operation, ...], is_frame: bool, batch: str = "") -> None:
         """Deletions, insertions and puts in one commit, as `apply` takes them."""
@@ -450,7 +467,7 @@ def change_program(walker: TableWalker, text: str) -> None:
 def travel(walker: TableWalker, first: int, last: int, question: Question) -> None:
     """The facts of a version, the net change between two, and a query of the past."""
     model = walker.model
-    versions = [v for v in range(walker.first, model.version + 1) if model.moments[v] is not EMPTY]
+    versions = walker.versions
     if walker.is_new or not versions:
         return
     first, last = (versions[each % len(versions)] for each in (first, last))
@@ -467,6 +484,40 @@ def travel(walker: TableWalker, first: int, last: int, question: Question) -> No
         asked = set(walker.db.query(text, version=first))
         if asked != answers(question, before.state):
             raise WrongError(f"answers {asked}")
+
+
+def _drawn_reason(drawing: Drawing) -> tuple[Any, ...] | None:
+    drawn = drawn_request(drawing)
+    if drawn is None:
+        return None
+    form = drawing.rng.choice(("proof", "every", "set"))
+    return drawn[0], drawn[1], form, drawing.rng.randint(0, 99)
+
+
+def why(walker: TableWalker, name: str, row: Row, form: str, number: int) -> None:
+    """A proof, or what blocks a fact, now and in an earlier version."""
+    asked: list[int | None] = [None]
+    if not walker.is_new and walker.versions:
+        asked.append(walker.versions[number % len(walker.versions)])
+    for version in asked:
+        moment = walker.now if version is None else walker.model.moments[version]
+        if not is_view_fact(moment, name, row):
+            continue
+        walker.run(why_action(walker.db, moment, (name, row), form, version))
+        if row not in moment.state[name]:
+            walker.run(why_not_action(walker.db, moment, (name, row), version))
+
+
+def why_changed(walker: TableWalker, number: int, which: int) -> None:
+    """The causes of a change, of a transaction or of another program."""
+    known = [v for v in walker.versions if v - 1 in walker.versions]
+    if walker.is_new or not known:
+        return
+    version = known[which % len(known)]
+    before, after = (walker.model.moments[v] for v in (version - 1, version))
+    action = why_changed_action(walker.db, before, after, number, version)
+    if action is not None:
+        walker.run(action)
 
 
 def activation(walker: TableWalker, is_activated: bool, name: str, values: Row) -> None:
@@ -582,6 +633,8 @@ VERBS = {
     "audit": Verb(lambda d: (), audit, 1),
     "change_program": Verb(lambda d: (d.rng.choice(d.walker.setting.family),), change_program, 2),
     "travel": Verb(lambda d: (d.rng.randint(0, 99), d.rng.randint(0, 99), d.question()), travel, 3),
+    "why": Verb(_drawn_reason, why, 2),
+    "why_changed": Verb(lambda d: (d.rng.randint(0, 99), d.rng.randint(0, 99)), why_changed, 3),
     "activation": Verb(drawn_activation, activation, 3),
     "fold": Verb(lambda d: (), fold, 2),
     "readers": Verb(lambda d: (d.rng.choice(("ann", "bob")), d.rng.randint(0, 9)), readers, 2),

@@ -11,6 +11,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from effort import effort
@@ -21,6 +22,7 @@ import deltalog
 from deltalog.language.ast import Row
 from deltalog.language.parser import parse_text
 from deltalog.runtime.engine_choice import ENGINES
+from deltalog.runtime.rehearsal import WHOLE_MAX
 from reference_rules import FIRINGS_MAX, FUNCTIONS, Marks, Phase, RefusedError, State, register
 from treatments import naive
 
@@ -210,12 +212,18 @@ def first_marks(rule_set: tuple[Drawn, ...]) -> Marks:
 
 
 @effort(quick=60, fuzz=3_000)
-@given(rule_sets, facts, transactions, st.booleans())
+@given(rule_sets, facts, transactions, st.booleans(), st.sampled_from((0, 1, WHOLE_MAX)))
 def test_rules_fire_what_the_interpreter_says(
-    rule_set: tuple[Drawn, ...], begun: State, history: list[Operations], materialize: bool
+    rule_set: tuple[Drawn, ...],
+    begun: State,
+    history: list[Operations],
+    materialize: bool,
+    whole_max: int,
 ) -> None:
+    """Rehearsed as a whole, and step by step, from the first execution or the second on."""
     text = VIEWS + "".join(rule.text for rule in rule_set)
-    with tempfile.TemporaryDirectory() as folder:
+    stepping = mock.patch("deltalog.runtime.rehearsal.WHOLE_MAX", whole_max)
+    with stepping, tempfile.TemporaryDirectory() as folder:
         check_histories(text, rule_set, begun, history, materialize, Path(folder) / "rules.db")
 
 
@@ -252,11 +260,22 @@ def check_histories(
 
 
 @effort(quick=60, fuzz=3_000)
-@given(rule_sets, facts, operations, st.booleans())
+@given(rule_sets, facts, operations, st.booleans(), st.sampled_from((0, WHOLE_MAX)))
 def test_a_what_if_fires_what_the_interpreter_says(
-    rule_set: tuple[Drawn, ...], begun: State, change: Operations, materialize: bool
+    rule_set: tuple[Drawn, ...],
+    begun: State,
+    change: Operations,
+    materialize: bool,
+    whole_max: int,
 ) -> None:
     """It ends where a function would be called or a rule rejects, and changes nothing."""
+    with mock.patch("deltalog.runtime.rehearsal.WHOLE_MAX", whole_max):
+        check_what_if(rule_set, begun, change, materialize)
+
+
+def check_what_if(
+    rule_set: tuple[Drawn, ...], begun: State, change: Operations, materialize: bool
+) -> None:
     text = VIEWS + "".join(rule.text for rule in rule_set)
     change = applied_order(change)
     marks = first_marks(rule_set)
@@ -323,7 +342,8 @@ def test_enforced_constraints_have_no_violations_after_any_step(
     words = " immediate" if is_immediate else ""
     text = f"{VIEWS}{''.join(rule.text for rule in rule_set)}deny{words} bad(X) :- {denied}.\n"
     violating = parse_text(f"{VIEWS}bad(X) :- {denied}.")
-    with tempfile.TemporaryDirectory() as folder:
+    stepping = mock.patch("deltalog.runtime.rehearsal.WHOLE_MAX", 1)
+    with stepping, tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rules.db"
         databases = [opened(text, {}, [], None), opened(text, {}, [], path, engine="reference")]
         for db in databases:

@@ -259,8 +259,8 @@ def events(lines: Iterator[str]) -> Iterator[Event]:
     for line in lines:
         if line.startswith("event: "):
             kind = line[7:]
-        elif line.startswith("data: "):
-            data.append(line[6:])
+        elif line.startswith("data:"):
+            data.append(line[5:])
         elif line.startswith("id: "):
             id_ = line[4:]
         elif line == "" and data:

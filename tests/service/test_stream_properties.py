@@ -99,10 +99,10 @@ class Follower(threading.Thread):
         for line in response.iter_lines():
             if line.startswith("event: "):
                 kind = line[7:]
-            elif line.startswith("data: ") and kind == "data":
-                self._apply(json.loads(line[6:]))
-            elif line.startswith("data: "):
-                self._note(json.loads(line[6:])["streamNextOffset"])
+            elif line.startswith("data:") and kind == "data":
+                self._apply(json.loads(line[5:]))
+            elif line.startswith("data:"):
+                self._note(json.loads(line[5:])["streamNextOffset"])
                 if self.is_over or self._random.random() < 0.1:
                     return  # disconnect
 

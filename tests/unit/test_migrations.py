@@ -100,6 +100,24 @@ def test_a_sum_without_a_value_survives_a_change_of_rules(engine: str) -> None:
     assert db.audit() == ()
 
 
+@pytest.mark.parametrize(
+    ("program", "code"),
+    [
+        ("base member(who: str, team: str, since: str?).", "E0703"),
+        ("base member(who: int, team: str).", "E0704"),
+        ("base member(who: str key, team: str).", "E0705"),
+    ],
+)
+def test_stored_facts_that_do_not_fit_a_program(program: str, code: str) -> None:
+    db = deltalog.connect(program="base member(who: str, team: str).", engine="reference")
+    db.apply(insert={"member": [("ann", "red"), ("ann", "blue")]})
+    with pytest.raises(deltalog.DataError) as caught:
+        db.change_program(program)
+    assert caught.value.codes == (code,)
+    assert "facts of base relations stay when the program changes" in str(caught.value)
+    assert len(db.facts("member")) == 2
+
+
 def test_a_change_of_program_respects_keys() -> None:
     program = "base pay(who: str key, much: int). rich(X) :- pay(X, Y), Y > 1.\n"
     db = deltalog.connect(program=program, facts={"pay": [("ann", 2)]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import pytest
@@ -117,3 +118,20 @@ def test_a_file_keeps_its_choices(tmp_path: Path) -> None:
     with deltalog.connect(tmp_path / "g.db") as db:
         db.apply(insert={"path": [(2, 3)]})
         assert db.facts("edge") == {(1, 2), (2, 3)}
+
+
+def test_a_new_program_is_warned_of_what_its_choices_do_not_realize(tmp_path: Path) -> None:
+    refuted = GRAPH
+    proved = GRAPH.replace("to delete path(X, Y) do delete edge(X, Y).", "")
+    with pytest.warns(deltalog.ChoiceWarning, match=r"does not realize -path\(1, 1\)"):
+        deltalog.connect(program=refuted, engine="reference")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        db = deltalog.connect(tmp_path / "g.db", program=proved, engine="reference")
+    with pytest.warns(deltalog.ChoiceWarning) as issued:
+        db.change_program(refuted)
+    assert issued[0].filename == __file__
+    db.close()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        deltalog.connect(tmp_path / "g.db", engine="reference").close()

@@ -134,6 +134,40 @@ def test_negation_with_an_unnamed_value_and_a_key() -> None:
     ]
 
 
+def test_answers_are_ranked_by_their_side_effects() -> None:
+    facts: Facts = {
+        "member": [("ann", "a"), ("bob", "a"), ("eve", "a")],
+        "grant": [("a", "plan"), ("a", "offer")],
+        "banned": [],
+    }
+    db = connected(PERMISSIONS, facts)
+    request = '-sees("ann", "plan")'
+    found = db.realize(request, rank="side_effects", budget=Budget(new_values=0))
+    shown = [(str(each), each.side_effect_count) for each in found]
+    assert shown == [
+        ("Realization(-member('ann', 'a'))", 1),
+        ("Realization(-grant('a', 'plan'))", 2),
+    ]
+    (best,) = db.realize(request, rank="side_effects", budget=Budget(answers=1, new_values=0))
+    assert str(best.side_effects) == "ChangeSet(-sees('ann', 'offer'))"
+    spent = db.realize(request, rank="side_effects", budget=Budget(answers=1))
+    assert len(list(spent)) == 1
+    assert "the budget of 1 answers is spent" in spent.reasons
+    with pytest.raises(DataError, match="cost` or `side_effects"):
+        db.realize(request, rank="beauty")
+    with pytest.raises(DataError, match="E0726"):
+        db.realize(request, rank="side_effects", mode="first_level")
+
+
+def test_the_change_of_an_answer_is_that_of_the_state_it_was_found_in() -> None:
+    db = connected(GRAPH, {"edge": [(1, 2), (2, 3)]})
+    first, second = db.realize("-path(1, 3)")
+    made = first.apply()
+    assert first.delta == made
+    with pytest.raises(DataError, match="E1402"):
+        assert second.delta
+
+
 def test_relations_that_must_not_be_touched_and_costs() -> None:
     facts: Facts = {"member": [("ann", "a")], "grant": [("a", "plan")], "banned": []}
     db = connected(PERMISSIONS, facts)
@@ -178,10 +212,75 @@ def test_what_holds_already_and_base_requests_are_said() -> None:
 
 def test_aggregates_are_refused_by_name() -> None:
     program = GRAPH + "degree(X, count()) :- edge(X, Y)."
-    found = connected(program, {"edge": [(1, 2)]}).realize("+degree(1, 2)")
+    program += "busy(X) :- degree(X, N), N > 2."
+    db = connected(program, {"edge": [(1, 2)]})
+    for request in ("+degree(1, 2)", "-degree(1, 1)"):
+        with pytest.raises(DataError, match="E1404") as refused:
+            db.realize(request)
+        assert "`degree` is an aggregate" in str(refused.value)
+    found = db.realize("+busy(1)")
     assert list(found) == []
     assert not found.is_complete
-    assert "`degree` is an aggregate" in next(iter(found.reasons))
+    assert "degree(X, count()) :- edge(X, Y)" in next(iter(found.reasons))
+
+
+@pytest.mark.parametrize(
+    ("body", "facts", "expected"),
+    [
+        ("n(X), X < 10", [50], [{9}]),
+        ("n(X), X < 10", [9], [set()]),
+        ("n(X), X + 3 >= 10", [], [{7}, {8}]),
+        ("n(X), 10 - X > 2", [50], [{7}]),
+        ("n(X), X > 5, X < 7", [], [{6}]),
+        ("n(X), n(Y), X < Y, Y < 10", [50], [{8, 9}]),
+        ("n(X), 12 = X * 3", [50], [{4}]),
+    ],
+)
+def test_comparisons_are_inverted(body: str, facts: list[int], expected: list[set[int]]) -> None:
+    db = connected(f"base n(x: int). any() :- {body}.", {"n": [(value,) for value in facts]})
+    found = db.realize("+any()", budget=Budget(changes=2))
+    assert [{x for (x,) in each.inserted.get("n", ())} for each in found] == expected
+
+
+def test_values_that_comparisons_need_stand_for_others() -> None:
+    db = connected("base n(x: int). any() :- n(X), X < 10.", {"n": [(50,)]})
+    found = db.realize("+any()")
+    (only,) = found
+    assert found.is_complete
+    assert only.new_values == (9,)
+    only.apply({9: 3})
+    assert db.facts("any") == {()}
+
+
+@pytest.mark.parametrize("type_", ["float", "decimal", "date", "str"])
+def test_comparisons_of_every_type(type_: str) -> None:
+    bounds = {"float": "1.5", "decimal": 'decimal("1.5")', "str": '"m"'}
+    bound = {**bounds, "date": 'date("2020-02-01")'}[type_]
+    for operator in ("<", ">", "<=", ">="):
+        db = connected(f"base n(x: {type_}). any() :- n(X), X {operator} {bound}.", {})
+        first = next(iter(db.realize("+any()")), None)
+        assert first is not None, operator
+        assert first.apply().inserted["any"] == {()}
+
+
+def test_an_equation_that_is_not_solved_is_among_the_reasons() -> None:
+    found = connected("base n(x: int). square(Y) :- n(X), Y = X * X.", {}).realize("+square(16)")
+    assert list(found) == []
+    assert list(found.reasons) == [
+        "`Y = X * X` is not solved for X, in a rule of `square`: only known values are tried"
+    ]
+
+
+def test_declared_values_are_the_only_ones() -> None:
+    db = connected(PERMISSIONS, {"member": [("ann", "a")]})
+    found = db.realize('+sees("bob", "plan")', domains={"member.team": ["lab", "hq"]})
+    assert set(texts(found)) == {
+        f"Realization(+grant('{team}', 'plan'), +member('bob', '{team}'))" for team in ("lab", "hq")
+    }
+    assert found.is_complete
+    for wrong in ({"member.tea": ["x"]}, {"member.team": "lab"}, {"member.team": [3]}):
+        with pytest.raises(DataError):
+            db.realize('+sees("bob", "plan")', domains=wrong)
 
 
 def test_a_view_may_be_partly_an_aggregate() -> None:

@@ -221,12 +221,12 @@ def knows(walker: Walker, operations: tuple[Operation, ...]) -> bool:
     return all(
         name in relations
         and relations[name].kind == "base"
-        and all(_fits_row(relations[name], row) for row in rows)
+        and all(fits_row(relations[name], row) for row in rows)
         for _, name, rows in operations
     )
 
 
-def _fits_row(relation: Relation, row: Row) -> bool:
+def fits_row(relation: Relation, row: Row) -> bool:
     return len(row) == relation.arity and all(map(in_domain, row, relation.columns))
 
 
@@ -756,7 +756,7 @@ def _comparable(row: Row) -> str:
     return repr([value.normalize() if isinstance(value, Decimal) else value for value in row])
 
 
-def _drawn_request(drawing: Drawing) -> tuple[Any, ...] | None:
+def drawn_request(drawing: Drawing) -> tuple[Any, ...] | None:
     """A fact of a view, or one that it might have; it shall be otherwise."""
     state = drawing.moment.state
     views = [r for r in drawing.moment.known.relations.values() if r.kind == "view"]
@@ -771,59 +771,11 @@ def _drawn_request(drawing: Drawing) -> tuple[Any, ...] | None:
     return (view.name, drawn[0], mode) if drawn else None
 
 
-@verb(_drawn_request, 2)
-def why(walker: Walker, name: str, row: Row, *_: str) -> None:
-    """The proof of a fact that holds; of one that does not, the error that says so."""
-    relation = walker.now.known.relations.get(name)
-    if relation is None or relation.kind != "view" or not _fits_row(relation, row):
-        return
-    fact = f"{name}({', '.join(map(print_value, row))})"
-    holds = row in walker.now.state[name]
-
-    def ask() -> Any:
-        try:
-            return walker.db.why(fact)
-        except deltalog.DataError as error:
-            return error
-
-    def check(found: Any) -> None:
-        if not holds:
-            if getattr(found, "codes", None) != ("E1502",):
-                raise WrongError(f"{found} of {fact}, which does not hold")
-            return
-        if isinstance(found, deltalog.DataError):
-            raise found
-        for step in found.steps():
-            if step.row is not None and step.row not in walker.now.state[step.relation]:
-                raise WrongError(f"{step.conclusion} in a proof of {fact} does not hold")
-
-    walker.run(Action(f"db.why({fact!r})", ask, check))
-
-
-@verb(_drawn_request, 1)
-def why_not(walker: Walker, name: str, row: Row, *_: str) -> None:
-    """What blocks a fact that does not hold: facts that are missing, or that are there."""
-    relation = walker.now.known.relations.get(name)
-    if relation is None or relation.kind != "view" or not _fits_row(relation, row):
-        return
-    if row in walker.now.state[name]:
-        return
-    fact = f"{name}({', '.join(map(print_value, row))})"
-
-    def check(found: Any) -> None:
-        for rule in found.rules:
-            for excluding in rule.excluding:
-                if excluding not in walker.now.state[rule.relation]:
-                    raise WrongError(f"{rule} names a fact that does not hold")
-
-    walker.run(Action(f"db.why_not({fact!r})", lambda: walker.db.why_not(fact), check))
-
-
-@verb(_drawn_request, 2)
+@verb(drawn_request, 2)
 def realize(walker: Walker, name: str, row: Row, mode: str) -> None:
     """The cheapest change of base facts by which a derived fact turns, and what it induces."""
     relation = walker.now.known.relations.get(name)
-    if relation is None or relation.kind != "view" or not _fits_row(relation, row):
+    if relation is None or relation.kind != "view" or not fits_row(relation, row):
         return
     shall_hold = row not in walker.now.state[name]
     sign = "+" if shall_hold else "-"
@@ -860,6 +812,18 @@ def check_requests(walker: Walker) -> None:
             raise WrongError(f"{found}, expected {expected}")
 
     walker.run(Action("db.check_requests()", lambda: walker.db.check_requests(), check))
+
+
+@verb(lambda d: (), 1)
+def check_choices(walker: Walker) -> None:
+    """What declared choices realize depends on the program alone."""
+    expected = deltalog.connect(program=walker.now.text, engine="reference").check_choices()
+
+    def check(found: Any) -> None:
+        if found != expected:
+            raise WrongError(f"{found}, expected {expected}")
+
+    walker.run(Action("db.check_choices()", lambda: walker.db.check_choices(), check))
 
 
 @verb(_drawn_change("apply"), 3)

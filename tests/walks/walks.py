@@ -17,6 +17,7 @@ from typing import Any
 
 from expected import known
 from families import FAMILIES, OWN, drawn_rows
+from reason_verbs import REASONS
 from verbs import VERBS, Drawing, Verb, finish
 from walker import Setting, Step, Walker, drawn_manner
 
@@ -37,7 +38,11 @@ class Road:
 
 
 ROADS = {
-    store: Road(Walker, {n: v for n, v in VERBS.items() if v.store in (None, store)}, finish)
+    store: Road(
+        Walker,
+        {n: v for n, v in {**VERBS, **REASONS}.items() if v.store in (None, store)},
+        finish,
+    )
     for store in STORES
 }
 

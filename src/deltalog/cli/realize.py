@@ -26,10 +26,13 @@ from deltalog.cli.option_groups import FactFiles, LimitOptions, Maintenance, set
 from deltalog.cli.options import GivenFile
 from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import note, visible, write_result
+from deltalog.language.ast import Constant, Value
+from deltalog.language.parser import parse
 from deltalog.language.values import plain
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.realization import Budget, Realization, Realizations
+from deltalog.source import Source
 from deltalog.store.file_database import FileDatabase
 
 EXAMPLE = (
@@ -44,6 +47,13 @@ class Mode(StrEnum):
 
     COMPLETE = "complete"
     FIRST_LEVEL = "first-level"
+
+
+class Rank(StrEnum):
+    """The order of answers that cost the same."""
+
+    COST = "cost"
+    SIDE_EFFECTS = "side-effects"
 
 
 def realize(
@@ -86,6 +96,15 @@ def realize(
             help="The cost of a change of a base relation, else 1; `-edge=5` is for deletions.",
         ),
     ] = None,
+    domains: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--domain",
+            metavar="RELATION.COLUMN=VALUES",
+            help="The only values that a column may get where nothing determines it, as "
+            '`member.team="lab", "sales"`.',
+        ),
+    ] = None,
     mode: Annotated[
         Mode,
         typer.Option(
@@ -95,6 +114,15 @@ def realize(
             "some.",
         ),
     ] = Mode.COMPLETE,
+    rank: Annotated[
+        Rank,
+        typer.Option(
+            "--rank",
+            metavar="|".join(Rank),
+            help="Show answers that cost the same as they are found, or, when all are found, those "
+            "with the fewest side effects first.",
+        ),
+    ] = Rank.COST,
     trace: Annotated[
         bool,
         typer.Option(
@@ -125,6 +153,8 @@ def realize(
     """
     if trace and mode is not Mode.FIRST_LEVEL:
         raise typer.BadParameter("only --mode first-level has rounds", param_hint="--trace")
+    if rank is not Rank.COST and mode is not Mode.COMPLETE:
+        raise typer.BadParameter("only --mode complete ranks answers", param_hint="--rank")
     if is_check == bool(requests):
         reason = "give a request, '+path(1, 9)', or --check without one"
         raise typer.BadParameter(reason, param_hint="REQUEST")
@@ -146,6 +176,8 @@ def realize(
         costs=_costs(costs),
         mode=mode.replace("-", "_"),
         trace=trace,
+        rank=rank.replace("-", "_"),
+        domains=_domains(domains),
     )
     for text in found.already:
         note(f"`{text}` holds already")
@@ -183,6 +215,16 @@ def _costs(texts: list[str] | None) -> dict[str, float]:
             name = ""
         if not name:
             raise typer.BadParameter(f"`{text}` is not RELATION=COST", param_hint="--cost")
+    return found
+
+
+def _domains(texts: list[str] | None) -> dict[str, list[Value]]:
+    found = {}
+    for text in texts or ():
+        name, _, values = text.partition("=")
+        parsed = parse(Source("--domain", f"values({values})."))
+        terms = [term for fact in parsed.facts for term in fact.arguments]
+        found[name.strip()] = [term.value for term in terms if isinstance(term, Constant)]
     return found
 
 

@@ -21,9 +21,9 @@ from deltalog.cli.opening import Settings, is_database, open_given
 from deltalog.cli.option_groups import FactFiles, LimitOptions
 from deltalog.cli.options import GivenFile
 from deltalog.cli.progress import Progress
-from deltalog.graphs.proof_graph import answer_graph
+from deltalog.graphs.proof_graph import Drawable, answer_graph
 from deltalog.runtime.database import MemoryDatabase
-from deltalog.runtime.why.proof import Proof, json_text
+from deltalog.runtime.why.proof import json_text
 from deltalog.store.file_database import FileDatabase
 
 EXAMPLE = 'deltalog why shop.db \'sees("ann", "plan")\' --sentences'
@@ -40,6 +40,9 @@ AsOf: TypeAlias = Annotated[
         min=0,
         help="For a database file: ask the program and the facts as of this version.",
     ),
+]
+Sentences: TypeAlias = Annotated[
+    bool, typer.Option("--sentences", help="Show what the rules have to `say` instead.")
 ]
 
 
@@ -58,10 +61,7 @@ def why(
     every: Annotated[
         bool, typer.Option("--all", help="Show all derivations instead of one lowest proof.")
     ] = False,
-    sentences: Annotated[
-        bool,
-        typer.Option("--sentences", help="Show what the rules have to `say` instead of the tree."),
-    ] = False,
+    sentences: Sentences = False,
     written: OutputOptions,
     files: FactFiles,
     limits: LimitOptions,
@@ -69,17 +69,20 @@ def why(
     """Prove why a fact holds, by a proof of least height down to base facts."""
     with opened(file, files, limits) as database:
         found = database.why(fact, version=version, every=every)
-        if sentences and isinstance(found, Proof):
-            write_output("\n".join(found.sentences()), written.output)
-            return
-        match written.form:
-            case Form.TEXT:
-                text = str(found)
-            case Form.JSON:
-                text = json_text(found.to_json())
-            case _:
-                text = drawn(answer_graph(found), written.form)
-        write_output(text, written.output)
+        write_reason(found, sentences, written)
+
+
+def write_reason(found: Drawable, sentences: bool, written: OutputOptions) -> None:
+    """Write an answer in the form that was asked for."""
+    if sentences:
+        text = "\n".join(found.sentences())
+    elif written.form is Form.TEXT:
+        text = str(found)
+    elif written.form is Form.JSON:
+        text = json_text(found.to_json())
+    else:
+        text = drawn(answer_graph(found), written.form)
+    write_output(text, written.output)
 
 
 @contextmanager

@@ -17,13 +17,12 @@ import typer
 
 from deltalog.cli.applying import each_applied
 from deltalog.cli.change_files import check_changes
+from deltalog.cli.explain import OutputOptions
 from deltalog.cli.opening import is_database
 from deltalog.cli.option_groups import FactFiles, LimitOptions
 from deltalog.cli.options import GivenFile
 from deltalog.cli.progress import Progress
-from deltalog.cli.terminal import write_result
-from deltalog.cli.why import Fact, opened
-from deltalog.runtime.why.proof import json_text
+from deltalog.cli.why import Fact, Sentences, opened, write_reason
 
 EXAMPLE = 'deltalog why-changed shop.db \'sees("ann", "plan")\' --version 7'
 
@@ -38,7 +37,7 @@ def why_changed(
             "--version",
             metavar="VERSION",
             min=1,
-            help="For a database file: the version that the transaction made; else the last one.",
+            help="For a database file: the version that made the change; else the last one.",
         ),
     ] = None,
     changes: Annotated[
@@ -49,11 +48,15 @@ def why_changed(
             help="For a program: transactions to apply first; the last one is explained.",
         ),
     ] = None,
-    is_json: Annotated[bool, typer.Option("--json", help="Write one JSON object.")] = False,
+    sentences: Sentences = False,
+    written: OutputOptions,
     files: FactFiles,
     limits: LimitOptions,
 ) -> None:
-    """Show which base changes of a transaction inserted or deleted a fact, and by which way."""
+    """Show which changes of a version inserted or deleted a fact, and by which way.
+
+    They are changes of base facts, and of rules where the version changed the program.
+    """
     if (changes is None) != is_database(file):
         needed = "a program needs --changes" if changes is None else "a database file has its own"
         raise typer.BadParameter(needed, param_hint="--changes")
@@ -63,4 +66,4 @@ def why_changed(
             for _ in each_applied(database, changes, None, Progress()):
                 pass
         found = database.why_changed(fact, version)
-        write_result(json_text(found.to_json()) if is_json else str(found))
+        write_reason(found, sentences, written)

@@ -9,15 +9,10 @@ path(3, 1) does not hold
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
+from deltalog.cli.explain import OutputOptions
 from deltalog.cli.option_groups import FactFiles, LimitOptions
 from deltalog.cli.options import GivenFile
-from deltalog.cli.terminal import write_result
-from deltalog.cli.why import AsOf, Fact, opened
-from deltalog.runtime.why.proof import json_text
+from deltalog.cli.why import AsOf, Fact, Sentences, opened, write_reason
 
 EXAMPLE = 'deltalog why-not shop.db \'sees("eve", "plan")\''
 
@@ -27,7 +22,8 @@ def why_not(
     fact: Fact,
     *,
     version: AsOf = None,
-    is_json: Annotated[bool, typer.Option("--json", help="Write one JSON object.")] = False,
+    sentences: Sentences = False,
+    written: OutputOptions,
     files: FactFiles,
     limits: LimitOptions,
 ) -> None:
@@ -37,4 +33,4 @@ def why_not(
     """
     with opened(file, files, limits) as database:
         found = database.why_not(fact, version=version)
-        write_result(json_text(found.to_json()) if is_json else str(found))
+        write_reason(found, sentences, written)

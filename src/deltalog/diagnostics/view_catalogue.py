@@ -17,7 +17,7 @@ DISJUNCTIVE_HEAD = Entry(
 )
 AGGREGATE_REQUESTED = Entry(
     "E1404",
-    "`{name}` is an aggregate, which the first level knows no request for",
+    "`{name}` is an aggregate, through which nothing can be requested",
     "view-update rules exist for joins, differences, unions and projections",
 )
 NOT_IN_MODELS = Entry(

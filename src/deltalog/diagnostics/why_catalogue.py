@@ -21,12 +21,7 @@ NOT_CHANGED = Entry("E1505", "{when} did not change `{fact}`")
 NO_TRANSACTION = Entry(
     "E1506",
     "there is no transaction to explain",
-    "a database in memory knows its last transaction, since it was opened or its program changed",
-)
-PROGRAM_CHANGED = Entry(
-    "E1507",
-    "version {version} changed the program and no facts",
-    "`why_changed` follows changes of base facts; earlier rules are in `programs()`",
+    "a database in memory knows what changed it last since it was opened",
 )
 NO_PREDECESSOR = Entry(
     "E1508",

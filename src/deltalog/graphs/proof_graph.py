@@ -11,9 +11,12 @@ from typing import TypeAlias
 
 from deltalog.analysis.dependencies import Kind
 from deltalog.graphs.graph import Arc, Graph, Listing, Node, NodeKind, RuleText
+from deltalog.graphs.reason_graph import why_changed_graph, why_not_graph
+from deltalog.runtime.why.change_reason import WhyChanged
 from deltalog.runtime.why.derivations import Derivations
 from deltalog.runtime.why.proof import Proof
 from deltalog.runtime.why.sets import ProofRule, ProofTable, SetProof
+from deltalog.runtime.why.why_not import WhyNot
 
 NODES_MAX = 500
 """Steps that are drawn; of more nobody could see anything."""
@@ -100,16 +103,16 @@ def _table_node(table: ProofTable) -> Node:
 
 
 def _rule_node(name: str, rule: ProofRule) -> Node:
-    return Node(
-        name, "generated", note="", listings=(Listing("rule", (RuleText(rule.rule, rule.place),)),)
-    )
+    listings = (Listing("rule", (RuleText(rule.rule, rule.place),)),)
+    said = (("sentence", rule.sentence),) if rule.sentence else ()
+    return Node(name, "generated", facts=said, listings=listings)
 
 
-Drawable: TypeAlias = Proof | SetProof | Derivations
+Drawable: TypeAlias = Proof | SetProof | Derivations | WhyNot | WhyChanged
 
 
 def answer_graph(answer: Drawable, title: str = "") -> Graph:
-    """An answer of `why` as a graph."""
+    """An answer of `why`, `why_not` or `why_changed` as a graph."""
     match answer:
         case Proof():
             return proof_graph(answer, title)
@@ -117,3 +120,7 @@ def answer_graph(answer: Drawable, title: str = "") -> Graph:
             return set_proof_graph(answer, title)
         case Derivations():
             return derivations_graph(answer, title)
+        case WhyNot():
+            return why_not_graph(answer, title)
+        case WhyChanged():
+            return why_changed_graph(answer, title)

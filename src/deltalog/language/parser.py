@@ -259,9 +259,13 @@ def _unexpected(accepted: Collection[str], token: PlacedToken) -> Diagnostic:
         words = ["an expression"] + [w for w in words if w in ("`)`", "`not`")]
     expected = ", ".join(words[:-1]) + (" or " if len(words) > 1 else "") + words[-1]
     found = f"`{token}`" if token else "the end"
-    return catalogue.UNEXPECTED_TOKEN.at(token.span, expected=expected, found=found)
+    hint = None
+    if token.type == "LPAR" and _CAPITALIZED.search(token.span.source.text, 0, token.span.start):
+        hint = "the name of a relation begins with a small letter; a capital makes a variable"
+    return catalogue.UNEXPECTED_TOKEN.at(token.span, expected=expected, found=found, hint=hint)
 
 
+_CAPITALIZED = re.compile(r"\b[A-Z]\w*$")
 _EXPECTED = (
     ("`(`", "LPAR"),
     ("`,`", "COMMA"),

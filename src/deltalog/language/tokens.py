@@ -25,7 +25,8 @@ def placed_token(text: str, kind: str, span: Span) -> PlacedToken:
 
 def tokens(source: Source, terminals: re.Pattern[str]) -> Iterator[PlacedToken]:
     """The tokens of a source without blanks and comments."""
-    for found in terminals.finditer(source.text):
+    start = len(BYTE_ORDER_MARK) if source.text.startswith(BYTE_ORDER_MARK) else 0
+    for found in terminals.finditer(source.text, start):
         kind = found.lastgroup
         if kind not in _IGNORED:
             yield placed_token(found[0], str(kind), Span(source, found.start(), found.end()))
@@ -40,17 +41,26 @@ def terminals_of(grammar: Lark) -> re.Pattern[str]:
     return re.compile("|".join(f"(?P<{t.name}>{t.pattern.to_regexp()})" for t in ordered))
 
 
+BYTE_ORDER_MARK = "\ufeff"
 _IGNORED = ("BLANK", "COMMENT")
 LEXICAL: dict[str, Callable[[PlacedToken], Diagnostic]] = {
     "BAD": lambda token: catalogue.UNEXPECTED_CHARACTER.at(
         token.span,
         character=f"`{token}`" if token.isprintable() else f"U+{ord(token):04X}",
-        hint="text is written in double quotes" if token == "'" else None,
+        hint=_character_hint(token),
     ),
     "UNCLOSED_TEXT": lambda token: catalogue.UNTERMINATED.at(token.span, what="this text"),
     "UNCLOSED_COMMENT": lambda token: catalogue.UNTERMINATED.at(token.span, what="this comment"),
 }
 """Tokens that no statement contains, with what is wrong about each."""
+
+
+def _character_hint(character: str) -> str | None:
+    if character == "'":
+        return "text is written in double quotes"
+    if character.isalpha():
+        return "names are written with the letters a to z, digits and `_`; text in double quotes"
+    return None
 
 
 def expected_words(accepted: Collection[str], words: Collection[tuple[str, str]]) -> str:

@@ -15,6 +15,7 @@ from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Options, check_exact, make_model
 from deltalog.runtime.protocols import Participant
 from deltalog.runtime.read_program import read_program
+from deltalog.runtime.update_choices import warn_of_choices
 
 if TYPE_CHECKING:
     from deltalog.engines.spark.engine import SparkEngine
@@ -39,4 +40,7 @@ def open_tables(
     check_exact(options, "a table of changes")
     parsed = program if isinstance(program, Program) else parse(read_program(program))
     model = make_model(check_program(parsed), options)
-    return TableDatabase(model, engine, state, limits, watch, participants, freshness)
+    database = TableDatabase(model, engine, state, limits, watch, participants, freshness)
+    if model.checked.program.update_choices and database.version == 0:
+        warn_of_choices(model)
+    return database

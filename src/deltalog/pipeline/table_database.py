@@ -25,7 +25,7 @@ from deltalog.analysis.columns import Relation
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, DeltalogError
 from deltalog.engines.spark.engine import SparkEngine
-from deltalog.language.ast import Program, Query, Row
+from deltalog.language.ast import Program, Query, Row, Value
 from deltalog.pipeline.check_state import check_program_of
 from deltalog.pipeline.checked_frames import CheckedFrame
 from deltalog.pipeline.commit_writer import CommitWriter
@@ -179,11 +179,14 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
         costs: Mapping[str, float] | None = None,
         mode: str = "complete",
         trace: bool = False,
+        rank: str = "cost",
+        domains: Mapping[str, Iterable[Value]] | None = None,
     ) -> Realizations:
         """Search the minimal changes of base relations that make derived facts true or false."""
         self._check_open()
         commit = self._realized
-        return realize(self._database, requests, commit, budget, fixed, costs, mode, trace)
+        database = self._database
+        return realize(database, requests, commit, budget, fixed, costs, mode, trace, rank, domains)
 
     def check_choices(self) -> tuple[ChoiceCheck, ...]:
         """Check the declared choices for view updates: do they realize every request?"""
@@ -258,7 +261,7 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
         def commit(wanted: ChangeSet) -> ChangeSet:
             with self._changing():
                 self._begin()
-                return self._database.commit_wanted(wanted, known)
+                return self._database.propagate_wanted(wanted, views=known)
 
         return self._database.transaction_for(commit)
 

@@ -38,7 +38,7 @@ def differentiate(form: ComponentForm) -> ComponentForm:
 
 
 def propagate(form: ComponentForm) -> ComponentForm:
-    return replace(form, rules=propagation_rules(form.rules))
+    return replace(form, rules=propagation_rules(form.rules, form.choice.is_strict))
 
 
 def maintain(form: ComponentForm) -> ComponentForm:

@@ -12,6 +12,10 @@ The last literal is the *effectiveness test*: the fact must not hold in the othe
 derivation. It is left out where no second derivation can exist: the predicate has one rule (no
 union) whose head has every body variable (no projection). Then the changed literal is part of the
 only derivation there is.
+
+Without `is_strict` it is left out everywhere. Then the heads are *potential* changes: insertions
+that hold in the new state and deletions that held in the old one, among them all exact ones. For a
+rule without the test derives what it derives with it, and more.
 """
 
 from __future__ import annotations
@@ -27,8 +31,8 @@ from deltalog.rewrites.states import Rename, becomes, changing, in_state, unchan
 from deltalog.source import Origin
 
 
-def propagation_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """Def. 7 for every rule, aggregates included."""
+def propagation_rules(rules: Iterable[Rule], is_strict: bool = True) -> tuple[Rule, ...]:
+    """Def. 7 for every rule, aggregates included; potential changes unless it `is_strict`."""
     by_head: dict[str, list[Rule]] = {}
     for rule in rules:
         by_head.setdefault(rule.head.predicate, []).append(rule)
@@ -36,15 +40,15 @@ def propagation_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
         made
         for head_rules in by_head.values()
         for rule in head_rules
-        for made in _propagated(rule, is_alone=len(head_rules) == 1)
+        for made in _propagated(rule, len(head_rules) == 1, is_strict)
     )
 
 
-def _propagated(rule: Rule, is_alone: bool) -> Iterator[Rule]:
+def _propagated(rule: Rule, is_alone: bool, is_strict: bool) -> Iterator[Rule]:
     if rule.is_aggregate:
         yield from aggregate_changes(rule, unchanged, names.new)
         return
-    needs_test = not (is_alone and is_injective(rule))
+    needs_test = is_strict and not (is_alone and is_injective(rule))
     for position, _, _ in changing(rule):
         yield _derived(rule, position, True, names.new, unchanged, needs_test)
         yield _derived(rule, position, False, unchanged, names.new, needs_test)

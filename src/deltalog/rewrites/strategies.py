@@ -34,7 +34,7 @@ STRATEGIES: Mapping[str, str] = {
 class Choice:
     """The strategy chosen for a component of views, and why.
 
-    Under `differencing`, one that is not `is_strict` may report a change that is none.
+    Under `differencing` and `magic`, one that is not `is_strict` may report a change that is none.
     """
 
     predicates: tuple[str, ...]
@@ -49,6 +49,14 @@ class Choice:
     @property
     def members(self) -> frozenset[str]:
         return frozenset(self.predicates)
+
+    @property
+    def potential(self) -> Choice | None:
+        """The same without effectiveness tests: a superset of the change; None if it is exact."""
+        if self.is_aggregate:
+            return None
+        reason = "a superset of the change is enough"
+        return replace(self, strategy="magic", reason=reason, is_auto=False, is_strict=False)
 
     @property
     def is_maintained(self) -> bool:

@@ -32,8 +32,18 @@ if TYPE_CHECKING:
     from deltalog.engines.base import Engine
 
 Delta = tuple[frozenset[Row], frozenset[Row]]
-"""Facts of a watched relation that are inserted and deleted, since the transaction began."""
+"""Facts of a watched relation that are inserted and deleted, from one state to a later one."""
 NO_DELTA: Delta = (frozenset(), frozenset())
+
+
+def composed(first: Delta, later: Delta) -> Delta:
+    """The change that one and then a later one make together."""
+    if not first[0] and not first[1]:
+        return later
+    return (
+        (first[0] - later[1]) | (later[0] - first[1]),
+        (first[1] - later[0]) | (later[1] - first[0]),
+    )
 
 
 @dataclass(frozen=True)
@@ -66,14 +76,12 @@ class PreparedRule:
         """The query for what is triggered and holds."""
         return fired_query(self.rule)
 
-    def triggered(self, now: Delta, last: Delta) -> tuple[set[Row], set[Row]]:
+    def triggered(self, since: Delta) -> tuple[set[Row], set[Row]]:
         """Instances, or events, for which it is to be executed, and those for its `else`.
 
-        `last` is the delta when it was last checked. Facts are true now and were false then if
-        they have been inserted since, or had been deleted and are back.
+        `since` is the change of what it watches since it was last checked.
         """
-        rose = set((now[0] - last[0]) | (last[1] - now[1]))
-        fell = set((now[1] - last[1]) | (last[0] - now[0]))
+        rose, fell = set(since[0]), set(since[1])
         if self.rule.event is not None:
             return set(self._events(rose, fell)), set()  # for each activation, when it is executed
         width = self.input.arity

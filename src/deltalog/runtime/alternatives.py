@@ -36,9 +36,12 @@ from deltalog.language.walk import names as variable_names
 from deltalog.runtime.hypothetical import Binding, Hypothetical
 from deltalog.runtime.realization import ANY, Wish, contradict
 
-Values = Callable[[str, int, Collection[Value]], Sequence[Value]]
+Values = Callable[[str, int, Collection[Value], Sequence[Value]], Sequence[Value]]
 """Values for a column, by relation and position: known ones, those that are new and in use (some of
-them only here), and one more."""
+them only here), and one more; and those next to values that it is compared with."""
+Unsolved = Callable[[Comparison, str], None]
+"""Called with an equation that is not solved for a variable."""
+ORDERS = ("<", "<=", ">", ">=")
 
 
 class Phase(NamedTuple):
@@ -74,7 +77,13 @@ def phases(rules: Iterable[Rule]) -> Iterator[Phase]:
                 yield Phase(rule, missing)
 
 
-def completions(phase: Phase, row: Row, state: Hypothetical, values: Values) -> Iterator[Instance]:
+def completions(
+    phase: Phase,
+    row: Row,
+    state: Hypothetical,
+    values: Values,
+    unsolved: Unsolved = lambda test, name: None,
+) -> Iterator[Instance]:
     """The instances of a phase with this head, whose other atoms hold in the state.
 
     An instance whose missing atoms hold nevertheless belongs to another phase.
@@ -89,14 +98,18 @@ def completions(phase: Phase, row: Row, state: Hypothetical, values: Values) -> 
     asked = [test for test in tests if bound.issuperset(variable_names(test))]
     rest = [test for test in tests if test not in asked]
     for found in state.bindings((*present, *asked), given, rule.body):
-        for binding in completed(found, missing, rest, values):
+        for binding in completed(found, missing, rest, values, unsolved):
             made = instance(rule, binding)
             if not any(state.holds(*_of(atom, binding)) for atom in missing):
                 yield made
 
 
 def completed(
-    binding: Binding, missing: Sequence[Atom], tests: Sequence[Comparison], values: Values
+    binding: Binding,
+    missing: Sequence[Atom],
+    tests: Sequence[Comparison],
+    values: Values,
+    unsolved: Unsolved = lambda test, name: None,
 ) -> Iterator[Binding]:
     """Bindings of all variables of missing atoms, which pass the tests."""
     solved = determined(dict(binding), tests)
@@ -111,9 +124,26 @@ def completed(
         if all(is_passed(test, solved) for test in tests):
             yield solved
         return
-    name, place = next(iter(free.items()))
-    for value in values(*place, solved.values()):
-        yield from completed({**solved, name: value}, missing, tests, values)
+    anchors = {name: compared_with(tests, name, solved) for name in free}
+    name = next((name for name in free if anchors[name]), next(iter(free)))
+    for test in tests:
+        if test.operator == "=" and name in variable_names(test):
+            unsolved(test, name)
+    for value in values(*free[name], solved.values(), anchors[name]):
+        yield from completed({**solved, name: value}, missing, tests, values, unsolved)
+
+
+def compared_with(tests: Iterable[Comparison], name: str, binding: Binding) -> list[Value]:
+    """The values of a variable at which comparisons by order change from false to true.
+
+    `Q + 1 < 10` changes at 9; where that is not exact, there are none.
+    """
+    found: dict[Value, None] = {}
+    for test in tests:
+        free = {each for each in variable_names(test) if each not in binding}
+        if test.operator in ORDERS and free == {name}:
+            found |= dict.fromkeys(solutions(test, name, binding))
+    return list(found)
 
 
 def determined(binding: dict[str, Value], tests: Sequence[Comparison]) -> dict[str, Value] | None:
@@ -151,13 +181,17 @@ def _inverted(side: Expression, name: str, value: Value, binding: Binding) -> Va
         return None
     if side.function == "-" and len(side.arguments) == 1:
         return _inverted(side.arguments[0], name, compute("-", side.type, (value,)), binding)
-    if side.function not in ("+", "-") or len(side.arguments) != 2:
+    if side.function not in ("+", "-", "*") or len(side.arguments) != 2:
         return None
     left, right = side.arguments
     is_left = name in variable_names(left)
     if is_left and name in variable_names(right):
         return None
     known = evaluated(right if is_left else left, binding)
+    if side.function == "*":
+        if not isinstance(known, int) or not isinstance(value, int) or not known or value % known:
+            return None
+        return _inverted(left if is_left else right, name, value // known, binding)
     if side.function == "+":
         operands: tuple[Value, Value] = (value, known)
     else:
@@ -206,7 +240,7 @@ def _filled(wish: Wish, values: Values) -> Iterator[Wish]:
         yield wish
         return
     known = [value for value in wish.row if value is not ANY]
-    for value in values(wish.relation, free, known):
+    for value in values(wish.relation, free, known, ()):
         yield from _filled(
             wish._replace(row=(*wish.row[:free], value, *wish.row[free + 1 :])), values
         )

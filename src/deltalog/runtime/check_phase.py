@@ -4,17 +4,16 @@
         ▲                  │ the first by priority, then in the order of the program
         └── its changes ◀──┘ is executed for all its instances, in the state of this moment
 
-The transaction is rehearsed: its changes so far are propagated without being applied, and only the
-last propagation, after which nothing is triggered, is the commit (Risch & Sköld 1999, section
-1.4.1). So a transaction that triggers nothing costs nothing more, and one that is refused leaves no
-trace. A rule is *checked* when it is executed and when a phase ends; it is triggered for instances
-whose condition is true now and was false then.
+The transaction is rehearsed (`runtime/rehearsal.py`): only the last propagation, after which
+nothing is triggered, is the commit (Risch & Sköld 1999, section 1.4.1). So a transaction that
+triggers nothing costs nothing more, and one that is refused leaves no trace. A rule is *checked*
+when it is executed and when a phase ends; it is triggered for instances whose condition is true now
+and was false then.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -24,11 +23,18 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import LimitError
 from deltalog.language.ast import Row
 from deltalog.language.values import sort_key
-from deltalog.runtime.active_rules import NO_DELTA, ActiveRules, Delta, PreparedRule
-from deltalog.runtime.changes import NO_CHANGE, ChangeSet, Firing, with_firings
+from deltalog.runtime.active_rules import (
+    NO_DELTA,
+    ActiveRules,
+    Delta,
+    PreparedRule,
+    composed,
+)
+from deltalog.runtime.changes import ChangeSet, Firing, with_firings
 from deltalog.runtime.derivation import fact_text
 from deltalog.runtime.execution import Execution
 from deltalog.runtime.messages import Emitted, add_messages
+from deltalog.runtime.rehearsal import Rehearsal, Run
 from deltalog.runtime.violations import ConstraintError, Violation
 
 if TYPE_CHECKING:
@@ -36,8 +42,6 @@ if TYPE_CHECKING:
     from deltalog.runtime.outcome import Propagated
     from deltalog.runtime.transaction import Transaction
 
-Run = Callable[[ChangeSet, "CheckPhase | None"], ChangeSet]
-"""Propagates a change and commits it, unless the phase finds a rule that is triggered by it."""
 FACTS_SHOWN = 5
 
 
@@ -52,8 +56,8 @@ class CheckPhase:
         self._database = database
         self._rules = rules
         self._is_tried = is_tried
-        self._last: dict[str, Delta] = {}
-        self._now: dict[str, Delta] = {}
+        self._total: dict[str, Delta] = {}
+        self._since: dict[str, Delta] = {}
         self._chosen: tuple[PreparedRule, set[Row], set[Row]] | None = None
         self._executed: list[tuple[str, list[Row]]] = []
         self._pending: list[Emitted] = []
@@ -64,17 +68,20 @@ class CheckPhase:
 
     # --- which rule is next
 
-    def is_triggered(self, outcome: Propagated | None, only_immediate: bool = False) -> bool:
-        """Whether a rule is triggered by what has been propagated; it will be executed next."""
-        self._now = {} if outcome is None else self._deltas(outcome)
+    def is_triggered(
+        self, outcome: Propagated | None, only_immediate: bool = False, is_step: bool = False
+    ) -> bool:
+        """Whether a rule is triggered by what has been propagated; it will be executed next.
+
+        That is all changes of the transaction so far, or a step behind those known before.
+        """
+        self._watch({} if outcome is None else self._deltas(outcome), is_step)
         self._chosen = None
         inactive: set[str] | None = None
         for prepared in self._candidates():
             if only_immediate and not prepared.rule.is_immediate:
                 continue
-            rose, fell = prepared.triggered(
-                self._now.get(prepared.watched, NO_DELTA), self._last.get(prepared.name, NO_DELTA)
-            )
+            rose, fell = prepared.triggered(self._since[prepared.name])
             if rose or fell:
                 if inactive is None:
                     inactive = self._rules.inactive(self._database.engine)
@@ -98,17 +105,31 @@ class CheckPhase:
             if name in watched
         }
 
+    def _watch(self, deltas: dict[str, Delta], is_step: bool) -> None:
+        """Add to what each rule has not been checked for: (∆now ∪ −∆before) of what it watches."""
+        steps = deltas
+        if not is_step:
+            before, self._total = self._total, deltas
+            if before:
+                names = before.keys() | deltas.keys()
+                undone = {name: before.get(name, NO_DELTA)[::-1] for name in names}
+                steps = {n: composed(undone[n], deltas.get(n, NO_DELTA)) for n in names}
+        for watched, delta in steps.items():
+            for prepared in self._rules.by_watched[watched]:
+                self._since[prepared.name] = composed(
+                    self._since.get(prepared.name, NO_DELTA), delta
+                )
+
     def _candidates(self) -> list[PreparedRule]:
-        """Rules whose watched relation has changed, or had when they were last checked."""
-        found = {r.name: r for name in self._now for r in self._rules.by_watched[name]}
-        found |= {name: self._rules.by_name[name] for name in self._last}
-        return sorted(found.values(), key=lambda each: self._rules.place[each.name])
+        """Rules whose watched relation has changed since they were last checked."""
+        found = (self._rules.by_name[name] for name in self._since)
+        return sorted(found, key=lambda each: self._rules.place[each.name])
 
     def end(self, only_immediate: bool) -> None:
         """All rules of this phase have been checked in the state as it is now."""
         for prepared in self._candidates():
             if prepared.rule.is_immediate or not only_immediate:
-                self._last[prepared.name] = self._now.get(prepared.watched, NO_DELTA)
+                del self._since[prepared.name]
 
     # --- executing it
 
@@ -117,7 +138,7 @@ class CheckPhase:
         assert self._chosen is not None
         prepared, rose, fell = self._chosen
         self._chosen = None
-        self._last[prepared.name] = self._now.get(prepared.watched, NO_DELTA)
+        del self._since[prepared.name]
         started = time.perf_counter()
         execution = Execution(self._database, prepared, accumulated, base, self._is_tried)
         fired = sorted(execution.run(rose, fell), key=sort_key)
@@ -168,33 +189,22 @@ class CheckPhase:
 
 def settle(database: MemoryDatabase, phase: CheckPhase, base: ChangeSet, run: Run) -> ChangeSet:
     """Run a transaction until no rule is triggered; returns its change, with what has fired."""
-    accumulated: Transaction | None = None
-    try:
-        while not phase.is_over:
-            if phase.has_messages:
-                accumulated = accumulated or database.rehearsal(base)
-                phase.send(accumulated)
-                base = accumulated.net()
-            found = _run(phase, base, run)
-            if not phase.is_waiting:
-                return _shown(database, base, found, phase)
-            if accumulated is None:
-                accumulated = database.rehearsal(base)
-                base = accumulated.net()
-            phase.execute(accumulated, base)
-            base = accumulated.net()
-        return _shown(database, base, run(base, None), phase)
-    except ConstraintError as refused:
-        refused.base = base
-        raise
-
-
-def _run(phase: CheckPhase, base: ChangeSet, run: Run) -> ChangeSet:
-    """Propagate a change; where rules have undone all of it, some may be triggered by that."""
-    if base:
-        return run(base, phase)
-    phase.is_triggered(None)
-    return NO_CHANGE
+    with Rehearsal(database, base) as rehearsal:
+        try:
+            while not phase.is_over:
+                if phase.has_messages:
+                    phase.send(rehearsal.transaction)
+                found = rehearsal.propagate(phase, run)
+                if not phase.is_waiting:
+                    break
+                unmade = rehearsal.unmade()
+                phase.execute(rehearsal.transaction, unmade)
+            if phase.is_over or rehearsal.is_advanced:
+                found = rehearsal.commit(run)
+            return _shown(database, rehearsal.base, found, phase)
+        except ConstraintError as refused:
+            refused.base = rehearsal.base
+            raise
 
 
 def _shown(

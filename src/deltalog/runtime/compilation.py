@@ -8,7 +8,7 @@ they are ordered into stages, softly where questions make that necessary.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from deltalog.analysis.stratification import Stratification, stratification
@@ -34,6 +34,12 @@ class Compiler:
     """Compiles the components of one model; each reads only states that those below it offer."""
 
     model: Model
+
+    def instead(self, choice: Choice) -> Compiler:
+        """A compiler for which the component of a choice is computed as the choice says."""
+        choices = self.model.choices
+        others = (choice if each.predicates == choice.predicates else each for each in choices)
+        return Compiler(replace(self.model, choices=tuple(others)))
 
     @cached_property
     def virtual(self) -> VirtualStates:

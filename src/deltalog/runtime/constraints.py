@@ -257,13 +257,13 @@ def _violating_after(database: MemoryDatabase, check: Check, change: ChangeSet) 
 
 def issue_warnings(found: Iterable[Violation]) -> None:
     """Issue a warning for each constraint that a change has violated."""
-    level = _callers_level()
+    level = callers_level()
     for violation in found:
         warnings.warn(violation.message, ConstraintWarning, stacklevel=level)
 
 
-def _callers_level() -> int:
-    """How far up the stack of `issue_warnings` the first frame outside of this package is."""
+def callers_level() -> int:
+    """How far up the stack of the caller the first frame outside of this package is."""
     frame, level = inspect.currentframe(), 0
     while frame is not None and frame.f_globals.get("__name__", "").startswith(PACKAGE):
         frame, level = frame.f_back, level + 1

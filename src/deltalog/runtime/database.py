@@ -53,7 +53,7 @@ from deltalog.runtime.rows import Rows
 from deltalog.runtime.rule_verbs import RuleVerbs
 from deltalog.runtime.shown import database_html
 from deltalog.runtime.system_relations import system_inputs
-from deltalog.runtime.transaction import Commit, Ground, Transaction
+from deltalog.runtime.transaction import Commit, Ground, MakeTransaction, Transaction
 from deltalog.runtime.unavailable import WithoutUpkeep
 from deltalog.runtime.violations import ConstraintError, Violation
 from deltalog.runtime.wanted_views import known_views
@@ -102,7 +102,9 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         """Alone among the threads, with a database that is open, and in its last state."""
         with self._lock:
             self._check_open()
-            if self._synchronization is not None:
+            if self.rehearsed is not None:
+                self.rewind_rehearsal()
+            if self._synchronization is not None and not self._is_acting:
                 self._synchronization.before_reading(self)
             yield
 
@@ -180,13 +182,13 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         Its change is that of base relations and of these `views`, or of all views that are
         declared; virtual views that nobody needs are not even looked at.
         """
-        known = None
-        if views is not None:
-            known = known_views(self.propagation, self.relations, views)
-        return self.transaction_for(lambda wanted: self.propagate_wanted(wanted, True, known))
+        if views is None:
+            return self.transaction_for(self.propagate_wanted)
+        known = known_views(self.propagation, self.relations, views)
+        return self.transaction_for(partial(self.propagate_wanted, views=known))
 
     def transaction_for(self, commit: Commit) -> Transaction:
-        """A transaction whose changes go to `commit` when it ends instead of `commit_wanted`."""
+        """A transaction whose changes go to `commit` when it ends instead of `propagate_wanted`."""
         if self._is_closed:
             self._check_open()
         if self.propagation.rules is not None:
@@ -194,10 +196,6 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         if not self.propagation.has_immediate:
             return self._transaction(commit)
         return self.immediate_transaction(commit, False)
-
-    def commit_wanted(self, wanted: ChangeSet, views: frozenset[str] | None = None) -> ChangeSet:
-        """Commit a change of which some may be a no-op; returns the exact change of these views."""
-        return self.propagate_wanted(wanted, True, views)
 
     def apply(
         self,
@@ -223,17 +221,19 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
     ) -> ChangeSet:
         """The exact change that a transaction would make, without making it."""
         self._check_open()
+        if self.rehearsed is not None:
+            self.rewind_rehearsal()
         known = known_views(self.propagation, self.relations, views)
         commit = partial(self.propagate_wanted, is_committed=False, views=known, is_firing=True)
         is_plain = not self.propagation.has_immediate
         tried = self._transaction(commit) if is_plain else self.immediate_transaction(commit, True)
         return fill(tried, insert, delete, set).commit()
 
-    def _transaction(self, commit: Callable[[ChangeSet], ChangeSet]) -> Transaction:
+    def _transaction(self, commit: Commit, make: MakeTransaction = Transaction) -> Transaction:
         known = self.model.checked.relations
         if self._ground is None or self._ground.relations is not known:
             self._ground = ground_of(self.engine, known, self._lock)
-        return Transaction(self._ground, commit, self)
+        return make(self._ground, commit, self)
 
     def propagate_net(
         self,
@@ -249,7 +249,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
     def propagate_wanted(
         self,
         wanted: ChangeSet,
-        is_committed: bool,
+        is_committed: bool = True,
         views: frozenset[str] | None = None,
         is_firing: bool | None = None,
     ) -> ChangeSet:
@@ -277,7 +277,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         if self.propagation.rules is not None and (is_committed or is_firing):
             run = run if is_firing is False else self.settled
         try:
-            if self._synchronization is None:
+            if self._synchronization is None or self._is_acting:
                 return run(base, is_committed, views)
             with self._synchronization.changing(self, is_committed and bool(base)):
                 return run(base, is_committed, views)
@@ -298,11 +298,13 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         if not base:
             self.statistics = Statistics()
             return base
-        network, route, is_recorded = self.propagation, None, bool(self._participants)
+        network, is_recorded = self.propagation, bool(self._participants)
+        route = network.whole
         follower, version = self.follower if is_committed else None, self.version
         if views is not None and not (is_committed and is_recorded):
             followed = network.views & follower.views if follower is not None else frozenset()
-            route = network.route_to(views | followed)
+            potential = follower.potential - views if follower is not None else frozenset()
+            route = network.route_to(views | followed, potential)
         warned: Sequence[Violation] = ()
         run = Propagated(network, base, self.limits, self.watch, is_recorded, route)
         with run as outcome:
@@ -320,13 +322,13 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
                 outcome.apply()
                 self.version += 1
                 if self._persistence is None:
-                    self.last_change = change
+                    self.last_change = route.exact_part(change)
         if follower is not None and self.version != version:
-            shown = network.views if route is None else route.views
-            follower.committed(self.version, "transaction", change, shown)
+            shown = route.views - route.estimated
+            follower.committed(self.version, "transaction", change, shown, route.estimated)
         if warned:
             issue_warnings(warned)
-        if views is not None and (route is None or route.views != views):
+        if views is not None and route.views != views:
             return change.without(*network.views - views)
         return change
 

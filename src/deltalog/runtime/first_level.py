@@ -28,7 +28,7 @@ from deltalog.language.ast import Atom, Comparison, DisjunctiveRule, Rule, Value
 from deltalog.language.walk import names as variable_names
 from deltalog.rewrites import names
 from deltalog.rewrites.forms import RequestForm
-from deltalog.runtime.alternatives import completed, unified
+from deltalog.runtime.alternatives import Values, completed, unified
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.checked_rows import key_of
 from deltalog.runtime.hypothetical import Binding, Hypothetical
@@ -47,8 +47,9 @@ from deltalog.runtime.request_facts import (
     wish_of,
 )
 from deltalog.runtime.rule_states import RuleState, row_of
+from deltalog.runtime.search_nodes import change_set
 from deltalog.runtime.search_values import Domains, new_values
-from deltalog.runtime.view_updates import change_set
+from deltalog.runtime.view_updates import deferred_delta
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
@@ -227,12 +228,12 @@ class FirstLevel:
             some = completed(binding, missing, tests, self._values(requests))
             yield list(dict.fromkeys((head.predicate, row_of(head, each)) for each in some))
 
-    def _values(
-        self, requests: Iterable[Fact]
-    ) -> Callable[[str, int, Collection[Value]], Sequence[Value]]:
+    def _values(self, requests: Iterable[Fact]) -> Values:
         used = {value for _, row in requests for value in row}
 
-        def values(relation: str, position: int, others: Collection[Value]) -> list[Value]:
+        def values(
+            relation: str, position: int, others: Collection[Value], compared: Sequence[Value]
+        ) -> list[Value]:
             place = self.domains.classes.root((relation, position))
             type_ = self.domains.type_of(place)
             earlier = [v for v, own in self.new.items() if own == type_ and v in used]
@@ -351,9 +352,10 @@ class FirstLevel:
 
     def _realization(self, change: frozenset[Wish]) -> Realization:
         base = change_set(change)
-        delta = self.database.propagate_wanted(base, False, None)
+        delta = deferred_delta(self.database, base)
         new = {value for wish in change for value in wish.row} & self.new.keys()
-        return Realization(delta, base, tuple(sorted(new, key=repr)), self.commit)
+        shown = tuple(sorted(new, key=repr))
+        return Realization(delta, base, shown, self.commit, wishes=self.domains.wished)
 
 
 def is_same(world: World, before: World) -> bool:

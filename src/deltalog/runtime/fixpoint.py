@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
 from typing import Literal as OneOf
-from typing import TypeAlias
 
 from deltalog.analysis.binding import Fanout
 from deltalog.engines.base import AbortedError, Engine, Part, RunResult, Sequence
@@ -28,15 +28,19 @@ from deltalog.plan.nodes import Overlay, RankedDeletion, RulePlan
 from deltalog.plan.ranked_deletion import RankedComponent, lower_ranked_deletion
 from deltalog.runtime.limits import Limits, Meter
 
+if TYPE_CHECKING:
+    from deltalog.runtime.changes import ChangeSet
+
 Mode = OneOf["semi_naive", "naive"]
 Watch = Callable[[int, int], None]
+MakePeak: TypeAlias = "Callable[[ChangeSet, Mapping[str, int]], int]"
 
 
 class Statistics:
     """Counts of an evaluation: rounds run, and facts generated per predicate.
 
     Counts of facts are `lazy`: they are read when somebody asks. For a change that was propagated,
-    `peak_of` makes its peak of what was generated.
+    `peak_of` is the change, and what makes its peak of it and of what was generated.
     """
 
     __slots__ = ("lazy", "peak_of", "rounds")
@@ -44,7 +48,7 @@ class Statistics:
     def __init__(self) -> None:
         self.rounds = 0
         self.lazy: list[Callable[[], Mapping[str, int]]] = []
-        self.peak_of: Callable[[Mapping[str, int]], int] | None = None
+        self.peak_of: tuple[MakePeak, ChangeSet] | None = None
 
     def __repr__(self) -> str:
         return f"Statistics(rounds={self.rounds}, generated={dict(self.generated)})"
@@ -69,7 +73,10 @@ class Statistics:
     @property
     def peak(self) -> int:
         """How many facts of changes were held at most at one time while a change was propagated."""
-        return 0 if self.peak_of is None else self.peak_of(self.generated)
+        if self.peak_of is None:
+            return 0
+        make_peak, change = self.peak_of
+        return make_peak(change, self.generated)
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,8 @@ class Installed:
 
 
 Stage: TypeAlias = tuple[Rule, ...] | RankedComponent
+Lowered: TypeAlias = tuple[tuple[tuple[RulePlan, ...] | RankedDeletion, ...], bool]
+"""Plans in their order, and whether the partition is a soft one."""
 
 
 def install(
@@ -98,7 +107,12 @@ def install(
 
     With `may_abort`, `run` may end in a `AbortedError`.
     """
-    plans, is_soft = lowered(stages, overlays, fanout)
+    return install_lowered(engine, lowered(stages, overlays, fanout), may_abort)
+
+
+def install_lowered(engine: Engine, found: Lowered, may_abort: bool = False) -> Installed:
+    """Prepare plans that were lowered before."""
+    plans, is_soft = found
     parts = tuple(
         engine.prepare_deletion(plan) if isinstance(plan, RankedDeletion) else engine.prepare(plan)
         for plan in plans
@@ -110,7 +124,7 @@ def lowered(
     stages: Iterable[Stage],
     overlays: Overlays = MappingProxyType({}),
     fanout: Fanout | None = None,
-) -> tuple[tuple[tuple[RulePlan, ...] | RankedDeletion, ...], bool]:
+) -> Lowered:
     """The plans of every stage, and whether the partition is a soft one."""
     stages = tuple(stages)
     heads = [_defined(stage) for stage in stages]

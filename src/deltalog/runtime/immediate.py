@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.check_phase import CheckPhase, settle_immediate
+from deltalog.runtime.incoming import RowsLike
 from deltalog.runtime.outcome import Propagated
 from deltalog.runtime.refusals import with_causes
-from deltalog.runtime.transaction import Transaction
+from deltalog.runtime.transaction import Commit, Ground, Transaction
 from deltalog.runtime.violations import ConstraintError
 
 if TYPE_CHECKING:
@@ -46,3 +49,51 @@ class ImmediateChecks:
             elif network.constraints is not None:
                 network.constraints.refuse(outcome, is_immediate=True)
         return NO_CHANGE
+
+
+class ImmediateTransaction(Transaction):
+    """A transaction that calls `after_operation`, which may change it, after each operation.
+
+    If an operation is refused, the transaction has ended.
+    """
+
+    __slots__ = ("_after_operation", "_is_operating")
+
+    def __init__(
+        self,
+        ground: Ground,
+        commit: Commit,
+        database: MemoryDatabase | None,
+        after_operation: Callable[[Transaction], None],
+    ) -> None:
+        super().__init__(ground, commit, database)
+        self._after_operation = after_operation
+        self._is_operating = False
+
+    def insert(self, relation: str, rows: RowsLike) -> None:
+        self._operate(partial(super().insert, relation, rows))
+
+    def delete(self, relation: str, rows: RowsLike) -> None:
+        self._operate(partial(super().delete, relation, rows))
+
+    def set(self, relation: str, rows: RowsLike) -> None:
+        self._operate(partial(super().set, relation, rows))
+
+    def _operate(self, operation: Callable[[], None]) -> None:
+        """One operation; those that it is made of, and those of rules, are part of it."""
+        if self._is_operating:
+            return operation()
+        self._is_operating = True
+        try:
+            operation()
+            self._end_operation()
+        finally:
+            self._is_operating = False
+
+    def _end_operation(self) -> None:
+        try:
+            with self._ground.lock:
+                self._after_operation(self)
+        except BaseException:
+            self.rollback()
+            raise

@@ -18,6 +18,7 @@ from deltalog.diagnostics.arguments import check_argument, check_flag
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Program, Rule
+from deltalog.language.walk import atoms
 from deltalog.rewrites.constraint_rules import keyed_views
 from deltalog.rewrites.forms import ProgramForm
 from deltalog.rewrites.names import is_generated
@@ -141,6 +142,27 @@ class Model:
     def as_written(self) -> Model:
         """The same database as it was written, without helpers, whose changes nobody reports."""
         return query_model(self.checked, self.stored.intersection(self.checked.relations))
+
+    @cached_property
+    def _rederiving(self) -> dict[tuple[str, ...], Model]:
+        return {}
+
+    def rederiving(self, changed: tuple[str, ...]) -> Model:
+        """The same model with no view stored that depends on one of these relations."""
+        if changed not in self._rederiving:
+            reached = set(changed)
+            while True:
+                more = {
+                    rule.head.predicate
+                    for rule in self.rules
+                    if any(atom.predicate in reached for atom, _ in atoms(rule.body))
+                }
+                if more <= reached:
+                    break
+                reached |= more
+            stored = self.stored - reached | self.stored.intersection(changed)
+            self._rederiving[changed] = replace(self, stored=stored)
+        return self._rederiving[changed]
 
     @cached_property
     def query_plans(self) -> dict[Hashable, Any]:

@@ -66,13 +66,14 @@ class Node:
     """A component of views: the changes it reads, and what is made of it when one reaches it.
 
     `number` is its place in the order in which nodes run. One that may be recomputed instead has
-    that as another node, in `recomputing`.
+    that as another node, in `recomputing`; one whose superset can be had for less, in `potential`.
     """
 
     number: int
     choice: Choice
     network: Propagation = field(repr=False)
     recomputing: Node | None = None
+    potential: Node | None = None
 
     @cached_property
     def influents(self) -> tuple[str, ...]:
@@ -86,7 +87,10 @@ class Node:
 
     @cached_property
     def compiled(self) -> CompiledComponent:
-        return self.network.compiler.compile(self.choice, self.samples)
+        compiler = self.network.compiler
+        if not self.choice.is_strict and self.choice.strategy == "magic":
+            compiler = compiler.instead(self.choice)
+        return compiler.compile(self.choice, self.samples)
 
     @property
     def stages(self) -> tuple[Stage, ...]:

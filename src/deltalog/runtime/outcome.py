@@ -45,6 +45,10 @@ class StoredChange(NamedTuple):
     rows: Collection[Row] = ()
 
 
+Replaced = tuple[str, list[Row], list[Row]]
+"""A stored relation, rows that are deleted, each behind its rank, lowest first; inserted rows."""
+
+
 class Propagated:
     """A change of base relations, propagated while it is entered, and not yet applied."""
 
@@ -93,14 +97,13 @@ class Propagated:
 
     def changes(self) -> ChangeSet:
         """The exact change of base relations and of the views that are wanted."""
-        wave, declared = self._route.wave, self._propagation.relations
+        route, declared = self._route, self._propagation.relations
         if self._is_kept:
-            change = ChangeSet.exact(*wave.changes(), declared)
+            change = ChangeSet.exact(*route.wave.changes(), declared)
         else:
-            lazy = wave.lazy_changes()
+            lazy = route.wave.lazy_changes()
             change = NO_CHANGE if lazy is None else ChangeSet.lazy(lazy, declared)
-        route = self._route
-        self.statistics.peak_of = lambda generated: route.peak(change, generated)
+        self.statistics.peak_of = route.peak, change
         return change
 
     # --- reading the change of one relation, before the end
@@ -176,6 +179,32 @@ class Propagated:
         for name, ranks in self._deleted_ranks.items():
             ranked = zip(ranks, deleted[name], strict=True)
             cast("RankedEngine", engine).load(name, sorted((rank, *row) for rank, row in ranked))
+
+    def replaced(self) -> Iterator[Replaced]:
+        """Rows that `apply` deletes, with their ranks, and inserts: all that it takes to undo it.
+
+        A row that is deleted and inserted gets another rank.
+        """
+        engine = cast("RankedEngine", self._propagation.engine)
+        if self._propagation.is_in_place:
+            for name in self._base.relations:
+                known = self._deleted_ranks.get(name, ())
+                ranked = zip(known, self._base.deleted[name], strict=True)
+                yield name, sorted((r, *row) for r, row in ranked), list(self._base.inserted[name])
+        for number in self._route.wave.ran():
+            station = self._propagation.stations[number]
+            if isinstance(station, Node):
+                moves, is_whole = station.moves, bool(station.recomputed)
+            else:
+                moves, is_whole = station.station(self._route).moves, False
+            for stored, deleted_in, inserted_in in moves:
+                if is_whole:
+                    left: list[Row] = [(rank, *row) for rank, row in engine.ranked(stored)]
+                else:
+                    rows = list(engine.rows(deleted_in))
+                    ranks = engine.ranks(stored, rows) if rows else []
+                    left = sorted((r, *row) for r, row in zip(ranks, rows, strict=True))
+                yield stored, left, list(engine.rows(inserted_in))
 
     # --- what is written
 

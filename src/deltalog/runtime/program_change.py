@@ -6,13 +6,15 @@ where a strategy cannot do that, the new program is evaluated from scratch and c
 
 from __future__ import annotations
 
-from collections.abc import Set
-from contextlib import suppress
+from collections.abc import Iterator, Set
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deltalog.analysis.active_rules import MESSAGES
 from deltalog.checks.program import CheckedProgram
+from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.checked_rows import check_taken_keys
 from deltalog.runtime.constraints import check_new_program
@@ -32,6 +34,7 @@ from deltalog.runtime.rule_changes import (
     guarded_program,
     to_rebuild,
 )
+from deltalog.runtime.why.state import ReplacedProgram
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
@@ -48,16 +51,46 @@ def apply_program(
     check_plain_rules(checked, inactive)
     if is_committed and MESSAGES not in checked.relations:
         check_delivered(database)
-    base = base_change(database.model, new, database.base_facts(), inactive)
-    common = [name for name in base.inserted if name in base_names(database.model)]
-    check_taken_keys(base.only(*common), new.checked.relations, database.engine.lookup)
+    before = database.model.checked
+    with _about_stored_facts():
+        base = base_change(database.model, new, database.base_facts(), inactive)
+        common = [name for name in base.inserted if name in base_names(database.model)]
+        check_taken_keys(base.only(*common), new.checked.relations, database.engine.lookup)
     guarded = guarded_program(database.model, new)
     hidden = database.model.hidden | new.hidden
     if guarded is None or any(choice.strategy == "delta" for choice in new.choices):
         change = _replace(database, new, base, is_committed)
     else:
         change = _migrate(database, new, guarded, base, is_committed)
+    if is_committed and database._persistence is None:
+        database.last_program = ReplacedProgram(database.version, before, base)
+    if checked.program.update_choices:
+        from deltalog.runtime.update_choices import warn_of_choices  # which opens databases
+
+        warn_of_choices(new)
     return change if hidden.isdisjoint(change.relations) else change.without(*hidden)
+
+
+@contextmanager
+def _about_stored_facts() -> Iterator[None]:
+    """Raise what does not fit the new program as a problem of stored facts."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(map(_about_stored, error.diagnostics)) from None
+
+
+def _about_stored(problem: Diagnostic) -> Diagnostic:
+    if problem.code not in _MISFITS:
+        return problem
+    note = "facts of base relations stay when the program changes"
+    hint = "change or delete the facts that do not fit first, or declare another relation"
+    return replace(problem, note=note, hint=hint)
+
+
+_MISFITS = tuple(
+    entry.code for entry in (catalogue.ROW_ARITY, catalogue.VALUE_MISFIT, catalogue.KEY_TAKEN)
+)
 
 
 def _migrate(
@@ -138,7 +171,8 @@ def _replace(
     for name, rows in base.inserted.items():
         kept.setdefault(name, set(rows))
     filled = replace(new, core=replace(new.core, facts=()))  # with what is kept, and no more
-    made = database.evaluated_apart(filled, kept)
+    with _about_stored_facts():
+        made = database.evaluated_apart(filled, kept)
     after = {name: made.facts(name) for name in new.views}
     views = {*before, *after}
     change = base + ChangeSet(

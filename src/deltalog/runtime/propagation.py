@@ -7,6 +7,9 @@ A component is compiled once, when a change first reaches it. A transaction only
 of base relations: `edge__plus` and `edge__minus` are filled, the nodes they reach run, lowest
 first, and `path__plus` and `path__minus` are the exact change of `path`. A change goes only to
 nodes that are stored, on the way to one that is, or wanted by the caller: that is a `Route`.
+
+Of a virtual view that nothing else reads, a superset of the change may be enough: *potential*
+changes, for which no effectiveness is tested (`propagation_rules.py`).
 """
 
 from __future__ import annotations
@@ -65,7 +68,8 @@ class Propagation:
         self.stations = self._numbered()
         self.nodes = tuple(x for x in self.stations[: len(model.choices)] if isinstance(x, Node))
         self.sources = {x.name: x for x in self.stations if isinstance(x, Source)}
-        self._routes: dict[frozenset[str], Route] = {}
+        self._routes: dict[tuple[frozenset[str], frozenset[str]], Route] = {}
+        self._narrow: dict[frozenset[str], Route] = {}
         self.whole = self.last = self.route_to(self.views)
         self.is_narrowing = engine.capabilities.drops_no_ops and not self.is_in_place
 
@@ -105,19 +109,37 @@ class Propagation:
                 instead = replace(choice, strategy="recompute", reason="a large part has changed")
                 recomputing = Node(behind + len(later), instead, self)
                 later.append(recomputing)
-            made.append(Node(number, choice, self, recomputing))
+            potential = None if choice.members & self.stored else choice.potential
+            estimating = None
+            if potential is not None:
+                estimating = Node(behind + len(later), potential, self)
+                later.append(estimating)
+            made.append(Node(number, choice, self, recomputing, estimating))
         for name, relation in self.relations.items():
             if relation.kind == "base":
                 later.append(Source(behind + len(later), name))
         return (*made, *later)
 
-    def route_to(self, views: frozenset[str]) -> Route:
-        """The part of the network that serves these views and what is stored."""
-        if views not in self._routes:
+    def route_to(self, views: frozenset[str], potential: frozenset[str] = frozenset()) -> Route:
+        """The part of the network that serves these views and what is stored.
+
+        Of those that are `potential`, a superset of the change is enough.
+        """
+        wanted = views, potential
+        if wanted not in self._routes:
             if len(self._routes) >= ROUTES_MAX:
-                del self._routes[next(each for each in self._routes if each != self.views)]
-            self._routes[views] = Route(self, views)
-        return self._routes[views]
+                whole = self.views, frozenset[str]()
+                del self._routes[next(each for each in self._routes if each != whole)]
+            self._routes[wanted] = Route(self, views, potential)
+        return self._routes[wanted]
+
+    def narrow_route(self, views: frozenset[str]) -> Route:
+        """The part that serves these views alone, for a change that is not going to be made."""
+        if views not in self._narrow:
+            if len(self._narrow) >= ROUTES_MAX:
+                del self._narrow[next(iter(self._narrow))]
+            self._narrow[views] = Route(self, views, is_narrow=True)
+        return self._narrow[views]
 
     # --- relations
 

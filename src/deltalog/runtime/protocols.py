@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from deltalog.runtime.transaction import Transaction
     from deltalog.runtime.update_choices import ChoiceCheck
     from deltalog.runtime.violations import Violation
+    from deltalog.runtime.why.change_reason import WhyChanged
     from deltalog.runtime.why.derivations import Derivations
     from deltalog.runtime.why.proof import Proof
     from deltalog.runtime.why.sets import SetProof
-    from deltalog.runtime.why.why_changed import WhyChanged
     from deltalog.runtime.why.why_not import WhyNot
 
 Facts = Mapping[str, Any]
@@ -100,6 +100,8 @@ class Database(Protocol):
         costs: Mapping[str, float] | None = None,
         mode: str = "complete",
         trace: bool = False,
+        rank: str = "cost",
+        domains: Mapping[str, Iterable[Value]] | None = None,
     ) -> Realizations: ...
     def check_choices(self) -> tuple[ChoiceCheck, ...]: ...
     def check_requests(self) -> tuple[RequestCheck, ...]: ...
@@ -205,8 +207,22 @@ class Follower(Protocol):
     def views(self) -> frozenset[str]:
         """The views whose change it needs, also where a caller names fewer."""
 
-    def committed(self, version: int, kind: str, change: ChangeSet, views: frozenset[str]) -> None:
-        """A transaction or another program has made a version; `views` were propagated."""
+    @property
+    def potential(self) -> frozenset[str]:
+        """Those of its views for which a superset of the change is enough."""
+
+    def committed(
+        self,
+        version: int,
+        kind: str,
+        change: ChangeSet,
+        views: frozenset[str],
+        estimated: frozenset[str] = frozenset(),
+    ) -> None:
+        """A transaction or another program has made a version.
+
+        The change of `views` is exact; that of views that were `estimated` is a superset.
+        """
 
 
 class Persistence(Participant, Protocol):

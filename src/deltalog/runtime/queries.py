@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 from deltalog.analysis.columns import Relation, Relations, generated_relations
@@ -41,7 +42,7 @@ from deltalog.rewrites.pipeline import EVALUATE, QUERY, apply_passes
 from deltalog.rewrites.states import renamed
 from deltalog.runtime.changes import NO_CHANGE, NO_RELATIONS, ChangeSet
 from deltalog.runtime.evaluation import create
-from deltalog.runtime.fixpoint import Watch, install, run
+from deltalog.runtime.fixpoint import Lowered, Watch, install_lowered, lowered, run
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model, written_form
 from deltalog.runtime.rows import Rows
@@ -136,7 +137,7 @@ def answer(
             engine.insert(names.apart(relation.name), input_rows)
         for name, rows in sides.items():
             engine.insert(names.apart(name), rows)
-        statistics = run(engine, install(engine, plan.stages), limits, watch=watch)
+        statistics = run(engine, install_lowered(engine, plan.lowered), limits, watch=watch)
         found = engine.copied(names.apart(names.ANSWER))
     finally:
         for name in plan.relations:
@@ -157,6 +158,10 @@ class _Plan:
     relations: Relations
     originals: Mapping[str, str]
     stages: tuple[tuple[Rule, ...], ...]
+
+    @cached_property
+    def lowered(self) -> Lowered:
+        return lowered(self.stages)
 
 
 PLANS_MAX = 256

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple, cast
 
 from deltalog.diagnostics.arguments import check_argument
@@ -68,26 +69,55 @@ class Budget:
 class Realization:
     """A change of base relations that brings about what was requested, and all that it induces.
 
-    `new_values` are values that occur nowhere else: any other new value would do as well. In a
-    repair of a refused change, `additions` are the base changes beside those that were refused. If
-    it `is_default`, it is the choice that the program declares.
+    `delta` is propagated when it is first asked for, in the state that was searched. `new_values`
+    are values that occur nowhere else: any other new value would do as well. In a repair of a
+    refused change, `additions` are the base changes beside those that were refused. If it
+    `is_default`, it is the choice that the program declares.
     """
 
     def __init__(
         self,
-        delta: ChangeSet,
+        delta: Callable[[], ChangeSet],
         base: ChangeSet,
         new_values: tuple[Value, ...],
         commit: Callable[[ChangeSet], ChangeSet],
         additions: ChangeSet | None = None,
         is_default: bool = False,
+        wishes: tuple[Wish, ...] = (),
     ) -> None:
         self.is_default = is_default
-        self.delta = delta
+        self._read_delta = delta
+        self._wishes = wishes
         self.additions = base if additions is None else additions
         self.base = base
         self.new_values = new_values
         self._commit = commit
+
+    @cached_property
+    def delta(self) -> ChangeSet:
+        """The exact change of all relations and views."""
+        return self._read_delta()
+
+    @cached_property
+    def side_effects(self) -> ChangeSet:
+        """The changes of views beside what was requested."""
+        views = self.delta.without(*self.base.relations)
+        inserted = {name: set(views.inserted[name]) for name in views.inserted}
+        deleted = {name: set(views.deleted[name]) for name in views.deleted}
+        for wish in self._wishes:
+            (inserted if wish.holds else deleted).get(wish.relation, set()).discard(wish.row)
+        return ChangeSet(inserted, deleted)
+
+    @cached_property
+    def side_effect_count(self) -> int:
+        """How many facts of views change beside what was requested, counted without reading all."""
+        delta = self.delta
+        wished = (
+            wish.row in (delta.inserted if wish.holds else delta.deleted)[wish.relation]
+            for wish in set(self._wishes)
+            if wish.relation not in self.base.relations
+        )
+        return len(delta) - len(self.base) - sum(wished)
 
     @property
     def inserted(self) -> Mapping[str, frozenset[Row]]:
@@ -101,7 +131,10 @@ class Realization:
 
     def apply(self, values: Mapping[Value, Value] | None = None) -> ChangeSet:
         """Commit it as one transaction, new values replaced by those in `values`."""
-        return self._commit(_replaced(self.base, values or {}))
+        change = self._commit(_replaced(self.base, values or {}))
+        if not values:
+            self.__dict__.setdefault("delta", change)
+        return change
 
     def __len__(self) -> int:
         """How many base facts change."""

@@ -10,11 +10,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from deltalog.analysis.columns import Relation
+from deltalog.analysis.domains import Place
 from deltalog.diagnostics import catalogue, view_catalogue
 from deltalog.diagnostics.arguments import check_argument, check_flag
 from deltalog.diagnostics.report import DataError, ProgramError
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.language.ast import Constant, Rule
+from deltalog.language.ast import Constant, Rule, Value
 from deltalog.language.parser import parse
 from deltalog.language.walk import atoms
 from deltalog.rewrites.forms import RequestForm
@@ -26,14 +28,16 @@ from deltalog.runtime.constraints import checks_of
 from deltalog.runtime.first_level import FirstLevel
 from deltalog.runtime.hypothetical import Hypothetical
 from deltalog.runtime.realization import Budget, Realization, Realizations, Wish, contradict
+from deltalog.runtime.search_nodes import change_set, is_aggregated
 from deltalog.runtime.update_choices import choice_of, translated
-from deltalog.runtime.view_updates import Search, change_set, is_aggregated
+from deltalog.runtime.view_updates import Search, deferred_delta
 from deltalog.source import Source, Span
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
 
 MODES = ("complete", "first_level")
+RANKS = ("cost", "side_effects")
 Costs = Mapping[str, float]
 """The cost of a change, by relation, or by sign and relation (`-edge`); else it is 1."""
 
@@ -47,13 +51,18 @@ def realize(
     costs: Costs | None = None,
     mode: str = "complete",
     trace: bool = False,
+    rank: str = "cost",
+    domains: Mapping[str, Iterable[Value]] | None = None,
 ) -> Realizations:
     """The minimal realizations of some requests, cheapest first, found while they are read.
 
     Relations in `fixed` are not touched. `commit` is called with one that is applied. The `mode`
     is `complete`, or `first_level` for the search of `first_level.py`, of which a `trace` is kept.
+    With the `rank` `side_effects` those that cost the same are held back until all are found.
+    `domains` are the values that columns may get where nothing determines them (`member.team`).
     """
     _check_mode(mode, trace)
+    _check_rank(rank, mode)
     wishes = [parse_request(database, text) for text in requests]
     check_argument(bool(wishes), "requests", (), 'give some, as in `realize("+path(1, 9)")`')
     _check_consistent(wishes)
@@ -76,8 +85,10 @@ def realize(
         )
         answers = level.run([*wishes, *required], trace)
     else:
-        search = Search(database, budget or Budget(), commit, denials, cost, fixed, skip)
-        answers = search.run([*wishes, *required])
+        _check_plain(database, wishes)
+        declared = declared_domains(database, domains or {})
+        search = Search(database, budget or Budget(), commit, denials, cost, fixed, skip, declared)
+        answers = search.run([*wishes, *required], is_ranked=rank == "side_effects")
     default = default_choice(database, wishes, [*wishes, *required], denials, commit)
     if default is not None:
         answers = _after(default, answers)
@@ -105,10 +116,10 @@ def default_choice(
         return None
     state = Hypothetical(database, base, frozenset(denials))
     is_realized = all(state.holds(wish.relation, wish.row) == wish.holds for wish in kept)
-    if not is_realized or any(state.delta.inserted[name] for name in denials):
+    if not is_realized or any(state.watched_delta.inserted[name] for name in denials):
         return None
-    delta = database.propagate_wanted(base, False, None)
-    return Realization(delta, base, (), commit, is_default=True)
+    delta = deferred_delta(database, base)
+    return Realization(delta, base, (), commit, is_default=True, wishes=tuple(wishes))
 
 
 def _after(default: Realization, others: Iterator[Realization]) -> Iterator[Realization]:
@@ -148,6 +159,16 @@ def _check_requestable(database: MemoryDatabase, form: RequestForm, wishes: list
         raise DataError([view_catalogue.AGGREGATE_REQUESTED.at(rule.span, name=name)])
 
 
+def _check_plain(database: MemoryDatabase, wishes: list[Wish]) -> None:
+    """Refuse requests on views that nothing but aggregates computes."""
+    defined = rules_by_head(database.model.as_written.rules)
+    for wish in wishes:
+        rules = defined.get(wish.relation, ())
+        if rules and all(map(is_aggregated, rules)):
+            made = view_catalogue.AGGREGATE_REQUESTED.at(rules[0].span, name=wish.relation)
+            raise DataError([made])
+
+
 def aggregate_below(database: MemoryDatabase, views: Iterable[str]) -> Rule | None:
     """A rule with an aggregate that some views depend on, or None."""
     defined = rules_by_head(database.model.as_written.rules)
@@ -165,6 +186,29 @@ def aggregate_below(database: MemoryDatabase, views: Iterable[str]) -> Rule | No
     return None
 
 
+def declared_domains(
+    database: MemoryDatabase, domains: Mapping[str, Iterable[Value]]
+) -> dict[Place, list[Value]]:
+    """The values that a caller declares for columns, by relation and position."""
+    found: dict[Place, list[Value]] = {}
+    known = {
+        f"{name}.{column.name}": (each, i)
+        for name, each in database.relations.items()
+        for i, column in enumerate(each.columns)
+    }
+    for name, values in domains.items():
+        if name not in known:
+            hint = did_you_mean(str(name), known) or "it is RELATION.COLUMN, as `member.team`"
+            what = "column in `domains`"
+            raise DataError([catalogue.UNKNOWN_OPTION.at(None, what=what, name=name, hint=hint)])
+        relation, position = known[name]
+        is_listed = isinstance(values, Iterable) and not isinstance(values, str)
+        check_argument(is_listed, "domains", values, f"give a list of values for `{name}`")
+        alone = Relation(relation.name, "base", (relation.columns[position],))
+        found[relation.name, position] = [checked_row(alone, (value,))[0] for value in values]
+    return found
+
+
 def _check_mode(mode: str, trace: bool) -> None:
     if mode not in MODES:
         hint = did_you_mean(str(mode), MODES) or "it is `complete` or `first_level`"
@@ -172,6 +216,14 @@ def _check_mode(mode: str, trace: bool) -> None:
     check_flag("trace", trace)
     hint = 'only `mode="first_level"` has rounds'
     check_argument(not trace or mode == "first_level", "trace", trace, hint)
+
+
+def _check_rank(rank: str, mode: str) -> None:
+    if rank not in RANKS:
+        hint = did_you_mean(str(rank), RANKS) or "it is `cost` or `side_effects`"
+        raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="rank", name=rank, hint=hint)])
+    hint = 'only `mode="complete"` ranks answers by their side effects'
+    check_argument(rank == "cost" or mode == "complete", "rank", rank, hint)
 
 
 def searched(

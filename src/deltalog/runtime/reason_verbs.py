@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, cast
 
-from deltalog.language.ast import Query
+from deltalog.language.ast import Query, Value
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.parameters import Parameters, bound_query
 from deltalog.runtime.realization import Budget, Realizations
@@ -52,18 +52,25 @@ class ReasonVerbs(WhyVerbs):
         costs: Costs | None = None,
         mode: str = "complete",
         trace: bool = False,
+        rank: str = "cost",
+        domains: Mapping[str, Iterable[Value]] | None = None,
     ) -> Realizations:
         """Search the minimal changes of base relations that make derived facts true or false.
 
         `db.realize("+path(1, 9)", "-path(2, 3)")` yields them as they are found, the cheapest
         first. Relations in `fixed` are not touched; `costs` are per relation, or per sign and
         relation (`-edge`). With the `mode` `first_level` only the first level of alternatives that
-        has realizations is searched; a `trace` of it also follows what was still open then.
+        has realizations is searched; a `trace` of it also follows what was still open then. With
+        the `rank` `side_effects` those that cost the same are held back until all are found, and
+        come with the fewest side effects first. `domains` are the only values that columns get
+        where nothing determines them: `{"member.team": ["lab", "sales"]}`.
         """
         database = cast("MemoryDatabase", self)
         with database.turn():
             commit = self.commit_realized
-            return realize(database, requests, commit, budget, fixed, costs, mode, trace)
+            return realize(
+                database, requests, commit, budget, fixed, costs, mode, trace, rank, domains
+            )
 
     def check_requests(self) -> tuple[RequestCheck, ...]:
         """Check for every view whether a search of the `first_level` is guaranteed to end.

@@ -34,13 +34,25 @@ class Route:
 
     A node is on it if it is stored, wanted, or read by another one that is on it. So are the views
     that constraints and active rules watch, whose change is kept for these, and not shown.
+
+    Of the `potential` ones a superset of the change is enough. It is computed where it costs less:
+    for virtual views that no other node on the route reads. `estimated` are those views. A route
+    that `is_narrow` leads to the wanted views only: a change that takes it must not be made.
     """
 
-    def __init__(self, network: Propagation, views: frozenset[str]) -> None:
+    def __init__(
+        self,
+        network: Propagation,
+        views: frozenset[str],
+        potential: frozenset[str] = frozenset(),
+        is_narrow: bool = False,
+    ) -> None:
         self.network = network
         self.views = views
-        self._kept = views | network.watched
-        self.nodes = self._reached()
+        self.is_narrow = is_narrow
+        self._kept = views if is_narrow else views | network.watched
+        self.estimated: frozenset[str] = frozenset()
+        self.nodes = self._reached(potential - network.watched)
         self.readers: dict[str, list[int]] = {}
         for node in self.nodes:
             for name in node.influents:
@@ -54,13 +66,22 @@ class Route:
         for source in network.sources.values():
             self.wave.place(source.number, source.station(self))
 
-    def _reached(self) -> tuple[Node, ...]:
-        needed = set(self._kept | self.network.stored)
+    def exact_part(self, change: ChangeSet) -> ChangeSet:
+        """A change without the views whose change is estimated."""
+        return change.without(*self.estimated) if self.estimated else change
+
+    def _reached(self, potential: frozenset[str]) -> tuple[Node, ...]:
+        needed = set(self._kept if self.is_narrow else self._kept | self.network.stored)
+        exact = needed - potential
         found = []
         for node in reversed(self.network.nodes):
             if not needed.isdisjoint(node.choice.predicates):
                 needed.update(node.influents)
-                found.append(node)
+                estimating = node.potential if exact.isdisjoint(node.choice.predicates) else None
+                exact.update(node.influents)
+                found.append(node if estimating is None else estimating)
+                if estimating is not None:
+                    self.estimated |= node.choice.members & self.views
         return tuple(reversed(found))
 
     def _released(self) -> dict[tuple[str, ...], tuple[str, ...]]:

@@ -9,7 +9,7 @@ db.rules()                        # every rule, and how often it has fired
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property, partial
@@ -29,8 +29,9 @@ from deltalog.runtime.checked_rows import checked_row
 from deltalog.runtime.constraints import ConstraintChecks, current_violations
 from deltalog.runtime.delivery_verbs import undelivered_counts
 from deltalog.runtime.fact_arguments import fill
-from deltalog.runtime.immediate import ImmediateChecks
+from deltalog.runtime.immediate import ImmediateChecks, ImmediateTransaction
 from deltalog.runtime.messages import Message, stored_messages
+from deltalog.runtime.rehearsal import Rehearsal
 from deltalog.runtime.rule_trace import RuleTrace
 from deltalog.runtime.violations import Violation
 
@@ -76,6 +77,8 @@ class RuleVerbs:
     _phase: CheckPhase | None = None
     _actions: dict[str, ActionFunction] | None = None
     _is_acting = False
+    rehearsed: Rehearsal | None = None
+    """A transaction whose steps are made in the engine, to be undone before it is committed."""
     action_error: BaseException | None = None
     """What a called function raised last: nothing has been written or applied then."""
 
@@ -222,6 +225,8 @@ class RuleVerbs:
         """Raise if a transaction must not begin: a function is not registered, or is running."""
         if self._is_acting:
             raise DataError([catalogue.CHANGE_IN_ACTION.at(None)])
+        if self.rehearsed is not None:
+            self.rewind_rehearsal()
         registered = self._actions or {}
         rules = self.propagation.rules
         assert rules is not None
@@ -234,14 +239,25 @@ class RuleVerbs:
     def call_action(self, name: str, rows: Sequence[Row]) -> Any:
         """Call a registered function; it may read the state before the transaction."""
         assert self._actions is not None
+        rehearsed = self.rehearsed
         self._is_acting = True
         try:
-            return self._actions[name](list(rows))
+            with nullcontext() if rehearsed is None else rehearsed.suspended():
+                return self._actions[name](list(rows))
         except BaseException as error:
             self.action_error = error
             raise
         finally:
             self._is_acting = False
+
+    def rewind_rehearsal(self) -> None:
+        """Have the state before the transaction, for a function that a rule calls.
+
+        So it is, too, for whoever comes after a rehearsal whose end was interrupted.
+        """
+        assert self.rehearsed is not None
+        if self.rehearsed.is_reading_before:
+            self.rehearsed.rewind()
 
     # --- transactions with rules
 
@@ -264,11 +280,10 @@ class RuleVerbs:
 
         return settle(database, phase, base, run)
 
-    def silent_transaction(self, commit: Commit | None = None) -> Transaction:
-        """A transaction in which no rule fires, unless `commit` takes care of that."""
+    def silent_transaction(self) -> Transaction:
+        """A transaction in which no rule fires."""
         database = self._itself
-        silent = partial(database.propagate_wanted, is_committed=True, is_firing=False)
-        return database._transaction(silent if commit is None else commit)
+        return database._transaction(partial(database.propagate_wanted, is_firing=False))
 
     def rehearsal(self, base: ChangeSet) -> Transaction:
         """A transaction that begins with these changes and is never committed."""
@@ -286,6 +301,5 @@ class RuleVerbs:
             finally:
                 self._phase = None
 
-        made = self._itself.silent_transaction(commit_phase)
-        made._after_operation = checks.after_operation
-        return made
+        checked = partial(ImmediateTransaction, after_operation=checks.after_operation)
+        return self._itself._transaction(commit_phase, checked)

@@ -1,15 +1,28 @@
-"""Values for variables that nothing determines: those of joined columns, and new ones."""
+"""Values for variables that nothing determines: those of joined columns, and new ones.
+
+    alarm() :- reading(S, T), T > 90.         S: known sensors, and a new one
+                                              T: known readings, a new one, and 91
+
+A new value stands for any other: it can meet no fact in a join. A comparison by order tells values
+apart that a join does not; next to the value where it changes from false to true there is
+one on either side, which stands for all others there if nothing else compares the column. Values
+that are declared for a column are the only ones that it gets.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import count
 from typing import TYPE_CHECKING
 
 from deltalog.analysis.domains import ColumnClasses, Place
-from deltalog.language.ast import Rule, Value
+from deltalog.language.ast import Comparison, Rule, Value, Variable
+from deltalog.language.printer import print_literal
+from deltalog.language.walk import atoms
+from deltalog.language.walk import names as variable_names
+from deltalog.runtime.alternatives import ORDERS, Values
 from deltalog.runtime.realization import Wish
 
 if TYPE_CHECKING:
@@ -21,10 +34,23 @@ NEW_TEXT = "new"
 class Domains:
     """The values that a column and those joined with it have, in facts, rules and requests."""
 
-    def __init__(self, database: MemoryDatabase, helpers: Iterable[Rule] = ()) -> None:
-        """`helpers` are more rules, whose predicates are no relations of the database."""
+    def __init__(
+        self,
+        database: MemoryDatabase,
+        helpers: Iterable[Rule] = (),
+        declared: Mapping[Place, Sequence[Value]] | None = None,
+    ) -> None:
+        """`helpers` are more rules, whose predicates are no relations of the database.
+
+        `declared` are the values that some columns, and those joined with them, may get.
+        """
         self.database = database
         self.classes = ColumnClasses((*database.model.as_written.rules, *helpers))
+        self.declared: dict[Place, list[Value]] = {}
+        for place, values in (declared or {}).items():
+            root = self.classes.root(place)
+            known = self.declared.get(root)
+            self.declared[root] = [v for v in values if known is None or v in known]
         self.wished: tuple[Wish, ...] = ()
         self._known: dict[Place, list[Value]] = {}
 
@@ -40,6 +66,17 @@ class Domains:
             self._known[place] = sorted((v for v in found if v is not None), key=repr)
         return self._known[place]
 
+    def comparisons(self, place: Place) -> int:
+        """How many comparisons by order rules have for columns of a class."""
+        root = self.classes.root(place)
+        return sum(
+            any(self.classes.root(each) == root for each in _places_of(name, rule))
+            for rule in self.database.model.as_written.rules
+            for test in rule.body
+            if isinstance(test, Comparison) and test.operator in ORDERS
+            for name in set(variable_names(test))
+        )
+
     def type_of(self, place: Place) -> str:
         """The type of a column, or of one of its class."""
         relations = self.database.model.as_written.relations
@@ -52,6 +89,92 @@ class Domains:
         places = ((n, i) for n, each in relations.items() for i in range(each.arity))
         alike = {self.classes.root(each) for each in places if self.type_of(each) == type_}
         return {value for place in alike for value in self.known(place)}
+
+
+class ChosenValues:
+    """Values that a search has chosen for columns that nothing determines."""
+
+    def __init__(self, domains: Domains, most: int, skip: Callable[[str], None]) -> None:
+        """No more than `most` are invented; `skip` is called with what is left out."""
+        self.domains = domains
+        self.new: set[Value] = set()
+        """New values: no fact of a class of columns has them."""
+        self.near: set[Value] = set()
+        """Values next to those that something is compared with."""
+        self._most = most
+        self._skip = skip
+
+    @property
+    def invented(self) -> set[Value]:
+        return self.new | self.near
+
+    def unsolved(self, rule: Rule, test: Comparison, name: str) -> None:
+        """Report an equation whose variable gets known values only."""
+        self._skip(
+            f"`{print_literal(test)}` is not solved for {name}, in a rule of "
+            f"`{rule.head.predicate}`: only known values are tried"
+        )
+
+    def following(self, used: Set[Value]) -> Values:
+        """Values for columns, after those that are `used`."""
+
+        def values(
+            relation: str, position: int, others: Collection[Value], compared: Sequence[Value] = ()
+        ) -> list[Value]:
+            place = self.domains.classes.root((relation, position))
+            if place in self.domains.declared:
+                return self.domains.declared[place]
+            known = self.domains.known(place)
+            taken = {*used, *others}
+            found = list(known)
+            fresh = new_values(self.domains.type_of((relation, position)), known)
+            found += self._invented(fresh, taken, self.new)
+            for value in compared:
+                if self.domains.comparisons(place) > 1:
+                    self._skip(
+                        f"a column of `{relation}` is compared with several values; only those next"
+                        " to them are tried"
+                    )
+                for beside in (iter((value,)), *(neighbours(value, step) for step in (1, -1))):
+                    unknown = (each for each in beside if each not in known)
+                    found += self._invented(unknown, taken, self.near)
+            return list(dict.fromkeys(found))
+
+        return values
+
+    def _invented(
+        self, fresh: Iterator[Value], taken: set[Value], chosen: set[Value]
+    ) -> Iterator[Value]:
+        """Invented values that are taken already, and one more."""
+        invented = taken & self.invented
+        for value in fresh:
+            if value not in invented and len(invented) >= self._most:
+                self._skip(f"no more than {self._most} new values are invented")
+                return
+            chosen.add(value)
+            yield value
+            if value not in taken:
+                return
+
+
+def neighbours(value: Value, step: int) -> Iterator[Value]:
+    """The values next to one on one side; few of them where there is no next one."""
+    if isinstance(value, bool) or value is None:
+        return
+    if isinstance(value, str):
+        yield from (value + "a" * i for i in range(1, 100)) if step > 0 else ("",)
+    elif isinstance(value, date):
+        yield from (value + timedelta(days=step * i) for i in range(1, 10_000))
+    else:
+        unit = type(value)(1)
+        yield from (value + step * i * unit for i in range(1, 10_000))  # type: ignore[operator]
+
+
+def _places_of(name: str, rule: Rule) -> Iterator[Place]:
+    for atom in (rule.head, *(atom for atom, _ in atoms(rule.body))):
+        for i, term in enumerate(atom.arguments):
+            if isinstance(term, Variable) and term.name == name:
+                yield atom.predicate, i
 
 
 def new_values(type_: str, known: Collection[Value]) -> Iterator[Value]:

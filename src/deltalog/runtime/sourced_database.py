@@ -65,7 +65,7 @@ class SourcedDatabase(MemoryDatabase):
     def propagate_wanted(
         self,
         wanted: ChangeSet,
-        is_committed: bool,
+        is_committed: bool = True,
         views: frozenset[str] | None = None,
         is_firing: bool | None = None,
     ) -> ChangeSet:

@@ -55,6 +55,7 @@ FactSet = set[Row]
 Net = Callable[[ChangeSet], ChangeSet]
 """Returns a change without its no-ops."""
 Commit = Callable[[ChangeSet], ChangeSet]
+MakeTransaction = Callable[["Ground", Commit, "MemoryDatabase"], "Transaction"]
 HasFreeKeys = Callable[[Relation, LazyTable], bool]
 """Whether no other fact has the key of one of the rows; False also if it takes long to find out."""
 Expect = Callable[[str, tuple[int, ...], Collection[Row]], None]
@@ -88,7 +89,6 @@ class Transaction:
     """Collects changes; commits when its `with` block ends without an exception."""
 
     __slots__ = (
-        "_after_operation",
         "_commit",
         "_database",
         "_ground",
@@ -115,8 +115,6 @@ class Transaction:
         self._set_keys: set[tuple[str, Row]] = set()
         self._requests: tuple[Wish, ...] = ()
         self._is_over = False
-        self._after_operation: Callable[[Transaction], None] | None = None
-        """Called where constraints or rules are immediate; it may change the transaction."""
         self.delta = NO_CHANGE
 
     def insert(self, relation: str, rows: RowsLike) -> None:
@@ -125,15 +123,11 @@ class Transaction:
         A view can be changed if a choice is declared for it, `to insert path(X, Y) do …`.
         """
         known = self._target(relation, rows, True)
-        if known is None:
-            return
-        is_few = type(rows) is list and len(rows) < COLUMNAR_FROM and not self._tables
-        checked = checked_rows(known, rows) if is_few else self._taken(known, rows, True)
-        if known.key:
-            self._check_keys(known, with_unique_keys(known, checked))
-        self._put_all(known, checked, True)
-        if self._after_operation is not None:
-            self._end_operation()
+        if known is not None:
+            checked = self._taken(known, rows, True)
+            if known.key:
+                self._check_keys(known, with_unique_keys(known, checked))
+            self._put_all(known, checked, True)
 
     def _check_keys(self, relation: Relation, rows: list[Row]) -> None:
         """No other fact may have the key of one of the rows."""
@@ -149,13 +143,8 @@ class Transaction:
     def delete(self, relation: str, rows: RowsLike) -> None:
         """Remove facts from a base relation, or from a view with a declared choice."""
         known = self._target(relation, rows, False)
-        if known is None:
-            return
-        is_few = type(rows) is list and len(rows) < COLUMNAR_FROM and not self._tables
-        checked = checked_rows(known, rows) if is_few else self._taken(known, rows, False)
-        self._put_all(known, checked, False)
-        if self._after_operation is not None:
-            self._end_operation()
+        if known is not None:
+            self._put_all(known, self._taken(known, rows, False), False)
 
     def set(self, relation: str, rows: RowsLike) -> None:
         """Replace the fact that has this key, or add it if there is none; one row or many.
@@ -174,8 +163,6 @@ class Transaction:
                 self._put(known, other, False)
             self._put(known, checked, True)
             self._set_keys.add((known.name, key_of(known, checked)))
-        if self._after_operation is not None:
-            self._end_operation()
 
     def _is_requested(self, relation: str, rows: RowsLike, holds: bool) -> bool:
         """Translate facts of a view by its declared choice; False if there is none."""
@@ -195,20 +182,10 @@ class Transaction:
             self._requests = (*self._requests, wish)
         return True
 
-    def _end_operation(self) -> None:
-        """See to what is immediate; if an operation is refused, the transaction has ended."""
-        after, self._after_operation = self._after_operation, None
-        assert after is not None
-        try:
-            with self._ground.lock:
-                after(self)
-        except BaseException:
-            self.rollback()
-            raise
-        self._after_operation = after
-
     def _taken(self, relation: Relation, given: RowsLike, holds: bool) -> list[Row]:
         """Check rows; return those to be put one by one: none, if they stay a whole table."""
+        if type(given) is list and len(given) < COLUMNAR_FROM and not self._tables:
+            return checked_rows(relation, given)
         rows = incoming(relation, given)
         if len(rows) >= COLUMNAR_FROM and isinstance(rows, list):
             rows = columnar(relation, rows)

@@ -9,6 +9,7 @@ one that changes other facts of the view shows its side effects.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -35,8 +36,9 @@ from deltalog.language.values import canonical
 from deltalog.language.walk import atoms, substitute
 from deltalog.language.walk import names as variable_names
 from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.constraints import callers_level
 from deltalog.runtime.limits import Limits
-from deltalog.runtime.model import Options
+from deltalog.runtime.model import Model, Options
 from deltalog.runtime.realization import Wish
 
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
 
 TRIES_MAX = 2_000
 """Requests that are tried; the check says up to which size of databases that led."""
+TRIES_WHEN_DEFINED = 200
+"""Requests that are tried when a program is new, to warn of a choice."""
 FACTS_MAX = 3
 VALUES: Mapping[str, tuple[Value, ...]] = {
     "int": (1, 2, 3),
@@ -56,6 +60,10 @@ VALUES: Mapping[str, tuple[Value, ...]] = {
     "timestamp": (datetime(2000, 1, 1), datetime(2000, 1, 2), datetime(2000, 1, 3)),
 }
 UNFOLDED_MAX = 5
+
+
+class ChoiceWarning(UserWarning):
+    """A declared choice does not realize some request: it will be refused then (E1410)."""
 
 
 @dataclass(frozen=True)
@@ -216,24 +224,34 @@ def _bodies(atom: Atom, rules: Iterable[Rule]) -> Iterator[tuple[Literal, ...] |
 
 def check_choices(database: MemoryDatabase) -> tuple[ChoiceCheck, ...]:
     """The checks of all choices that a program declares."""
-    return tuple(
-        _Tries(database, choice).check() for choice in database.model.checked.program.update_choices
-    )
+    model = database.model
+    return tuple(_Tries(model, choice).check() for choice in model.checked.program.update_choices)
+
+
+def warn_of_choices(model: Model) -> None:
+    """Warn of the choices of a program that is new, where a few tries find what they do not do."""
+    for choice in model.checked.program.update_choices:
+        tries = _Tries(model, choice)
+        if not tries.proved:
+            found = tries.check(TRIES_WHEN_DEFINED, is_refuting=True)
+            if found.unrealized is not None:
+                message = f"`{found.choice}` does not realize {found.unrealized}"
+                warnings.warn(message, ChoiceWarning, stacklevel=callers_level())
 
 
 class _Tries:
     """Requests for one view over small databases, until both examples are found."""
 
-    def __init__(self, database: MemoryDatabase, choice: UpdateChoice) -> None:
+    def __init__(self, model: Model, choice: UpdateChoice) -> None:
         self.choice = choice
         self.view = choice.head.predicate
-        self.written = database.model.as_written.rules
-        self.relations = database.model.checked.relations
+        self.written = model.as_written.rules
+        self.relations = model.checked.relations
         self.classes = ColumnClasses(self.written)
         self.program = replace(
-            database.model.checked.program,
+            model.checked.program,
             facts=(), queries=(), constraints=(), active_rules=(), update_choices=(),
-            rules=database.model.checked.program.definitions,
+            rules=model.checked.program.definitions,
         )  # fmt: skip
         self.proved = is_proved(choice, self._rules())
         self.unrealized: ChoiceExample | None = None
@@ -245,18 +263,20 @@ class _Tries:
             found.setdefault(rule.head.predicate, []).append(rule)
         return {name: tuple(own) for name, own in found.items()}
 
-    def check(self) -> ChoiceCheck:
+    def check(self, tries_max: int = TRIES_MAX, is_refuting: bool = False) -> ChoiceCheck:
+        """Try requests until there are examples; if it `is_refuting`, of one that fails only."""
         from deltalog.runtime.open_memory import open_in_memory  # which imports the database
 
+        self.is_refuting = is_refuting
         self.tried = open_in_memory(self.program, ReferenceEngine, Options(), Limits(), None, {})
         tries, size = 0, -1
         for size in range(FACTS_MAX + 1):
             states = combinations(self._facts(), size)
             for state in states:
                 tries += self._try(state)
-                if self.is_done or tries > TRIES_MAX:
+                if self.is_done or tries > tries_max:
                     break
-            if self.is_done or tries > TRIES_MAX:
+            if self.is_done or tries > tries_max:
                 size -= 1
                 break
         text = print_update_choice(self.choice)
@@ -264,6 +284,8 @@ class _Tries:
 
     @property
     def is_done(self) -> bool:
+        if self.is_refuting:
+            return self.unrealized is not None
         return self.side_effect is not None and (self.proved or self.unrealized is not None)
 
     def _facts(self) -> list[tuple[str, Row]]:

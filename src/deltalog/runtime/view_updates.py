@@ -10,26 +10,30 @@ wish, and violated constraints, are unfulfilled wishes like any other. (Behrend 
 requests go down by view-update rules, changes come up by propagation, and what they break is
 requested again.)
 
-Nodes are taken by the cost of their base changes. A realization R fulfils every wish on one path at
+Nodes are taken by the least cost of what can come of them: that of their base changes, and of one
+more where these are known not to be enough. A realization R fulfils every wish on one path at
 least, on which base changes stay within R: so every minimal one is found, and none is found after
-one that it contains.
+one that it contains. Of nodes that cost the same, the one that promises few side effects is taken,
+then the deepest, so that the first answer comes soon. Nothing is propagated for a node: it asks a
+hypothetical state, which rederives what is asked for (`hypothetical.py`). Only views that
+constraints keep empty are propagated to, once everything else is fulfilled.
 """
 
 from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
 from itertools import count
 from typing import TYPE_CHECKING
 
+from deltalog.analysis.domains import Place
 from deltalog.diagnostics import view_catalogue
 from deltalog.diagnostics.report import DataError
-from deltalog.language.ast import Atom, Row, Rule, Value
+from deltalog.language.ast import Atom, Rule, Value
 from deltalog.language.values import sort_key
-from deltalog.language.walk import atoms
-from deltalog.rewrites import names
 from deltalog.runtime.alternatives import (
     Instance,
     Values,
@@ -41,9 +45,20 @@ from deltalog.runtime.alternatives import (
 )
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.checked_rows import key_of
-from deltalog.runtime.hypothetical import Hypothetical
+from deltalog.runtime.hypothetical import Hypothetical, Pace
 from deltalog.runtime.realization import ANY, Budget, Realization, Wish, contradict
-from deltalog.runtime.search_values import Domains, new_values
+from deltalog.runtime.search_nodes import (
+    Children,
+    Entry,
+    Node,
+    change_set,
+    denied,
+    is_aggregated,
+    leads_to,
+    through_aggregate,
+)
+from deltalog.runtime.search_values import ChosenValues, Domains
+from deltalog.runtime.side_effects import Estimates, by_side_effects
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
@@ -51,21 +66,8 @@ if TYPE_CHECKING:
 Costs = Callable[[Wish], float]
 
 
-@dataclass(frozen=True)
-class Node:
-    """Wishes, the base changes among them, and for each derived one what it is derived from."""
-
-    wishes: frozenset[Wish]
-    change: frozenset[Wish]
-    supports: Mapping[Wish, tuple[Wish, ...]] = field(default_factory=dict)
-
-    @property
-    def key(self) -> tuple[frozenset[Wish], frozenset[Wish]]:
-        return self.wishes, frozenset(self.supports)
-
-
-Children = Iterator[tuple[float, Node | None]]
-"""Nodes that follow another, each with what it and all later ones cost at least."""
+STATES_MAX = 512
+"""Hypothetical states that are remembered, with the answers of what they were asked."""
 
 
 class Search:
@@ -80,10 +82,12 @@ class Search:
         cost: Costs = lambda wish: 1.0,
         fixed: Iterable[str] = (),
         skip: Callable[[str], None] = lambda reason: None,
+        declared: Mapping[Place, Sequence[Value]] | None = None,
     ) -> None:
         """`denials` are views that must have no facts, `fixed` relations that stay as they are.
 
-        `skip` is called with the reason when something is left out.
+        `skip` is called with the reason when something is left out. `declared` are the values of
+        columns that are to be used and no others.
         """
         self.database = database
         self.version = database.version
@@ -97,24 +101,39 @@ class Search:
         self.skip = skip
         self.rules = rules_by_head(database.model.as_written.rules)
         self.relations = database.relations
-        self.domains = Domains(database)
-        self.new: set[Value] = set()
+        self.domains = Domains(database, declared=declared)
+        self.chosen = ChosenValues(self.domains, budget.new_values, skip)
         self._arity = max((r.arity for r in self.relations.values() if r.kind == "base"), default=1)
+        self.estimates = Estimates(database, self.rules)
+        self.wishes: tuple[Wish, ...] = ()
+        self._states: dict[frozenset[Wish], Hypothetical] = {}
+        self._pace = Pace()
         self._nodes = 0
         self._order = count()
 
     # --- the search
 
-    def run(self, wishes: Iterable[Wish]) -> Iterator[Realization]:
-        """Minimal realizations, cheapest first, until there are no more or the budget is spent."""
-        self.domains.wished = tuple(wishes)
+    def run(self, wishes: Iterable[Wish], is_ranked: bool = False) -> Iterator[Realization]:
+        """Minimal realizations, cheapest first, until there are no more or the budget is spent.
+
+        If it `is_ranked`, those that cost the same are held back until there are no others, and
+        come with the fewest side effects first.
+        """
+        self.domains.wished = self.wishes = tuple(wishes)
+        if is_ranked:
+            return by_side_effects(self._run(None), self.budget, self.skip)
+        return (each for each in self._run(self.budget.answers) if each is not None)
+
+    def _run(self, answers: int | None) -> Iterator[Realization | None]:
+        """Realizations, and None where what follows costs more."""
         begun = time.monotonic()
         found: list[frozenset[Wish]] = []
-        first = self._with(Node(frozenset(), frozenset()), self.domains.wished)
-        queue: list[tuple[float, int, int, Children | Node]] = []
+        first = self._with(Node(frozenset(), frozenset()), self.wishes)
+        queue: list[Entry] = []
         seen = set()
+        level = 0.0
         if first is not None:
-            self._push(queue, self._price(first), first)
+            self._push(queue, first)
         while queue:
             if self.database.version != self.version:
                 raise DataError([view_catalogue.REQUEST_OUTDATED.at(None, version=self.version)])
@@ -125,55 +144,71 @@ class Search:
             bound, *_, item = heapq.heappop(queue)
             if self.budget.changes is not None and bound > self.budget.changes:
                 return self.skip(f"realizations of more than {self.budget.changes} changes")
+            if bound > level:
+                level = bound
+                yield None
             if isinstance(item, Node):
                 if item.key in seen or any(each <= item.change for each in found):
                     continue
                 seen.add(item.key)
                 self._nodes += 1
-                state = Hypothetical(self.database, change_set(item.change), self.denials)
-                children = self._alternatives(item, state)
+                children = self._alternatives(item, self._state(item.change))
                 if children is None:
                     found.append(item.change)
                     yield self._realization(item.change)
-                    if self.budget.answers is not None and len(found) >= self.budget.answers:
+                    if answers is not None and len(found) >= answers:
                         if queue:
-                            self.skip(f"the budget of {self.budget.answers} answers is spent")
-                        return
+                            self.skip(f"the budget of {answers} answers is spent")
+                        return None
                     continue
                 item = children
-            for bound, child in item:
-                if child is not None:
-                    self._push(queue, self._price(child), child)
-                if queue and queue[0][0] <= bound:
-                    heapq.heappush(queue, (bound, 1, next(self._order), item))
+            for bound, promise, child in item:
+                if child is not None and not any(each <= child.change for each in found):
+                    self._push(queue, child)
+                if queue and queue[0][:2] <= (bound, promise):
+                    heapq.heappush(queue, (bound, promise, 1, 0, next(self._order), item))
                     break
         return None
 
-    def _push(self, queue: list, price: float, node: Node) -> None:  # type: ignore[type-arg]
-        heapq.heappush(queue, (price, 0, next(self._order), node))
+    def _push(self, queue: list[Entry], node: Node) -> None:
+        price = max(self._price(node), node.least)
+        heapq.heappush(queue, (price, node.promise, 0, -node.depth, next(self._order), node))
+
+    def _state(self, change: frozenset[Wish]) -> Hypothetical:
+        """The state after a change, with all that it was asked before."""
+        if change not in self._states:
+            if len(self._states) >= STATES_MAX:
+                del self._states[next(iter(self._states))]
+            self._states[change] = Hypothetical(
+                self.database, change_set(change), self.denials, self._pace
+            )
+        return self._states[change]
 
     def _price(self, node: Node) -> float:
         """The least cost of a node: every new value must come with a base fact."""
         placed = {value for wish in node.change for value in wish.row}
         wished = {value for wish in node.wishes if wish.holds for value in wish.row}
-        waiting = len(wished & self.new - placed)
+        waiting = len(wished & self.chosen.new - placed)
         return sum(map(self.cost, node.change)) + -(-waiting // self._arity) * self._cheapest
 
-    @property
+    @cached_property
     def _cheapest(self) -> float:
-        base = (name for name, relation in self.relations.items() if relation.kind == "base")
-        return min((self.cost(Wish(True, name, ())) for name in base), default=0.0)
+        """The least cost of an insertion."""
+        return min((self.cost(Wish(True, name, ())) for name in self._bases), default=0.0)
+
+    @cached_property
+    def _cheapest_change(self) -> float:
+        deletions = (self.cost(Wish(False, name, ())) for name in self._bases)
+        return min(self._cheapest, min(deletions, default=0.0))
+
+    @property
+    def _bases(self) -> list[str]:
+        return [name for name, relation in self.relations.items() if relation.kind == "base"]
 
     # --- one node
 
     def _alternatives(self, node: Node, state: Hypothetical) -> Children | None:
         """The nodes that follow one, each with what it costs at least; None if all is fulfilled."""
-        price = self._price(node)
-        if node.change:
-            for name in sorted(self.denials):
-                new = state.delta.inserted[name] - _denied(node.wishes, name)
-                for row in sorted(new, key=sort_key):
-                    return iter([(price, self._with(node, [Wish(False, name, row)]))])
         is_fulfilled = True
         for wish in sorted(node.wishes, key=lambda wish: (wish.holds, repr(wish))):
             if wish in node.supports:
@@ -183,39 +218,70 @@ class Search:
                 rows = state.matching(wish.relation, known)
                 more = [Wish(False, wish.relation, row) for row in rows]
                 if not node.wishes.issuperset(more):
-                    return iter([(price, self._with(node, more))])
+                    return self._followed(node, more)
             elif state.holds(wish.relation, wish.row) != wish.holds:
-                found = self._fulfilled(node, wish, state, price)
+                found = self._fulfilled(node, wish, state)
                 if found is not None:
                     return found
                 is_fulfilled = False
         assert is_fulfilled, f"nothing follows {node}"
+        for name in sorted(self.denials) if node.change else ():
+            new = state.watched_delta.inserted[name] - denied(node.wishes, name)
+            for row in sorted(new, key=sort_key):
+                return self._followed(node, [Wish(False, name, row)])
         return None
 
-    def _fulfilled(
-        self, node: Node, wish: Wish, state: Hypothetical, price: float
-    ) -> Children | None:
+    def _followed(self, node: Node, more: Iterable[Wish]) -> Children:
+        """The only node that follows one, which has more wishes."""
+        return iter([(self._more_than(node), 0.0, self._with(node, more))])
+
+    def _more_than(self, node: Node) -> float:
+        """The least cost of what follows a node, whose base changes are not enough."""
+        price = sum(map(self.cost, node.change)) + self._cheapest_change
+        return max(self._price(node), node.least, price)
+
+    def _fulfilled(self, node: Node, wish: Wish, state: Hypothetical) -> Children | None:
         """The nodes in which a wish is fulfilled; None if others will fulfil it."""
         rules = self.rules.get(wish.relation, ())
         plain = tuple(rule for rule in rules if not is_aggregated(rule))
         if len(plain) < len(rules):
-            self.skip(f"`{wish.relation}` is an aggregate, through which nothing is requested")
+            rule = next(rule for rule in rules if is_aggregated(rule))
+            self.skip(through_aggregate(rule))
+        least = self._more_than(node)
         if wish.holds:
-            return self._supported(node, wish, plain, state, price)
+            return self._supported(node, wish, plain, state, least)
         made = derivation(plain, wish.row, state, node.wishes)
         if made is None:
             return iter(()) if len(plain) < len(rules) else None
-        return ((price, self._with(node, [each])) for each in breaks(made, self._values_for(node)))
+        return self._broken(node, made, least)
+
+    def _broken(self, node: Node, made: Instance, least: float) -> Children:
+        """The nodes in which one of the literals of an instance does not hold."""
+        found = (self._with(node, [each]) for each in breaks(made, self._values_for(node)))
+        return ((least, each.promise, each) for each in found if each is not None)
 
     def _supported(
-        self, node: Node, wish: Wish, rules: Sequence[Rule], state: Hypothetical, price: float
+        self, node: Node, wish: Wish, rules: Sequence[Rule], state: Hypothetical, least: float
     ) -> Children:
         values = self._values_for(node)
-        for phase in phases(rules):
-            bound = max(price, sum(map(self.cost, node.change)) + self._least(phase.missing))
-            yield bound, None
-            for made in completions(phase, wish.row, state, values):
-                yield bound, self._derived(node, wish, made)
+        spent = sum(map(self.cost, node.change))
+        promised = self.estimates.of_change(node.change)
+        waiting = [
+            (max(least, spent + self._least(p.missing)), promised + self._promise(p.missing), p)
+            for p in phases(rules)
+        ]
+        for bound, promise, phase in sorted(waiting, key=lambda each: each[:2]):
+            yield bound, promise, None
+            unsolved = partial(self.chosen.unsolved, phase.rule)
+            for made in completions(phase, wish.row, state, values, unsolved):
+                yield bound, promise, self._derived(node, wish, made)
+
+    def _promise(self, missing: Iterable[Atom]) -> float:
+        """The estimated side effects of missing atoms."""
+        base = [atom.predicate for atom in missing if self._is_base(atom.predicate)]
+        views = [atom.predicate for atom in missing if not self._is_base(atom.predicate)]
+        below = max((self.estimates.of(True, name) for name in views), default=0.0)
+        return sum(self.estimates.of(True, name) for name in base) + below
 
     def _least(self, missing: Iterable[Atom]) -> float:
         """The least cost of missing atoms: two of one relation may be the same fact."""
@@ -224,18 +290,19 @@ class Search:
 
     def _derived(self, node: Node, wish: Wish, made: Instance) -> Node | None:
         """The node with an instance chosen for a wish, unless it would be its own reason."""
-        if _leads_to(made.positive, wish, node.supports):
+        if leads_to(made.positive, wish, node.supports):
             return None
         longer = self._with(node, made.wishes)
         if longer is None:
             return None
-        return Node(longer.wishes, longer.change, {**node.supports, wish: made.positive})
+        return replace(longer, supports={**node.supports, wish: made.positive})
 
     # --- wishes
 
     def _with(self, node: Node, more: Iterable[Wish]) -> Node | None:
         """The node with more wishes; None if they contradict each other or must not be."""
         wishes, change = set(node.wishes), set(node.change)
+        promise = 0.0
         waiting = list(more)
         while waiting:
             wish = waiting.pop()
@@ -252,7 +319,16 @@ class Search:
                     change.add(wish)
                 if wish.holds:
                     waiting += self._replaced(wish)
-        return Node(frozenset(wishes), frozenset(change), node.supports)
+            elif not self._is_base(wish.relation):
+                promise = max(promise, self.estimates.of(wish.holds, wish.relation))
+        return Node(
+            frozenset(wishes),
+            frozenset(change),
+            node.supports,
+            self._more_than(node) if node.wishes else 0.0,
+            self.estimates.of_change(change) + promise,
+            node.depth + 1,
+        )
 
     def _replaced(self, wish: Wish) -> Iterator[Wish]:
         """The fact that must go because another one gets its key."""
@@ -274,61 +350,27 @@ class Search:
     def _values_for(self, node: Node) -> Values:
         """Values for columns that no literal determines, after those that a node uses."""
         used = {value for wish in node.wishes for value in wish.row}
-
-        def values(relation: str, position: int, others: Collection[Value]) -> list[Value]:
-            place = self.domains.classes.root((relation, position))
-            known = self.domains.known(place)
-            type_ = self.domains.type_of((relation, position))
-            found = list(known)
-            invented = {value for value in (*used, *others) if value in self.new}
-            for value in new_values(type_, known):
-                if value not in invented and len(invented) >= self.budget.new_values:
-                    self.skip(f"no more than {self.budget.new_values} new values are invented")
-                    break
-                found.append(value)
-                self.new.add(value)
-                if value not in used and value not in others:
-                    break
-            return found
-
-        return values
+        return self.chosen.following(used)
 
     # --- answers
 
     def _realization(self, change: frozenset[Wish]) -> Realization:
         base = change_set(change)
-        delta = self.database.propagate_wanted(base, False, None)
-        new = {value for wish in change for value in wish.row} & self.new
+        delta = deferred_delta(self.database, base)
+        new = {value for wish in change for value in wish.row} & self.chosen.invented
         additions = change_set(change - self.refused)
-        return Realization(delta, base, tuple(sorted(new, key=repr)), self.commit, additions)
+        shown = tuple(sorted(new, key=repr))
+        return Realization(delta, base, shown, self.commit, additions, wishes=self.wishes)
 
 
-def change_set(change: Iterable[Wish]) -> ChangeSet:
-    sides: tuple[dict[str, set[Row]], dict[str, set[Row]]] = {}, {}
-    for wish in change:
-        sides[not wish.holds].setdefault(wish.relation, set()).add(wish.row)
-    return ChangeSet(*sides)
+def deferred_delta(database: MemoryDatabase, base: ChangeSet) -> Callable[[], ChangeSet]:
+    """The exact change that a base change induces, propagated when it is first asked for."""
+    version = database.version
 
+    def delta() -> ChangeSet:
+        with database.turn():
+            if database.version != version:
+                raise DataError([view_catalogue.REQUEST_OUTDATED.at(None, version=version)])
+            return database.propagate_wanted(base, False, None)
 
-def is_aggregated(rule: Rule) -> bool:
-    """Whether a rule is an aggregate, or brings one back to its head."""
-    read = (atom.predicate for atom, _ in atoms(rule.body))
-    return rule.is_aggregate or any(map(names.is_generated, read))
-
-
-def _denied(wishes: Iterable[Wish], relation: str) -> set[Row]:
-    return {wish.row for wish in wishes if wish.relation == relation and not wish.holds}
-
-
-def _leads_to(
-    wishes: Iterable[Wish], target: Wish, supports: Mapping[Wish, tuple[Wish, ...]]
-) -> bool:
-    waiting, seen = list(wishes), set()
-    while waiting:
-        wish = waiting.pop()
-        if wish == target:
-            return True
-        if wish not in seen:
-            seen.add(wish)
-            waiting += supports.get(wish, ())
-    return False
+    return delta

@@ -20,10 +20,9 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
 
-from fastapi.sse import format_sse_event
-
 from deltalog.analysis.relation import Relation
 from deltalog.language.ast import Row
+from deltalog.service.event_text import event_text
 from deltalog.service.host import Host
 from deltalog.service.journal import JournalEntry
 from deltalog.service.selections import Selection, sorted_rows
@@ -32,6 +31,8 @@ from deltalog.service.state_messages import Delta, MessageWriter
 LINGER_SECONDS = 60.0
 """How long a view is propagated after its last subscriber left, so that it can come back."""
 Values = Row
+Wanted = tuple[str, bool]
+"""A view, and whether a superset of its changes is enough."""
 
 
 class FeedItem:
@@ -58,14 +59,15 @@ class FeedItem:
 
 def data_event(payload: bytes) -> bytes:
     """Messages as an event; the control event that follows has the id."""
-    return format_sse_event(event="data", data_str=f"[{payload.decode()}]")
+    return event_text("data", b"[%b]" % payload)
 
 
 class Feed:
     """The changes of one selection after version `since`, as far as the journal reaches."""
 
-    def __init__(self, selection: Selection, since: int) -> None:
+    def __init__(self, selection: Selection, since: int, is_potential: bool = False) -> None:
         self.selection = selection
+        self.is_potential = is_potential
         self.writer = MessageWriter(selection.relation)
         self.since = since
         self.is_over = False
@@ -128,14 +130,24 @@ class Feed:
 
 
 class ViewFeeds:
-    """The feeds of one relation, by bound positions and then by values."""
+    """The feeds of one relation, by bound positions and then by values.
 
-    def __init__(self, relation: Relation) -> None:
+    Those that are `is_potential` have a superset of its changes, where that costs less.
+    """
+
+    def __init__(self, relation: Relation, is_potential: bool = False) -> None:
         self.relation = relation
+        self.is_potential = is_potential
         self.users = 0
         self.by_positions: dict[tuple[int, ...], dict[Values, Feed]] = {}
 
+    def knows(self, entry: JournalEntry) -> bool:
+        """Whether a commit has what these feeds need."""
+        relation = self.relation
+        return entry.covers(relation.name, relation.kind == "base", self.is_potential)
+
     def publish(self, entry: JournalEntry, base: int) -> None:
+        is_potential = self.relation.name in entry.estimated
         sides = (
             entry.change.inserted[self.relation.name],
             entry.change.deleted[self.relation.name],
@@ -149,7 +161,8 @@ class ViewFeeds:
                         touched.setdefault(values, ([], []))[side].append(row)
             for values, (inserted, deleted) in touched.items():
                 changed = (sorted_rows(inserted), sorted_rows(deleted))
-                feeds[values].append(Delta(entry.version, entry.time, *changed), base)
+                delta = Delta(entry.version, entry.time, *changed, is_potential)
+                feeds[values].append(delta, base)
 
     def all(self) -> Iterator[Feed]:
         for feeds in self.by_positions.values():
@@ -162,7 +175,7 @@ class Feeds:
     def __init__(self, host: Host, linger_seconds: float = LINGER_SECONDS) -> None:
         self.host = host
         self._linger_seconds = linger_seconds
-        self._views: dict[str, ViewFeeds] = {}
+        self._views: dict[Wanted, ViewFeeds] = {}
         host.listen(self._publish)
 
     @property
@@ -172,16 +185,18 @@ class Feeds:
             len(feeds) for view in self._views.values() for feeds in view.by_positions.values()
         )
 
-    def enter(self, selection: Selection) -> Feed:
+    def enter(self, selection: Selection, is_potential: bool = False) -> Feed:
         """The feed of a selection, which is kept until `leave`, and a while longer."""
-        view = self._views.get(selection.name)
+        wanted = selection.name, is_potential
+        view = self._views.get(wanted)
         if view is None:
-            self.host.want(selection.name)
-            view = self._views[selection.name] = ViewFeeds(selection.relation)
+            self.host.want(*wanted)
+            view = self._views[wanted] = ViewFeeds(selection.relation, is_potential)
         feeds = view.by_positions.setdefault(selection.positions, {})
         feed = feeds.get(selection.values)
         if feed is None:
-            feed = feeds[selection.values] = Feed(selection, self.host.version)
+            feed = Feed(selection, self.host.version, is_potential)
+            feeds[selection.values] = feed
         feed.forget(self.host.journal.base)
         feed.users += 1
         view.users += 1
@@ -189,7 +204,7 @@ class Feeds:
 
     def leave(self, feed: Feed) -> None:
         feed.users -= 1
-        view = self._views.get(feed.selection.name)
+        view = self._views.get((feed.selection.name, feed.is_potential))
         if view is not None:
             view.users -= 1
         if feed.users == 0:
@@ -198,7 +213,8 @@ class Feeds:
 
     def _drop_unused(self, feed: Feed) -> None:
         selection = feed.selection
-        view = self._views.get(selection.name)
+        wanted = selection.name, feed.is_potential
+        view = self._views.get(wanted)
         if view is None or feed.users:
             return
         feeds = view.by_positions.get(selection.positions, {})
@@ -207,18 +223,18 @@ class Feeds:
             if not feeds:
                 del view.by_positions[selection.positions]
             if not view.by_positions:
-                self._drop_view(selection.name)
+                self._drop_view(wanted)
 
-    def _drop_view(self, name: str) -> None:
-        del self._views[name]
-        self.host.release(name)
+    def _drop_view(self, wanted: Wanted) -> None:
+        del self._views[wanted]
+        self.host.release(*wanted)
 
     def _publish(self, entry: JournalEntry) -> None:
         if entry.kind == "program":
             self._follow_program()
         inserted, deleted = entry.change.sides
-        for name, view in list(self._views.items()):
-            if not entry.covers(name, view.relation.kind == "base"):
+        for (name, _), view in list(self._views.items()):
+            if not view.knows(entry):
                 for feed in view.all():
                     feed.forget(entry.version)
                     feed.wake()
@@ -227,15 +243,16 @@ class Feeds:
 
     def _follow_program(self) -> None:
         """End the feeds of relations that are gone, or have other columns now."""
-        for name, view in list(self._views.items()):
-            if self.host.relations.get(name) != view.relation:
+        for wanted, view in list(self._views.items()):
+            if self.host.relations.get(view.relation.name) != view.relation:
                 for feed in view.all():
                     feed.end()
-                self._drop_view(name)
+                self._drop_view(wanted)
 
     def of_view(self, name: str) -> list[Feed]:
         """The feeds of one relation."""
-        return list(self._views[name].all()) if name in self._views else []
+        views = [self._views.get((name, each)) for each in (False, True)]
+        return [feed for view in views if view is not None for feed in view.all()]
 
     def wake_all(self) -> None:
         """Let every reader look whether it should end."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -71,7 +72,8 @@ class Host:
         """The code of the error that the last pull from sources ended with."""
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="deltalog-host")
         self._follower = _Follower(self, self._always_followed())
-        self._wanted: dict[str, int] = {}
+        self._wanted: Counter[str] = Counter()
+        self._estimated: Counter[str] = Counter()
         self._precisions: dict[str, str] = {}
         self._listeners: list[Listener] = []
         self._waiters: set[asyncio.Future[None]] = set()
@@ -211,19 +213,21 @@ class Host:
 
     # --- what is propagated
 
-    def want(self, view: str) -> None:
+    def want(self, view: str, is_potential: bool = False) -> None:
         """Propagate a view from the next commit on, until `release` was called as often.
 
-        Its rows are decoded by the thread of the database, so that the event loop may read them;
-        those of other relations may be read inside `call` only.
+        If it `is_potential` for all who want it, a superset of its change is computed. Its rows are
+        decoded by the thread of the database, so that the event loop may read them; those of other
+        relations may be read inside `call` only.
         """
-        self._wanted[view] = self._wanted.get(view, 0) + 1
+        (self._estimated if is_potential else self._wanted)[view] += 1
         self._refollow()
 
-    def release(self, view: str) -> None:
-        self._wanted[view] -= 1
-        if not self._wanted[view]:
-            del self._wanted[view]
+    def release(self, view: str, is_potential: bool = False) -> None:
+        wanted = self._estimated if is_potential else self._wanted
+        wanted[view] -= 1
+        if not wanted[view]:
+            del wanted[view]
         self._refollow()
 
     @property
@@ -232,8 +236,10 @@ class Host:
         return self._follower.views
 
     def _refollow(self) -> None:
-        self._follower.subscribed = frozenset(self._wanted)
-        self._follower.views = self._always_followed() | self._follower.subscribed
+        stored = self._always_followed()
+        self._follower.subscribed = frozenset(self._wanted) | frozenset(self._estimated)
+        self._follower.potential = frozenset(self._estimated) - frozenset(self._wanted) - stored
+        self._follower.views = stored | self._follower.subscribed
 
     def _always_followed(self) -> frozenset[str]:
         """The stored views: their change is computed anyway."""
@@ -248,12 +254,20 @@ class _Follower:
         self._host = host
         self.views = views
         self.subscribed: frozenset[str] = frozenset()
+        self.potential: frozenset[str] = frozenset()
         self.loop: asyncio.AbstractEventLoop | None = None
 
-    def committed(self, version: int, kind: str, change: ChangeSet, views: frozenset[str]) -> None:
+    def committed(
+        self,
+        version: int,
+        kind: str,
+        change: ChangeSet,
+        views: frozenset[str],
+        estimated: frozenset[str] = frozenset(),
+    ) -> None:
         assert self.loop is not None
         _decode(change, self.subscribed)
-        entry = JournalEntry(version, datetime.now(UTC), kind, change, views)
+        entry = JournalEntry(version, datetime.now(UTC), kind, change, views, estimated=estimated)
         relations = dict(self._host.database.relations) if kind == "program" else None
         self.loop.call_soon_threadsafe(self._host.publish, entry, relations)
 

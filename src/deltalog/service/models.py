@@ -6,7 +6,7 @@ object has them by name.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -151,6 +151,9 @@ class RealizeRequest(Body):
     new_values: Annotated[int, Field(ge=0, le=10)] = 2
     fixed: list[str] = Field(default_factory=list, description="Base relations not to touch.")
     costs: dict[str, Annotated[float, Field(ge=0, le=1e9)]] = Field(default_factory=dict)
+    rank: Literal["cost", "side_effects"] = Field(
+        default="cost", description="The order of answers that cost the same."
+    )
 
 
 class RealizeApplyRequest(RealizeRequest):

@@ -6,7 +6,8 @@
     actuality    immediate   every commit
                  every_seconds, every_commits   the net change over the interval
 
-Net changes compose: what is inserted and deleted again within the interval cancels.
+Net changes compose: what is inserted and deleted again within the interval cancels. Potential ones
+do not cancel each other; their union is a superset of the net change.
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ class Quality:
     precision: Precision = "exact"
     every_seconds: float | None = None
     every_commits: int | None = None
+
+    @property
+    def is_potential(self) -> bool:
+        return self.precision == "potential"
 
     @property
     def is_immediate(self) -> bool:
@@ -66,14 +71,19 @@ def net(items: list[FeedItem], version: int, writer: MessageWriter) -> Iterator[
         return
     inserted: set[Row] = set()
     deleted: set[Row] = set()
+    is_potential = any(item.delta.is_potential for item in items)
     for item in items:
+        if is_potential:  # a deletion that was none would cancel a true insertion
+            deleted.update(item.delta.deleted)
+            inserted.update(item.delta.inserted)
+            continue
         for row in item.delta.deleted:
             _add(row, deleted, inserted)
         for row in item.delta.inserted:
             _add(row, inserted, deleted)
     if inserted or deleted:
         sides = sorted_rows(list(inserted)), sorted_rows(list(deleted))
-        yield FeedItem(Delta(version, items[-1].delta.time, *sides), writer)
+        yield FeedItem(Delta(version, items[-1].delta.time, *sides, is_potential), writer)
 
 
 def _add(row: Row, into: set[Row], other: set[Row]) -> None:

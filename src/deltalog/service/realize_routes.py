@@ -89,7 +89,9 @@ def _searched(database: MemoryDatabase, body: RealizeRequest, seconds_max: float
     seconds = min(body.seconds, seconds_max)
     wanted = max(body.answers, getattr(body, "number", 1))
     budget = Budget(body.nodes, seconds, wanted, body.changes, body.new_values)
-    return database.realize(*body.requests, budget=budget, fixed=body.fixed, costs=body.costs)
+    return database.realize(
+        *body.requests, budget=budget, fixed=body.fixed, costs=body.costs, rank=body.rank
+    )
 
 
 def _new_value(chosen: Realization, name: str) -> Value:

@@ -6,7 +6,8 @@
 The key of a message is the JSON array of the key columns, or of all columns where there is no key.
 With a key, a fact that is replaced by another one with the same key is one `update` with
 `old_value`; else a change is deletions and insertions. All messages of a commit have its version as
-`txid`. Values are written as in the change log: dates, timestamps and decimals as text.
+`txid`; those of a potential change have `"precision": "potential"`. Values are written as in the
+change log: dates, timestamps and decimals as text.
 
 Messages are made as bytes, without the brackets around them, so that they can be put together.
 """
@@ -37,12 +38,16 @@ def timestamp_text(time: datetime) -> str:
 
 @dataclass(frozen=True)
 class Delta:
-    """The change of a selection by one commit, or net by several; rows are sorted."""
+    """The change of a selection by one commit, or net by several; rows are sorted.
+
+    One that `is_potential` is a superset of it: insertions hold now, deletions held before.
+    """
 
     version: int
     time: datetime
     inserted: Sequence[Row]
     deleted: Sequence[Row]
+    is_potential: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.inserted or self.deleted)
@@ -69,8 +74,10 @@ class MessageWriter:
     def delta(self, delta: Delta) -> bytes:
         """The change, deletions first."""
         about = {"txid": str(delta.version), "timestamp": timestamp_text(delta.time)}
+        if delta.is_potential:
+            about["precision"] = "potential"
         deleted, inserted = self._cells(delta.deleted), self._cells(delta.inserted)
-        if not self._has_key or not deleted or not inserted:
+        if not self._has_key or delta.is_potential or not deleted or not inserted:
             return joined([*self._removed(deleted, about), *self._new(inserted, about)])
         before = {self.key(cells): cells for cells in deleted}
         replaced = [cells for cells in inserted if self.key(cells) in before]

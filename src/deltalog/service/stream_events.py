@@ -1,8 +1,8 @@
 """A stream as server-sent events: `data`, then `control` with the offset behind it.
 
     event: data                              event: control
-    data: [{"type": "path", …}]              data: {"streamNextOffset": …, "streamCursor": …,
-                                                    "upToDate": true}
+    data:[{"type": "path", …}]               data:{"streamNextOffset": …, "streamCursor": …,
+                                                   "upToDate": true}
                                              id: 6a1b…
 
 Every commit has a control event of its own. A quiet stream sends a comment as often as the
@@ -17,15 +17,18 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
 import orjson
-from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
+from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
+from deltalog.service.event_text import KEEPALIVE, event_text
 from deltalog.service.live_readings import live_readings
 from deltalog.service.offsets import Offset
 from deltalog.service.pieces import Reading
 from deltalog.service.stream_reading import StreamReader
 from deltalog.service.streams import Streams
 
+EVENTS = "text/event-stream"
+"""The type of the answer; it has no parameter, since events are always UTF-8."""
 RESUME_MILLISECONDS = 1_000
 """How long a plain EventSource waits before it connects again to a server that was stopped."""
 
@@ -37,12 +40,11 @@ def control_event(offset: Offset, cursor: str, is_up_to_date: bool, is_end: bool
         fields["upToDate"] = True
     if is_end:
         fields["resume"] = True
-    data = orjson.dumps(fields).decode()
     retry = RESUME_MILLISECONDS if is_end else None
-    return format_sse_event(event="control", data_str=data, id=str(offset), retry=retry)
+    return event_text("control", orjson.dumps(fields), str(offset), retry)
 
 
-class EventStream(EventSourceResponse):
+class EventStream(StreamingResponse):
     """Ends if a client does not receive what is sent within some seconds; then frees `held`."""
 
     def __init__(
@@ -52,7 +54,7 @@ class EventStream(EventSourceResponse):
         sending_seconds: float,
         held: AsyncExitStack,
     ) -> None:
-        super().__init__(content, headers=headers)
+        super().__init__(content, headers={**headers, "Content-Type": EVENTS})
         self._sending_seconds = sending_seconds
         self._held = held
 
@@ -74,7 +76,7 @@ async def events(
     """The events from a first reading on."""
     async for reading in live_readings(streams, reader, first):
         if reading is None:
-            yield KEEPALIVE_COMMENT
+            yield KEEPALIVE
         else:
             yield b"".join(_reading_events(reading, cursor, streams.is_stopping))
 

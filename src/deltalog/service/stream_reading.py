@@ -135,7 +135,8 @@ class StreamReader:
         entries = self._host.journal.after(version)
         kept = None if entries is None else list(entries)
         name, is_base = self.selection.name, self.selection.relation.kind == "base"
-        if kept is not None and not all(each.covers(name, is_base) for each in kept):
+        wanted = name, is_base, self.quality.is_potential
+        if kept is not None and not all(each.covers(*wanted) for each in kept):
             kept = None
         if kept is not None:
             last = kept[-1].version if kept else version
@@ -165,7 +166,7 @@ class StreamReader:
         for entry in entries:
             change = entry.change
             rows = of_rows(change.inserted[name]), of_rows(change.deleted[name])
-            delta = Delta(entry.version, entry.time, *rows)
+            delta = Delta(entry.version, entry.time, *rows, name in entry.estimated)
             if delta:
                 found.append(FeedItem(delta, self.feed.writer))
         return found

@@ -129,8 +129,12 @@ async def stream_answer(request: Request, streams: Streams, asked: StreamRequest
             return _answer(request, asked, reading)
         kept = stack.pop_all()
     following = events(streams, reader, reading, next_cursor(asked.cursor))
-    label = {PRECISION: streams.host.precision_of(asked.selection.name)}
-    headers = {"Cache-Control": UNSTORED, "X-Accel-Buffering": "no", **label, **_SAFE}
+    headers = {
+        "Cache-Control": f"no-cache, {UNSTORED}",
+        "X-Accel-Buffering": "no",
+        PRECISION: streams.host.precision_of(asked.selection.name),
+        **_SAFE,
+    }
     return EventStream(following, headers, streams.times.sending, kept)
 
 

@@ -65,7 +65,7 @@ class Streams:
             entry = service_catalogue.TOO_MANY_STREAMS
             raise problem(503, entry, limit=self.subscriptions_max)
         self.readers += 1
-        feed = self.feeds.enter(selection)
+        feed = self.feeds.enter(selection, quality.is_potential)
         try:
             yield StreamReader(self.host, self.snapshots, feed, quality)
         finally:

@@ -70,6 +70,11 @@ class Subscription:
         return self.owner, self.view, dict(self.bindings), dict(self.quality)
 
     @property
+    def wanted(self) -> tuple[str, bool]:
+        """The view, and whether a superset of its changes is enough."""
+        return self.view, self.quality.get("precision") == "potential"
+
+    @property
     def offset(self) -> str:
         """The offset to go on from: the start, if nothing was acknowledged."""
         if self.acknowledged is None:
@@ -99,7 +104,7 @@ class Subscriptions:
 
     def _remember(self, subscription: Subscription) -> None:
         if subscription.name not in self._known:
-            self._host.want(subscription.view)
+            self._host.want(*subscription.wanted)
         self._known[subscription.name] = subscription
 
     def all(self) -> list[Subscription]:
@@ -119,7 +124,7 @@ class Subscriptions:
             if known.definition != wanted.definition:
                 raise problem(409, service_catalogue.SUBSCRIPTION_DIFFERS, name=wanted.name)
             return known, False
-        self._host.want(wanted.view)
+        self._host.want(*wanted.wanted)
 
         def register(database: MemoryDatabase) -> Subscription:
             made = replace(wanted, since=database.version, used_at=self._now())
@@ -141,7 +146,7 @@ class Subscriptions:
 
         await self._host.call(unregister)
         if self._known.pop(subscription.name, None) is not None:
-            self._host.release(subscription.view)
+            self._host.release(*subscription.wanted)
 
     async def claim(
         self, subscription: Subscription, lease_seconds: float, is_takeover: bool

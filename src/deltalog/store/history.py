@@ -20,7 +20,7 @@ from deltalog.runtime.model import query_model
 from deltalog.runtime.parameters import Parameters, bound_query
 from deltalog.runtime.queries import answer, stored_reads
 from deltalog.runtime.rows import Rows
-from deltalog.runtime.why.state import AskedState, current_state
+from deltalog.runtime.why.state import AskedState, current_state, state_of_program
 from deltalog.runtime.why.why_changed import Transition
 from deltalog.store.cells import Types, with_types
 from deltalog.store.log import Commit
@@ -93,30 +93,39 @@ class LoggedHistory:
     def state_at(self, version: int, facts_now: FactsNow) -> AskedState:
         """The state of a version, to be asked: that of today, read through what the log takes back.
 
-        Under another program it is the base facts of the version, copied to an engine of their own.
+        Another program is asked over the base facts of today in the same way, or over a copy of
+        those of the version where its base relations are others.
         """
         self.check_version(version)
         database = self._database
+        back = self._typed(-self._log.net(version, database.version), version)
         if self._log.program_at(version) == self._log.program_at(database.version):
-            return current_state(database, -self._log.net(version, database.version))
+            return current_state(database, back)
         checked = self.program_at(version)
-        base = frozenset(name for name, each in checked.relations.items() if each.kind == "base")
-        engine = database.engine.fresh()
-        for name in base:
-            create(engine, {name: checked.relations[name]})
-            engine.insert(name, self.facts_at(name, version, facts_now))
-        model = query_model(checked, base)
-        return AskedState(engine, model, database.limits, database.watch)
+        return state_of_program(
+            database, checked, back, lambda name: self.facts_at(name, version, facts_now)
+        )
+
+    def _typed(self, change: ChangeSet, version: int) -> ChangeSet:
+        """The change of relations that have the columns they had in a version.
+
+        In between these may have had others: its values get their types again.
+        """
+        now = self._log.columns_at(self._database.version)
+        same = {n: t for n, t in self._log.columns_at(version).items() if now.get(n) == t}
+        inserted, deleted = (
+            {n: with_types(rows, same[n]) for n, rows in side.items() if n in same}
+            for side in (change.inserted, change.deleted)
+        )
+        return ChangeSet(inserted, deleted)
 
     def transition_to(self, version: int, facts_now: FactsNow) -> Transition:
-        """The states around the transaction that made a version."""
+        """The states around the transaction, or the change of the program, that made a version."""
         self.check_version(version)
         if version == self.first:
             words = {"version": str(version), "first": str(self.first)}
             raise DataError([why_catalogue.NO_PREDECESSOR.at(None, **words)])
         (commit,) = self._log.commits(version - 1, version)
-        if commit.kind == "program":
-            raise DataError([why_catalogue.PROGRAM_CHANGED.at(None, version=str(version))])
         before, after = (self.state_at(each, facts_now) for each in (version - 1, version))
         return Transition(before, after, version, commit.time)
 

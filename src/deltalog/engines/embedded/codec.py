@@ -24,16 +24,21 @@ CHUNK = 1 << 20
 SWEEP_MIN = 10_000
 
 
+EncodeRows = Callable[[Iterable[Row]], list[int | None]]
+
+
 class Numbering:
     """Values of one type, numbered as they come; numbers that are free go to the next ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, type_: str, due: set[str]) -> None:
+        """When many numbers are taken, its type is `due` to be swept."""
+        self.type = type_
+        self.due = due
         self.number: dict[Hashable, int] = {}
         self.values: list[Any] = []
         self.free: list[int] = []
         self.pinned: set[int] = set()
         self.room = SWEEP_MIN
-        self.is_due = False
         self.texts: Texts | None = None
 
     def word(self, value: Hashable) -> int:
@@ -50,7 +55,8 @@ class Numbering:
             first = len(self.values)
             self.values += added
             self.number.update(zip(added, range(first, len(self.values)), strict=True))
-            self.is_due = len(self.number) > self.room
+            if len(self.number) > self.room:
+                self.due.add(self.type)
         return list(map(self.number.__getitem__, values))
 
     def _new(self, value: Hashable) -> int:
@@ -61,7 +67,8 @@ class Numbering:
             found = len(self.values)
             self.values.append(value)
         self.number[value] = found
-        self.is_due = len(self.number) > self.room
+        if len(self.number) > self.room:
+            self.due.add(self.type)
         if self.texts is not None:
             self.texts.put(found, str(value))
         return found
@@ -77,7 +84,7 @@ class Numbering:
             self.values[number] = None
             self.free.append(number)
         self.room = 2 * len(self.number) + SWEEP_MIN
-        self.is_due = False
+        self.due.discard(self.type)
         if self.texts is not None:
             self.texts = Texts(self.number)
 
@@ -152,7 +159,8 @@ class Codec:
     """The numberings of an engine, shared by all its relations."""
 
     def __init__(self) -> None:
-        self.numberings = {type_: Numbering() for type_ in INTERNED}
+        self.due: set[str] = set()
+        self.numberings = {type_: Numbering(type_, self.due) for type_ in INTERNED}
         self.texts = self.numberings["str"]
         self.encoders: dict[str, Callable[[Any], int]] = {
             "int": int,
@@ -187,13 +195,17 @@ class Codec:
         if self.texts.texts is None:
             self.texts.texts = Texts(self.texts.number)
 
-    def words(self, rows: Iterable[Row], types: Sequence[str]) -> list[int | None]:
-        """The words of rows, one row after the other; a null may still be None."""
+    def row_encoder(self, types: Sequence[str]) -> EncodeRows:
+        """Makes the words of rows, one row after the other; a null may still be None."""
         if types.count("int") == len(types):
-            return list(chain.from_iterable(rows))  # type: ignore[arg-type]
+            return _words_of_ints
         encoders = [self.encoders[type_] for type_ in types]
-        return [
+        return lambda rows: [
             NULL_WORD if value is None else encode(value)
             for row in rows
             for encode, value in zip(encoders, row, strict=True)
         ]
+
+
+def _words_of_ints(rows: Iterable[Row]) -> list[int | None]:
+    return list(chain.from_iterable(rows))  # type: ignore[arg-type]

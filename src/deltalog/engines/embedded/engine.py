@@ -173,14 +173,15 @@ class EmbeddedEngine:
 
     def settle(self) -> None:
         """Give numbers of values back that nothing holds any more."""
-        for type_, numbering in self.codec.numberings.items():
-            if numbering.is_due:
-                marks = array("q", bytes(8 * len(numbering.values)))
-                for relation in self.relations.values():
-                    for column, held in enumerate(relation.types):
-                        if held == type_:
-                            bulk.mark_words(relation.address, column, marks.buffer_info()[0])
-                self.codec.sweep(type_, marks)
+        if not self.codec.due:
+            return
+        for type_ in tuple(self.codec.due):
+            marks = array("q", bytes(8 * len(self.codec.numberings[type_].values)))
+            for relation in self.relations.values():
+                for column, held in enumerate(relation.types):
+                    if held == type_:
+                        bulk.mark_words(relation.address, column, marks.buffer_info()[0])
+            self.codec.sweep(type_, marks)
 
     def result(
         self,

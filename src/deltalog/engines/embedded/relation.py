@@ -27,12 +27,13 @@ _BLANK = bytes(8 * layout.LINE)
 class EmbeddedRelation:
     """Walkable (see `engines/interpreter.py`), and known to the kernels by its address."""
 
-    __slots__ = ("address", "arity", "engine", "indexes", "line", "types")
+    __slots__ = ("address", "arity", "engine", "indexes", "line", "types", "words")
 
     def __init__(self, engine: EmbeddedEngine, types: tuple[str, ...]) -> None:
         self.engine = engine
         self.types = types
         self.arity = len(types)
+        self.words = engine.codec.row_encoder(types)
         self.indexes: dict[int, int] = {}
         self.line = line = array("q", _BLANK)
         line[layout.ARITY] = self.arity
@@ -111,9 +112,6 @@ class EmbeddedRelation:
             return LazyRows(count, lambda: [()] * count)
         return CopiedWords(count, words, self.types, decoder)
 
-    def words(self, rows: Iterable[Row]) -> list[int | None]:
-        return self.engine.codec.words(rows, self.types)
-
     def encoded(self, rows: Iterable[Row]) -> array[int]:
         if isinstance(rows, LazyTable):
             return words_of(rows.table, self.types, self.engine.codec)
@@ -164,7 +162,7 @@ class EmbeddedRelation:
 
     def load(self, ranked: Collection[Row]) -> int:
         """Append rows that begin with their rank; the clock goes along."""
-        words = packed(self.engine.codec.words(ranked, ("int", *self.types)))
+        words = packed(self.engine.codec.row_encoder(("int", *self.types))(ranked))
         machine, address = self.engine.machine_address, words.buffer_info()[0]
         return int(bulk.load_rows(machine, self.address, address, len(ranked)))
 

@@ -9,6 +9,7 @@ all distinct bindings of all branches.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,6 +18,7 @@ from deltalog.analysis.binding import bound_variables
 from deltalog.checks.program import CheckedProgram
 from deltalog.language.ast import Aggregate, Atom, Constant, Literal, Row, Rule, Value, Variable
 from deltalog.language.printer import print_rule
+from deltalog.language.values import plain
 from deltalog.language.walk import names
 from deltalog.rewrites.desugar import flat_rules
 from deltalog.rewrites.names import is_generated
@@ -52,6 +54,16 @@ class Clause:
             elif isinstance(term, Constant) and term.value != value:
                 return None
         return found
+
+    def said(self, binding: Mapping[str, Value]) -> str | None:
+        """The sentence of the rule for the values of its variables; one without a value is `_`."""
+        values = {name: plain(value) for name, value in binding.items()}
+        return self.worded(defaultdict(lambda: "_", values))
+
+    def worded(self, words: Mapping[str, str]) -> str | None:
+        """The sentence of the rule with words in the place of its variables."""
+        template = self.written.message
+        return None if template is None else template.format_map(words)
 
     @cached_property
     def text(self) -> str:

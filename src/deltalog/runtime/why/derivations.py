@@ -37,6 +37,10 @@ class Derivations:
         """The steps, which stand where one proof has its premises."""
         return self.steps
 
+    def sentences(self) -> list[str]:
+        """The sentence of each derivation, once; without a sentence it is the fact."""
+        return list(dict.fromkeys(each.sentence or each.conclusion for each in self.steps))
+
     def to_json(self) -> dict[str, Any]:
         """Return it as values that JSON has; premises are named, not nested."""
         steps = [
@@ -46,6 +50,7 @@ class Derivations:
                 "place": each.place,
                 "premises": [premise.conclusion for premise in each.premises],
                 **({} if each.contributors is None else {"contributors": each.contributors}),
+                **({} if each.sentence is None else {"sentence": each.sentence}),
             }
             for each in self.steps
         ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from deltalog.language.values import plain
 from deltalog.runtime.derivation import Absence, Fact, fact_text
 from deltalog.runtime.why.instances import Compared, Instance, Premise
 from deltalog.runtime.why.proof import Proof
@@ -39,7 +38,7 @@ def step(fact: Fact, instance: Instance, premises: tuple[Proof, ...], height: in
         *fact,
         height,
         instance.contributors,
-        sentence(instance),
+        clause.said(instance.binding),
     )
 
 
@@ -48,11 +47,3 @@ def leaf(premise: Absence | Compared | Fact) -> Proof:
     kind = "absent" if isinstance(premise, Absence) else "comparison"
     relation = premise.predicate if isinstance(premise, Absence) else None
     return Proof(str(premise), kind, relation=relation)  # type: ignore[arg-type]
-
-
-def sentence(instance: Instance) -> str | None:
-    """The sentence of a rule for an instance of it."""
-    template = instance.clause.written.message
-    if template is None:
-        return None
-    return template.format_map({name: plain(v) for name, v in instance.binding.items()})

@@ -39,7 +39,10 @@ class ProofTable:
 
 @dataclass(frozen=True)
 class ProofRule:
-    """A rule that proofs apply, how often, the relations of its premises, and those it negates."""
+    """A rule that proofs apply, how often, the relations of its premises, and those it negates.
+
+    `sentence` is what it has to `say`, with the names of its variables in the place of values.
+    """
 
     rule: str
     place: str
@@ -48,6 +51,7 @@ class ProofRule:
     absent: tuple[str, ...]
     count: int
     is_aggregate: bool = False
+    sentence: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +76,10 @@ class SetProof:
         """The rules, which stand where a proof of one fact has its premises."""
         return self.rules
 
+    def sentences(self) -> list[str]:
+        """The sentences of the rules, each with how often; a rule without one is its text."""
+        return [f"{each.sentence or each.rule} ({_times(each.count)})" for each in self.rules]
+
     def to_json(self) -> dict[str, Any]:
         """Return it as values that JSON has."""
         tables = [
@@ -91,6 +99,7 @@ class SetProof:
                 "premises": list(each.premises),
                 "absent": list(each.absent),
                 "count": each.count,
+                **({} if each.sentence is None else {"sentence": each.sentence}),
             }
             for each in self.rules
         ]
@@ -160,4 +169,12 @@ def _rule(clause: Clause, found: Iterable[Instance]) -> ProofRule:
     }
     head = clause.head.predicate
     names = tuple(premises), tuple(absent)
-    return ProofRule(clause.text, clause.place, head, *names, len(found), clause.is_aggregate)
+    said = clause.worded(_Names())
+    return ProofRule(clause.text, clause.place, head, *names, len(found), clause.is_aggregate, said)
+
+
+class _Names(dict[str, str]):
+    """Every variable as its own name."""
+
+    def __missing__(self, name: str) -> str:
+        return name

@@ -9,22 +9,25 @@ is what makes it seconds. A state that is not the current one is read through a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from deltalog.analysis.binding import bound_variables
 from deltalog.analysis.columns import Relation
 from deltalog.analysis.rule_types import variable_types
+from deltalog.checks.program import CheckedProgram
 from deltalog.engines.base import Engine
 from deltalog.language.ast import Atom, Column, Constant, Literal, Query, Row, Value, Variable
 from deltalog.language.walk import names as variable_names
 from deltalog.rewrites import names
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
-from deltalog.runtime.derivation import Fact
+from deltalog.runtime.derivation import Absence, Fact
+from deltalog.runtime.evaluation import create
 from deltalog.runtime.limits import Limits
-from deltalog.runtime.model import Model
+from deltalog.runtime.model import Model, query_model
 from deltalog.runtime.queries import answer, stored_reads
+from deltalog.runtime.why.fitting import fitting_row, fitting_values
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
@@ -88,15 +91,38 @@ class AskedState:
         return self.change.only(*(name for name in self.change.relations if name in reads))
 
     def holding(self, facts: Iterable[Fact]) -> set[Fact]:
-        """Return those of the facts that hold."""
+        """Return those of the facts that hold; another program may not have their relation."""
         by_name: dict[str, list[Row]] = {}
         for name, row in facts:
-            by_name.setdefault(name, []).append(row)
+            relation = self.model.checked.relations.get(name)
+            fitting = None if relation is None else fitting_row(relation, row)
+            if fitting is not None:
+                by_name.setdefault(name, []).append(fitting)
         return {
             (name, row)
             for name, rows in by_name.items()
             for row in self.matching(name, range(len(rows[0])), rows)
         }
+
+    def excluding(self, absences: Iterable[Absence]) -> dict[Absence, list[Row]]:
+        """Return the facts that each of some absences excludes, where there are any."""
+        asked: dict[tuple[str, tuple[int, ...]], dict[Row, list[Absence]]] = {}
+        for absence in absences:
+            relation = self.model.checked.relations.get(absence.predicate)
+            if relation is None or relation.arity != absence.arity:
+                continue
+            places = tuple(i for i, _ in absence.key)
+            columns = tuple(relation.columns[i] for i in places)
+            values = fitting_values(columns, tuple(value for _, value in absence.key))
+            if values is not None:
+                keys = asked.setdefault((absence.predicate, places), {})
+                keys.setdefault(values, []).append(absence)
+        found: dict[Absence, list[Row]] = {}
+        for (name, places), keys in asked.items():
+            for row in self.matching(name, places, keys):
+                for absence in keys[tuple(row[i] for i in places)]:
+                    found.setdefault(absence, []).append(row)
+        return found
 
     def matching(self, relation: str, columns: Sequence[int], keys: Iterable[Row]) -> list[Row]:
         """Return the rows that have one of the keys in these columns, sorted."""
@@ -104,6 +130,48 @@ class AskedState:
         terms = [term.name for term in atom.arguments if isinstance(term, Variable)]
         found = self.bindings((atom,), [terms[i] for i in columns], keys)
         return [tuple(each[name] for name in terms) for each in found]
+
+
+@dataclass(frozen=True)
+class ReplacedProgram:
+    """The program before the one that a version brought, and the change of base facts with it."""
+
+    version: int
+    checked: CheckedProgram
+    base: ChangeSet
+
+
+def state_of_program(
+    database: MemoryDatabase,
+    checked: CheckedProgram,
+    back: ChangeSet,
+    facts_then: Callable[[str], Iterable[Row]],
+) -> AskedState:
+    """The state that an earlier program had over base facts, of which `back` leads to now.
+
+    Where the database has these base relations with the same columns, they are read where they are,
+    through the change. Else they are copied: `facts_then` returns all facts of one.
+    """
+    base = {name: each for name, each in checked.relations.items() if each.kind == "base"}
+    model = query_model(checked, frozenset(base))
+    if all(_has_same(database.model, relation) for relation in base.values()):
+        change = back.only(*(name for name in back.relations if name in base))
+        return AskedState(database.engine, model, database.limits, database.watch, change)
+    engine = database.engine.fresh()
+    for name, relation in base.items():
+        create(engine, {name: relation})
+        engine.insert(name, facts_then(name))
+    return AskedState(engine, model, database.limits, database.watch)
+
+
+def _has_same(model: Model, relation: Relation) -> bool:
+    other = model.checked.relations.get(relation.name)
+    columns = [(c.type, c.nullable) for c in relation.columns]
+    return (
+        other is not None
+        and other.kind == "base"
+        and [(c.type, c.nullable) for c in other.columns] == columns
+    )
 
 
 def current_state(database: MemoryDatabase, change: ChangeSet = NO_CHANGE) -> AskedState:

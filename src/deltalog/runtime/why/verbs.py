@@ -7,21 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from deltalog.diagnostics import why_catalogue as errors
 from deltalog.diagnostics.arguments import check_argument
 from deltalog.diagnostics.report import DataError
+from deltalog.language.ast import Row
 from deltalog.runtime.derivation import fact_text
 from deltalog.runtime.realization import Budget, Realization
 from deltalog.runtime.why.asked import parse_asked, parse_fact
+from deltalog.runtime.why.change_reason import WhyChanged
 from deltalog.runtime.why.derivations import Derivations
+from deltalog.runtime.why.fitting import fitting_row
 from deltalog.runtime.why.proof import Proof
 from deltalog.runtime.why.search import FACTS_MAX
 from deltalog.runtime.why.sets import SetProof
-from deltalog.runtime.why.state import AskedState, current_state
+from deltalog.runtime.why.state import AskedState, ReplacedProgram, current_state, state_of_program
 from deltalog.runtime.why.why import every_derivation, why_fact, why_set
-from deltalog.runtime.why.why_changed import Transition, WhyChanged, why_changed_fact
+from deltalog.runtime.why.why_changed import Transition, parse_changed, why_changed_fact
 from deltalog.runtime.why.why_not import WhyNot, why_not_fact
 
 if TYPE_CHECKING:
@@ -34,6 +38,9 @@ NODES_MAX = 200
 
 class WhyVerbs:
     """Why facts hold, do not hold, and have changed."""
+
+    last_program: ReplacedProgram | None = None
+    """What the last change of its program replaced, of a database in memory."""
 
     @contextmanager
     def _asked_state(self, version: int | None) -> Iterator[AskedState]:
@@ -97,21 +104,37 @@ class WhyVerbs:
         if version is not None and version != database.version:
             database._check_version_known(version)
         with database.turn():
-            change = database.last_change
-            if change is None:
-                raise DataError([errors.NO_TRANSACTION.at(None)])
-            known = database.model.checked.relations
-            base = change.only(*(n for n in change.relations if known[n].kind == "base"))
-            back = database.propagate_net(-base, False)
-            before, after = current_state(database, back), current_state(database)
-            yield Transition(before, after, database.version)
+            yield Transition(_state_before(database), current_state(database), database.version)
 
     def why_changed(self, fact: str, version: int | None = None) -> WhyChanged:
-        """Show which base changes of a transaction inserted or deleted a fact, and by which way.
+        """Show which changes of a version inserted or deleted a fact, and by which way.
 
-        `version` is the one that the transaction made, by default the last. A database in memory
-        knows only its last transaction.
+        They are changes of base facts, and of rules where the version changed the program.
+        `version` is by default the last. A database in memory knows only that one.
         """
         with self._transition(version) as transition:
-            relations = {**transition.before.model.visible, **transition.after.model.visible}
-            return why_changed_fact(transition, parse_fact(fact, relations))
+            return why_changed_fact(transition, parse_changed(fact, transition))
+
+
+def _state_before(database: MemoryDatabase) -> AskedState:
+    """The state that the last change of a database in memory was made in."""
+    replaced = database.last_program
+    if replaced is not None and replaced.version == database.version:
+        back = -replaced.base
+        facts = partial(_facts_before, database, replaced)
+        return state_of_program(database, replaced.checked, back, facts)
+    change = database.last_change
+    if change is None:
+        raise DataError([errors.NO_TRANSACTION.at(None)])
+    known = database.model.checked.relations
+    base = change.only(*(n for n in change.relations if known[n].kind == "base"))
+    return current_state(database, database.propagate_net(-base, False))
+
+
+def _facts_before(database: MemoryDatabase, replaced: ReplacedProgram, name: str) -> list[Row]:
+    """The facts of a base relation before a change of programs, with the types they had."""
+    relation = database.model.checked.relations.get(name)
+    now = set(database.engine.rows(name)) if relation and relation.kind == "base" else set()
+    rows = (now - replaced.base.inserted[name]) | replaced.base.deleted[name]
+    found = (fitting_row(replaced.checked.relations[name], row) for row in rows)
+    return [row for row in found if row is not None]

@@ -12,6 +12,7 @@ asked for by themselves, so leaving one out never makes a product of all with al
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -22,7 +23,7 @@ from deltalog.analysis.binding import bound_variables, evaluation_order
 from deltalog.language.ast import Aggregate, Atom, Comparison, Literal, Negation, Row, Variable
 from deltalog.language.printer import print_term
 from deltalog.language.values import print_value
-from deltalog.language.walk import names
+from deltalog.language.walk import names, variables
 from deltalog.runtime.derivation import Fact, fact_text
 from deltalog.runtime.why.clauses import Clause, clauses_of
 from deltalog.runtime.why.instances import aggregated, groups_of, literal_text
@@ -43,9 +44,10 @@ BlockKind = OneOf["fact", "negation", "comparison", "aggregate", "head"]
 class BlockedRule:
     """A rule, the literal that its nearest instance fails by, and the literals that hold for it.
 
-    `literal` has the values of the instance; a variable without one is `_`. `reason` says why it is
-    false. `others` are literals that do not hold either, or could not be looked at. `change` is the
-    change of a base relation that makes the literal true, where that is one fact.
+    `literal` has the values of the instance; a variable without one is `_`, or has its name if it
+    occurs twice. `reason` says why it is false. `others` are literals that do not hold either, or
+    could not be looked at. `change` is the change of a base relation that makes the literal true,
+    where that is one fact. `sentence` is what the rule would `say` if it were not blocked.
     """
 
     rule: str
@@ -58,6 +60,16 @@ class BlockedRule:
     relation: str | None = None
     excluding: tuple[Row, ...] = ()
     change: str | None = None
+    sentence: str | None = None
+
+    @property
+    def claim(self) -> str:
+        """The reason in one clause: `there is no edge(3, 1)`."""
+        if self.kind == "fact":
+            return f"there is no {self.literal}"
+        if self.kind == "negation":
+            return self.reason
+        return f"{self.literal}: {self.reason}"
 
     def to_json(self) -> dict[str, Any]:
         """Return it as values that JSON has."""
@@ -70,6 +82,7 @@ class BlockedRule:
             "holding": list(self.holding),
             "others": list(self.others),
             "change": self.change,
+            **({} if self.sentence is None else {"sentence": self.sentence}),
         }
 
     def __str__(self) -> str:
@@ -95,27 +108,45 @@ class WhyNot:
     is_base: bool = False
     realization: Realization | None = field(default=None, repr=False)
 
+    @property
+    def changes(self) -> list[str]:
+        """The realization as changes that are written: `+edge(3, 1)`."""
+        if self.realization is None:
+            return []
+        return [f"{op}{fact_text(name, row)}" for op, name, row in self.realization.base]
+
+    def sentences(self) -> list[str]:
+        """The sentences of the rules, why they are not so, and what would make them so."""
+        found = [
+            f"not so: {rule.sentence or self.conclusion}, since {rule.claim}" for rule in self.rules
+        ]
+        if not found:
+            found = [f"not so: {self.conclusion}, since {self._without_rules}"]
+        if self.changes:
+            found.append(f"{', '.join(self.changes)} would make it true")
+        return list(dict.fromkeys(found))
+
+    @property
+    def _without_rules(self) -> str:
+        if self.is_base:
+            return "it is a fact of a base relation, which has no rules"
+        return "no rule derives it"
+
     def to_json(self) -> dict[str, Any]:
         """Return it as values that JSON has."""
-        made = None if self.realization is None else _changes(self.realization)
+        made = None if self.realization is None else self.changes
         rules = [each.to_json() for each in self.rules]
         return {"conclusion": self.conclusion, "rules": rules, "realization": made}
 
     def __str__(self) -> str:
         lines = [f"{self.conclusion} does not hold"]
-        if self.is_base:
-            lines.append("  it is a fact of a base relation, which has no rules")
-        elif not self.rules:
-            lines.append("  no rule derives it")
+        if not self.rules:
+            lines.append(f"  {self._without_rules}")
         for rule in self.rules:
             lines += [f"  {line}" for line in str(rule).splitlines()]
         if self.realization is not None:
-            lines.append(f"  {', '.join(_changes(self.realization))} would make it true")
+            lines.append(f"  {', '.join(self.changes)} would make it true")
         return "\n".join(lines)
-
-
-def _changes(realization: Realization) -> list[str]:
-    return [f"{op}{fact_text(name, row)}" for op, name, row in realization.base]
 
 
 def why_not_fact(state: AskedState, fact: Fact) -> tuple[BlockedRule, ...]:
@@ -147,7 +178,9 @@ def _other_value(clause: Clause, row: Row, values: Row, count: int) -> BlockedRu
     literal = ", ".join(f"{print_term(t)} = {print_value(wanted)}" for t, wanted, _ in wrong)
     rows = f"{count:,} row{'' if count == 1 else 's'}"
     reason = ", ".join(f"it is {print_value(real)}" for _, _, real in wrong) + f", of {rows}"
-    return BlockedRule(clause.text, clause.place, "aggregate", literal, reason)
+    values_of = {t.function: v for t, v in zip(terms, aggregated(clause, row), strict=True)}
+    said = clause.said({**values_of, **(clause.group_of(row) or {})})
+    return BlockedRule(clause.text, clause.place, "aggregate", literal, reason, sentence=said)
 
 
 @dataclass(frozen=True)
@@ -240,6 +273,7 @@ class _Body:
             relation,
             excluding,
             change,
+            self.clause.said(binding),
         )
 
     def _reason(
@@ -268,14 +302,23 @@ class _Body:
 
 
 def shown_literal(literal: Literal, binding: Binding) -> str:
-    """A literal with the values of an instance; what has none is `_`."""
-    unknown = {name: Variable("_") for name in names(literal) if name not in binding}
+    """A literal with the values of an instance; a variable that has none is `_`.
+
+    One that occurs twice keeps its name: `b(Y, Y)` is not `b(_, _)`.
+    """
+    occurring = Counter(each.name for each in variables(literal))
+    unknown = [name for name in occurring if name not in binding]
     if not unknown or isinstance(literal, Comparison):
         return literal_text(literal, binding)
     atom = literal.atom if isinstance(literal, Negation) else literal
     assert isinstance(atom, Atom)
     known = pattern_of(atom, binding)
-    values = [print_value(known[i]) if i in known else "_" for i in range(len(atom.arguments))]
+    values = [
+        print_value(known[i])
+        if i in known
+        else (print_term(term) if isinstance(term, Variable) and occurring[term.name] > 1 else "_")
+        for i, term in enumerate(atom.arguments)
+    ]
     text = f"{atom.predicate}({', '.join(values)})"
     return f"not {text}" if isinstance(literal, Negation) else text
 

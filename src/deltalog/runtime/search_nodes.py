@@ -1,0 +1,75 @@
+"""Nodes of a search for realizations: wishes, and what is known of them (`view_updates.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from deltalog.language.ast import Row, Rule
+from deltalog.language.printer import print_rule
+from deltalog.language.walk import atoms
+from deltalog.rewrites import names
+from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.realization import Wish
+
+
+@dataclass(frozen=True)
+class Node:
+    """Wishes, the base changes among them, and for each derived one what it is derived from."""
+
+    wishes: frozenset[Wish]
+    change: frozenset[Wish]
+    supports: Mapping[Wish, tuple[Wish, ...]] = field(default_factory=dict)
+    least: float = 0.0
+    """What every realization that comes of it costs at least, as its parents know."""
+    promise: float = 0.0
+    """The side effects that are estimated."""
+    depth: int = 0
+
+    @property
+    def key(self) -> tuple[frozenset[Wish], frozenset[Wish]]:
+        return self.wishes, frozenset(self.supports)
+
+
+Children = Iterator[tuple[float, float, Node | None]]
+"""Nodes that follow another, each with what it and all later ones cost at least, and promise."""
+Entry: TypeAlias = tuple[float, float, int, int, int, Children | Node]
+"""In a queue: the least cost, the promise, nodes before what makes more of them, the deepest."""
+
+
+def change_set(change: Iterable[Wish]) -> ChangeSet:
+    sides: tuple[dict[str, set[Row]], dict[str, set[Row]]] = {}, {}
+    for wish in change:
+        sides[not wish.holds].setdefault(wish.relation, set()).add(wish.row)
+    return ChangeSet(*sides)
+
+
+def is_aggregated(rule: Rule) -> bool:
+    """Whether a rule is an aggregate, or brings one back to its head."""
+    read = (atom.predicate for atom, _ in atoms(rule.body))
+    return rule.is_aggregate or any(map(names.is_generated, read))
+
+
+def through_aggregate(rule: Rule) -> str:
+    """Name the aggregate through which nothing is requested, as it is written."""
+    shown = print_rule(rule) if rule.span is None else rule.span.text
+    return f"`{rule.head.predicate}` is an aggregate, through which nothing is requested: {shown}"
+
+
+def denied(wishes: Iterable[Wish], relation: str) -> set[Row]:
+    return {wish.row for wish in wishes if wish.relation == relation and not wish.holds}
+
+
+def leads_to(
+    wishes: Iterable[Wish], target: Wish, supports: Mapping[Wish, tuple[Wish, ...]]
+) -> bool:
+    waiting, seen = list(wishes), set()
+    while waiting:
+        wish = waiting.pop()
+        if wish == target:
+            return True
+        if wish not in seen:
+            seen.add(wish)
+            waiting += supports.get(wish, ())
+    return False
