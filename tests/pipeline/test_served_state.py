@@ -107,8 +107,19 @@ class Copy(threading.Thread):
         self.offset = "-1"
         self.is_over = False
         self.expired = 0
+        self.problem: BaseException | None = None
 
     def run(self) -> None:
+        try:
+            self._run()
+        except BaseException as problem:
+            self.problem = problem
+
+    def is_at(self, version: int) -> bool:
+        assert self.problem is None, self.problem
+        return self.version >= version
+
+    def _run(self) -> None:
         while not self.is_over:
             time.sleep(0.02)  # others work, too
             if self.address is None:
@@ -163,10 +174,13 @@ def test_copies_equal_the_views_at_every_version(spark: SparkSession, tmp_path: 
                     made.commit()
                     if step == 1:
                         made.writer.fold()
-                made.apply(insert={"edge": [(50 + number, 60), (60, 50)], "weight": [(60, number)]})
+                cycle = {"edge": [(50, 60), (60, 50)], "weight": [(60, number)]}
+                for row in made.oracle.facts("cyclic") and made.oracle.facts("edge"):
+                    made.apply(delete={"edge": [row]})  # so that every view changes below
+                made.apply(insert=cycle)
                 last = made.writer.version
-                wait_until(lambda last=last: all(c.version >= last for c in copies), "caught up")  # type: ignore[misc]
-                made.apply(delete={"edge": [(50 + number, 60), (60, 50)], "weight": [(60, number)]})
+                wait_until(lambda last=last: all(c.is_at(last) for c in copies), "caught up")  # type: ignore[misc]
+                made.apply(delete=cycle)
                 for copy in copies:
                     copy.address = None
         for copy in copies:

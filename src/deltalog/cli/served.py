@@ -1,4 +1,4 @@
-"""What `deltalog serve` puts behind the service: a program, a database file, or a state."""
+"""Open the database that `deltalog serve` serves: a program, a file, or a state."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Tailed:
 
 
 class Logged:
-    """What a database with a log offers beside the verbs of `History`."""
+    """A database with a log; these verbs join those of `History`."""
 
     @property
     def settings(self) -> Settings:
