@@ -125,7 +125,7 @@ class Copy(threading.Thread):
             if self.address is None:
                 continue
             try:
-                self._follow(f"{self.address}v1/views/{self.view}/stream")
+                self._follow(f"{self.address}/v1/views/{self.view}/stream")
             except durable_streams.RetentionGoneError:
                 self.offset, self.expired = "-1", self.expired + 1
             except (httpx.HTTPError, durable_streams.DurableStreamError):
@@ -167,7 +167,7 @@ def test_copies_equal_the_views_at_every_version(spark: SparkSession, tmp_path: 
         for number in range(3):
             with served(made.state) as client:
                 for copy in copies:
-                    copy.address = str(client.base_url)
+                    copy.address = str(client.base_url).rstrip("/")
                     if number == 0:
                         copy.start()
                 for step in range(COMMITS // 3):

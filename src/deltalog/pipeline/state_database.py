@@ -42,8 +42,8 @@ from deltalog.runtime.parameters import Parameters
 from deltalog.runtime.propagation import Propagation
 from deltalog.runtime.protocols import Facts
 from deltalog.runtime.queries import answer, stored_reads
-from deltalog.runtime.realization import Budget, Realizations
-from deltalog.runtime.realize import Costs, realize
+from deltalog.runtime.realization import Realizations
+from deltalog.runtime.realize import realize
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.system_relations import system_inputs
 from deltalog.runtime.violations import Violation
@@ -320,15 +320,7 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
             self._load_base()
             return super().violations(name)
 
-    def realize(
-        self,
-        *requests: str,
-        budget: Budget | None = None,
-        fixed: Iterable[str] = (),
-        costs: Costs | None = None,
-        mode: str = "complete",
-        trace: bool = False,
-    ) -> Realizations:
+    def realize(self, *requests: str, **options: Any) -> Realizations:
         """Search the minimal changes of base relations that make derived facts true or false."""
         with self.turn():
             searched: MemoryDatabase = self
@@ -336,8 +328,7 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
                 searched = self.writer._database
             else:
                 self._load_base()
-            options = budget, fixed, costs, mode, trace
-            return realize(searched, requests, self._realized, *options)
+            return realize(searched, requests, self._realized, **options)
 
     def why_not(self, fact: str, *, version: int | None = None) -> Any:
         """Show what blocks a fact: for every rule the literal its nearest instance fails by."""

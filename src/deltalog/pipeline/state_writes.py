@@ -71,16 +71,16 @@ class StateWrites(MemoryDatabase, Logged):
         made._commit = lambda wanted: self._taking_over(lambda: commit(wanted))
         return made
 
-    def silent_transaction(self, commit: Any = None) -> Transaction:
+    def silent_transaction(self, *arguments: Any, **options: Any) -> Transaction:
         if self.writer is not None:
-            return self.writer._database.silent_transaction(commit)
+            return self.writer._database.silent_transaction(*arguments, **options)
         self._load_base()
-        return super().silent_transaction(commit)
+        return super().silent_transaction(*arguments, **options)
 
     def propagate_wanted(
         self,
         wanted: ChangeSet,
-        is_committed: bool,
+        is_committed: bool = True,
         views: frozenset[str] | None = None,
         is_firing: bool | None = None,
     ) -> ChangeSet:

@@ -5,7 +5,7 @@ connect(program=…, sources={"edge": DeltaLakeTable("warehouse/edge")})
 A snapshot is a version of the table, so it is `exact`. Files and groups of rows that cannot hold a
 key are skipped by their statistics. The table announces its changes by its versions: by its change
 data feed if it has one (`delta.enableChangeDataFeed`), else by the difference of its files, of
-which only those are read that were added or removed. Files that were removed must still be there for that:
+which only those are read that were added or removed. Removed files must still be there for that:
 whoever vacuums the table leaves those of the last hours.
 """
 
