@@ -101,6 +101,24 @@ def serve(
             "--subscriptions-max", metavar="COUNT", min=1, help="Streams open at one time."
         ),
     ] = DEFAULTS.subscriptions_max,
+    reserved_bytes_max: Annotated[
+        int,
+        typer.Option(
+            "--reserve-bytes",
+            metavar="BYTES",
+            min=0,
+            help="Log that is kept for a durable subscription.",
+        ),
+    ] = DEFAULTS.reserved_bytes_max,
+    reserved_seconds_max: Annotated[
+        float,
+        typer.Option(
+            "--reserve-seconds",
+            metavar="SECONDS",
+            min=0,
+            help="It is kept for one that is idle this long.",
+        ),
+    ] = DEFAULTS.reserved_seconds_max,
     files: FactFiles,
     maintenance: Maintenance,
     network: NetworkOptions,
@@ -125,6 +143,8 @@ def serve(
         seconds_max=request_seconds,
         requests_per_second=requests_per_second,
         subscriptions_max=subscriptions_max,
+        reserved_bytes_max=reserved_bytes_max,
+        reserved_seconds_max=reserved_seconds_max,
     )
     chosen.check()
     with service_needed("deltalog serve"):

@@ -123,6 +123,8 @@ class ConstraintChecks:
         self.checks = tuple(checks)
         self.has_immediate = any(check.is_immediate for check in self.checks)
         self.watched = frozenset(check.watched for check in self.checks)
+        self.last_warnings: tuple[Violation, ...] = ()
+        """The violations by the last commit of constraints that only warn."""
         self._by_watched: dict[str, list[Check]] = {}
         for check in self.checks:
             if check.mode != "view":
@@ -157,7 +159,9 @@ class ConstraintChecks:
     def new_warnings(self, outcome: Propagated) -> list[Violation]:
         """The violations by a change of constraints that only warn."""
         reached = self._reached(outcome, "warn")
-        return [c.violation(row) for c in reached for row in _violating(c, outcome)[0]]
+        found = [c.violation(row) for c in reached for row in _violating(c, outcome)[0]]
+        self.last_warnings = tuple(found)
+        return found
 
     def _reached(self, outcome: Propagated, mode: str) -> Iterator[Check]:
         for name in outcome.reached():

@@ -306,8 +306,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
             potential = follower.potential - views if follower is not None else frozenset()
             route = network.route_to(views | followed, potential)
         warned: Sequence[Violation] = ()
-        run = Propagated(network, base, self.limits, self.watch, is_recorded, route)
-        with run as outcome:
+        with Propagated(network, base, self.limits, self.watch, is_recorded, route) as outcome:
             self.statistics = outcome.statistics
             if phase is not None and phase.is_triggered(outcome):
                 return NO_CHANGE
