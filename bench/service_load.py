@@ -2,8 +2,10 @@
 
     python -m bench.service_load [--seconds 10] [--subscribers 1000] [--views 50] [--rate 200]
 
-The service runs in a process of its own; writer and subscribers share this one, over real sockets.
-A commit changes one view; its time is written into the fact, so a delivery knows its age.
+The service runs in a process of its own, and so do the subscribers; the writer is this one. All
+speak over real sockets. A commit changes one view; the time at which it is offered is written into
+the fact, so that a delivery knows its age. The time of processors is measured per delivery, too,
+which depends less on what else the machine does.
 """
 
 from __future__ import annotations
@@ -11,13 +13,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import resource
+import os
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -33,6 +36,8 @@ CLOSURE = """
     path(X, Y) :- edge(X, Y).
     path(X, Y) :- edge(X, Z), path(Z, Y).
 """
+MARK = b'"t":'
+"""Stands before the time of a commit in its message."""
 
 
 def program(views: int) -> str:
@@ -43,62 +48,95 @@ def program(views: int) -> str:
     return "\n".join(lines)
 
 
-class Subscribers:
-    """Connections that read events; each notes the age of what it gets."""
+class Subscriber(asyncio.Protocol):
+    """A connection that reads events, and notes the age of what it gets."""
 
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self.ages: list[float] = []
-        self.ready = 0
-        self.received: dict[int, int] = {}
+    def __init__(self, view: str, ages: list[float], ready: list[str]) -> None:
+        self._view, self._ages, self._ready = view, ages, ready
+        self._rest = b""
+        self.received = 0
 
-    async def follow(self, number: int, view: str) -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._port, limit=2**20)
-        address = f"/v1/views/{view}/stream?offset=now&live=sse"
-        writer.write(f"GET {address} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
-        self.received[number] = 0
-        try:
-            while line := await reader.readline():
-                if line.startswith(b"event: control") and self.received[number] == 0:
-                    self.ready += 1
-                    self.received[number] = 1
-                elif line.startswith(b"data:[{"):
-                    now = time.time_ns()
-                    for message in json.loads(line[5:]):
-                        self.ages.append((now - message["value"]["t"]) / 1e6)
-                        self.received[number] += 1
-        finally:
-            writer.close()
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        address = f"/v1/views/{self._view}/stream?offset=now&live=sse"
+        transport.write(f"GET {address} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+
+    def data_received(self, data: bytes) -> None:
+        now = time.time_ns()
+        if self._view and b"event: control" in data:
+            self._ready.append(self._view)
+            self._view = ""
+        text = self._rest + data
+        end = text.rfind(b"\n") + 1
+        for part in text[:end].split(MARK)[1:]:
+            sent = int(part[: part.index(b"}")])
+            self._ages.append((now - sent) / 1e6)
+            self.received += 1
+        self._rest = text[end:]
 
 
-async def deliveries(port: int, views: int, count: int, rate: float, seconds: float) -> None:
-    subscribers = Subscribers(port)
-    tasks = [asyncio.create_task(subscribers.follow(n, f"view{n % views}")) for n in range(count)]
-    while subscribers.ready < count:
-        await asyncio.sleep(0.1)
+async def subscribe(port: int, views: int, count: int) -> None:
+    """What the process of the subscribers does: ready, then wait for the number of deliveries."""
+    loop = asyncio.get_running_loop()
+    ages: list[float] = []
+    ready: list[str] = []
+    made = []
+    for number in range(count):
+        subscriber = Subscriber(f"view{number % views}", ages, ready)
+        await loop.create_connection(lambda each=subscriber: each, "127.0.0.1", port)  # type: ignore[misc]
+        made.append(subscriber)
+    while len(ready) < count:
+        await asyncio.sleep(0.05)
+    print("ready", flush=True)
+    commits = int(await asyncio.to_thread(sys.stdin.readline))
+    wanted = [len(range(number % views, commits, views)) for number in range(count)]
+    until = time.perf_counter() + 60
+    while len(ages) < sum(wanted) and time.perf_counter() < until:
+        await asyncio.sleep(0.05)
+    behind = sum(each.received < n for each, n in zip(made, wanted, strict=True))
+    ages.sort()
+    figures = {
+        "deliveries": len(ages),
+        "expected": sum(wanted),
+        "behind": behind,
+        "p50": ages[len(ages) // 2],
+        "p99": ages[len(ages) * 99 // 100],
+        "most": ages[-1],
+    }
+    print(json.dumps(figures), flush=True)
+
+
+def deliveries(port: int, views: int, count: int, rate: float, seconds: float) -> dict[str, Any]:
+    """Commit at a rate; returns the figures of the subscribers, and the rate that was reached."""
+    command = [sys.executable, "-m", "bench.service_load", "--subscribe", str(port)]
+    command += ["--views", str(views), "--subscribers", str(count)]
+    subscribers = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert subscribers.stdin is not None
+    assert subscribers.stdout is not None
+    assert subscribers.stdout.readline() == b"ready\n"
     commits = int(rate * seconds)
-    started, late = time.perf_counter(), 0
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=600) as client:
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=600) as client:
+        started = time.perf_counter()
         for number in range(commits):
             due = started + number / rate
-            await asyncio.sleep(max(due - time.perf_counter(), 0))
-            late += time.perf_counter() - due > 1 / rate
-            row = [number, time.time_ns()]
-            body = {"insert": {f"fact{number % views}": [row]}}
-            (await client.post("/v1/transactions", json=body)).raise_for_status()
-    took = time.perf_counter() - started
-    expected = sum(len(range(n % views, commits, views)) for n in range(count))
-    until = time.perf_counter() + 60
-    while len(subscribers.ages) < expected and time.perf_counter() < until:
-        await asyncio.sleep(0.05)
-    for task in tasks:
-        task.cancel()
-    ages = sorted(subscribers.ages)
-    print(
-        f"{count} subscribers of {views} views, {commits} commits in {took:.1f} s "
-        f"({commits / took:.0f}/s, {rate:g}/s wanted): {len(ages)} of {expected} deliveries, "
-        f"p50 {ages[len(ages) // 2]:.1f} ms, p99 {ages[len(ages) * 99 // 100]:.1f} ms"
-    )
+            time.sleep(max(due - time.perf_counter(), 0))
+            body = {"insert": {f"fact{number % views}": [[number, time.time_ns()]]}}
+            client.post("/v1/transactions", json=body).raise_for_status()
+        took = time.perf_counter() - started
+    out, _ = subscribers.communicate(f"{commits}\n".encode())
+    return {**json.loads(out), "commits": commits, "took": took}
+
+
+def cpu_seconds(pid: int) -> float:
+    """The time of processors that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def peak_memory(pid: int) -> float:
+    """The memory of a process at its peak, in megabytes."""
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 
 async def bindings_cost(bindings: int) -> float:
@@ -132,7 +170,12 @@ def main() -> None:
     options.add_argument("--subscribers", type=int, default=1_000)
     options.add_argument("--views", type=int, default=50)
     options.add_argument("--rate", type=float, default=200)
+    options.add_argument("--subscribe", type=int, metavar="PORT", help="be the subscribers")
     chosen = options.parse_args()
+    if chosen.subscribe is not None:
+        asyncio.run(subscribe(chosen.subscribe, chosen.views, chosen.subscribers))
+        return
+    print(f"load of the machine before: {os.getloadavg()[0]:.1f}")
     for bindings in (10, 1_000, 10_000):
         cost = asyncio.run(bindings_cost(bindings))
         print(f"{bindings:6} bindings of one recursive view: {cost:.3f} ms per commit")
@@ -148,13 +191,32 @@ def main() -> None:
             service = subprocess.Popen(command, stdout=log, stderr=log)
         try:
             _wait_ready(port)
-            arguments = chosen.views, chosen.subscribers, chosen.rate, chosen.seconds
-            asyncio.run(deliveries(port, *arguments))
+            _measure(chosen, port, service.pid)
         finally:
             service.terminate()
             service.wait(60)
-            peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-            print(f"memory of the service at its peak: {peak:.0f} MB")
+
+
+def _measure(chosen: argparse.Namespace, port: int, service: int) -> None:
+    views, count = chosen.views, chosen.subscribers
+    before = cpu_seconds(service)
+    found = deliveries(port, views, count, chosen.rate, chosen.seconds)
+    used = cpu_seconds(service) - before
+    commits, took, made = found["commits"], found["took"], found["deliveries"]
+    print(
+        f"{count} subscribers of {views} views, {commits} commits in {took:.1f} s "
+        f"({commits / took:.0f}/s, {chosen.rate:g}/s wanted): "
+        f"{made} of {found['expected']} deliveries, {found['behind']} subscribers behind"
+    )
+    print(
+        f"from commit to delivery p50 {found['p50']:.1f} ms, p99 {found['p99']:.1f} ms, "
+        f"at most {found['most']:.1f} ms"
+    )
+    print(
+        f"the service used {used:.1f} s of processors, {used / max(made, 1) * 1e6:.0f} µs per "
+        f"delivery, commits included; {peak_memory(service):.0f} MB at its peak"
+    )
+    print(f"load of the machine after: {os.getloadavg()[0]:.1f}")
 
 
 def _wait_ready(port: int) -> None:

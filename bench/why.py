@@ -38,7 +38,7 @@ CHANGES = 4_000
 RUNS = 7
 KEPT = """
                 if self._persistence is None:
-                    self.last_change = change
+                    self.last_change = route.exact_part(change)
 """
 Found = dict[str, Any]
 

@@ -316,6 +316,11 @@ def check_rules(db: Any) -> None:
     assert states == {"reorder": (False, 1), "low": (False, 1), "stop": (True, 0)}
     assert set(db.query("sys_rule(N, P, true)")) == {("stop", 0)}
     assert "rules__inactive" not in db.relations
+    more = "rule more on insert quantity(I, Q) when Q > 8000 do insert scarce(I).\n"
+    db.change_program(PROGRAM_OF_RULES + more, inactive=["more"])
+    assert db.apply(set={"quantity": [("many", 9000)]}).firings == []
+    db.activate("more")
+    assert db.apply(set={"quantity": [("more", 9000)]}).firings == [("more", ("more", 9000))]
     assert not db.audit()
 
 

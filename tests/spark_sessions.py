@@ -27,9 +27,9 @@ QUICK = {
     "spark.shuffle.compress": "false",
     "spark.rdd.compress": "false",
     "spark.log.level": "ERROR",
-    "spark.master": "local[2]",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.driver.memory": "2g",
+    "spark.master": "local[1]",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.driver.memory": "1g",
     "spark.databricks.delta.snapshotPartitions": "1",
 }
 """There are many queries and few rows: what takes time is to compile each of them."""

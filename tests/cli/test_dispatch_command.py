@@ -122,6 +122,14 @@ def test_what_is_refused(invoke: Call, receiver: Receiver, monkeypatch: pytest.M
     assert "E1604" in invoke("dispatch", "shop.db", "--to", "https://example.com").stderr
 
 
+def test_states_in_buckets_are_refused(invoke: Call) -> None:
+    """A path has lost a slash of such a name; the message has it."""
+    result = invoke("dispatch", "s3://bucket/state", "--status")
+    assert result.exit_code == 1
+    assert "E1608" in result.stderr
+    assert "`s3://bucket/state`" in result.stderr
+
+
 def test_messages_are_listed(invoke: Call) -> None:
     listed = invoke("messages", "shop.db", "--engine", "reference")
     assert listed.exit_code == 0

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from command_line import Call, write
+
+import deltalog
 
 GRAPH = """
 base edge(src: int, dst: int).
@@ -78,3 +81,29 @@ def test_what_changed_a_fact(invoke: Call) -> None:
     assert invoke("apply", "graph.db", changes).exit_code == 0
     found = invoke("why-changed", "graph.db", "path(1, 3)", "--version", "1", "--format", "json")
     assert json.loads(found.stdout)["causes"] == [["-", "edge", [2, 3]]]
+
+
+def test_all_three_have_the_same_forms(invoke: Call) -> None:
+    write("graph.dl", GRAPH)
+    changes = write("c.jsonl", '{"delete": {"edge": [[2, 3]]}}\n')
+    for asked in (
+        ("why", "graph.dl", "path(1, 3)"),
+        ("why-not", "graph.dl", "path(3, 1)"),
+        ("why-changed", "graph.dl", "path(1, 3)", "--changes", changes),
+    ):
+        for form, words in (("mermaid", "flowchart"), ("dot", "digraph"), ("html", "<!doctype")):
+            assert words in invoke(*asked, "--format", form).stdout
+        assert "conclusion" in json.loads(invoke(*asked, "--format", "json").stdout)
+        assert "path" in invoke(*asked, "--sentences").stdout
+        assert invoke(*asked, "--format", "dot", "--output", "out.dot").stdout == ""
+        assert Path("out.dot").read_text().startswith("digraph")
+
+
+def test_a_version_that_changed_the_program(invoke: Call) -> None:
+    write("graph.dl", GRAPH)
+    assert invoke("create", "graph.db", "graph.dl").exit_code == 0
+    with deltalog.connect("graph.db", program=GRAPH) as db:
+        db.change_program(GRAPH.replace("path(X, Y) :- edge(X, Z), path(Z, Y).", ""))
+    result = invoke("why-changed", "graph.db", "path(1, 3)")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "because the rule is gone: line 4" in result.stdout

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 from documents import DOCS, ROOT, Block, blocks
 
 import deltalog
 from deltalog.graphs.mermaid import mermaid
 from deltalog.graphs.network_graph import network_graph
+from deltalog.graphs.proof_graph import answer_graph
 from deltalog.runtime.network import network
 
 
@@ -32,9 +36,19 @@ def inventory_network(program: str) -> str:
     return mermaid(network_graph(network(database), database.model.checked, ""))
 
 
+def permission_proof(_: str) -> str:
+    """The proof that the first example of `docs/why.md` prints."""
+    example = next(block for block in blocks(DOCS / "why.md") if block.language == "python")
+    names: dict[str, Any] = {}
+    with redirect_stdout(StringIO()):
+        exec(example.text, names)
+    return mermaid(answer_graph(names["proof"])).split("---\n")[-1]
+
+
 PICTURES: dict[Path, list[Callable[[str], str]]] = {
     ROOT / "README.md": [inventory_network],
     DOCS / "propagation.md": [inventory_network],
+    DOCS / "why.md": [permission_proof],
 }
 
 

@@ -1,16 +1,8 @@
-"""A run that is killed at a write: `python killed_run.py PROJECT WRITE before|after`.
-
-The whole group of processes dies at once, the JVM too: nobody has the time to tidy up.
-"""
+"""A run of a project that is killed at a write."""
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
-from collections.abc import Callable
-from itertools import count
-from typing import Any
+from killed_processes import Say, make_deadly
 
 from deltalog.pipeline import state
 from deltalog.pipeline.drafts import Draft
@@ -21,11 +13,6 @@ from deltalog.pipeline.spark_storage import SparkLogTable, SparkTable
 from deltalog.pipeline.stored_table import StoredTable
 from deltalog.pipeline.table_files import TableFiles
 from spark_sessions import delta_session
-
-
-def die() -> None:
-    os.killpg(os.getpgid(0), signal.SIGKILL)
-
 
 WRITES = (
     (DriverLogTable, "append"),
@@ -44,28 +31,9 @@ WRITES = (
 """Everything that writes to a state."""
 
 
-def deadly(write: Callable[..., Any], numbers: count[int], last: int, when: str) -> Any:
-    def wrapped(*arguments: Any) -> Any:
-        number = next(numbers)
-        if number == last and when == "before":
-            die()
-        written = write(*arguments)
-        if number == last:
-            die()
-        return written
-
-    return wrapped
-
-
-def main(project: str, last: int, when: str) -> None:
-    numbers = count(1)
-    for kind, name in WRITES:
-        setattr(kind, name, deadly(getattr(kind, name), numbers, last, when))
+def run(say: Say, project: str, last: int, when: str) -> None:
+    """Take all batches of a project, and die before or after this write."""
+    make_deadly(WRITES, last, when, say)
     with Pipeline(read_project(project), delta_session()) as pipeline:
-        print("open", flush=True)
         for step in pipeline.steps():
-            print(step.batches, flush=True)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), sys.argv[3])
+            say(str(step.batches))

@@ -1,23 +1,25 @@
-"""A process that changes a state until it is killed: `python killed_walk.py STATE SEED WRITE WHEN`.
+"""Processes that change a state until they are killed.
 
-It has a JVM of its own, which dies with it; works with one that stays (`spark_sessions.py`), so
+One has a JVM of its own, which dies with it; works with one that stays (`spark_sessions.py`), so
 that jobs it has begun go on; or is the driver of a cluster, or a client of Spark Connect.
 
 Batches have numbers and follow from them, so a batch that was not taken is taken again by the next
 process. Rules fire and emit, a constraint refuses. Between batches the process loads, folds,
-compacts, activates rules and goes over to another program. Every
-step is printed when it is done; a process that dies at a write says where.
+compacts, activates rules and goes over to another program. Every step is reported when it is done;
+a process that dies at a write says where.
+
+What is large is so in few rounds: a load of more rows than the driver takes (`DRIVER_ROWS`) does
+not meet other edges, so that the cluster computes and writes it without many small jobs.
 """
 
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Callable
-from itertools import count
 from typing import Any
 
-from killed_run import WRITES, die
+from killed_processes import Say, make_deadly
+from killed_run import WRITES
 
 import deltalog
 from deltalog.pipeline.table_database import TableDatabase
@@ -25,7 +27,10 @@ from spark_sessions import delta_session
 
 STEPS_MAX = 40
 SOURCE = "walk"
-STORAGES = ("driver", "driver", "driver", "spark")
+NODES, LARGE = 5, 70
+DRIVER_ROWS = (60, 1000, 1000)
+"""How many rows the driver takes: less than a large batch has, or more."""
+STORAGES = (*["driver"] * 5, "spark")
 """Who writes small commits: processes of both kinds go on with one state."""
 PROGRAM = """
 base edge(src: int, dst: int).
@@ -51,10 +56,11 @@ def batch(number: int) -> tuple[Edges, Edges]:
     """The rows that a batch inserts and deletes; some are more than the driver takes."""
     rng = random.Random(number)
     if number % 7 == 3:
-        return {(200 + number, node) for node in range(12)}, set()
-    drawn = [(rng.randrange(8), rng.randrange(8)) for _ in range(3)]
-    inserted = {*drawn[:2], (100 + number, rng.randrange(8))}
-    return inserted, {drawn[2], (100 + rng.randrange(number + 1), rng.randrange(8))} - inserted
+        return {(200 + number, 1000 + node) for node in range(LARGE)}, set()
+    drawn = [(rng.randrange(NODES), rng.randrange(NODES)) for _ in range(3)]
+    inserted = {*drawn[:2], (100 + number, rng.randrange(NODES))}
+    gone = (100 + rng.randrange(number + 1), rng.randrange(NODES))
+    return inserted, {drawn[2], gone} - inserted
 
 
 def opened(spark: Any, state: str) -> TableDatabase:
@@ -76,7 +82,7 @@ def take(db: TableDatabase) -> str:
     number = max((int(name) for _, name in db.batches), default=-1) + 1
     inserted, deleted = batch(number)
     named = ((SOURCE, str(number)),)
-    if len(inserted) > 10:
+    if len(inserted) == LARGE:
         db.load({"edge": sorted(inserted)}, batches=named)
     else:
         db.apply(insert={"edge": inserted}, delete={"edge": deleted}, batches=named)
@@ -127,36 +133,14 @@ STEPS: tuple[Callable[[TableDatabase], str], ...] = (
 )
 
 
-def deadly(kind: Any, name: str, numbers: count[int], last: int, when: str) -> None:
-    write = getattr(kind, name)
-
-    def wrapped(*arguments: Any, **named: Any) -> Any:
-        number = next(numbers)
-        if number == last:
-            print(f"dies {when} {kind.__name__}.{name}", flush=True)
-        if number == last and when == "before":
-            die()
-        written = write(*arguments, **named)
-        if number == last:
-            die()
-        return written
-
-    setattr(kind, name, wrapped)
-
-
-def main(state: str, seed: int, last: int, when: str) -> None:
+def walk(say: Say, state: str, seed: int, last: int, when: str) -> None:
+    """Take steps, and die before or after this write, if it is not 0."""
     rng = random.Random(seed)
     spark = delta_session()
-    spark.conf.set("spark.deltalog.driver_rows_max", str(rng.choice((4, 100))))
+    spark.conf.set("spark.deltalog.driver_rows_max", str(rng.choice(DRIVER_ROWS)))
     spark.conf.set("spark.deltalog.storage", rng.choice(STORAGES))
-    numbers = count(1)
-    for kind, name in WRITES:
-        deadly(kind, name, numbers, last, when)
+    make_deadly(WRITES, last, when, say)
     with opened(spark, state) as db:
-        print("open", flush=True)
+        say("open")
         for _ in range(STEPS_MAX):
-            print(rng.choice(STEPS)(db), flush=True)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
+            say(rng.choice(STEPS)(db))

@@ -24,7 +24,7 @@ from pathlib import Path
 from crash_worker import kill_after, say
 
 import deltalog
-from deltalog.runtime import delivery_verbs
+from deltalog.runtime import delivery_verbs, rehearsal
 from deltalog.runtime.deliveries import Recorded, Target
 from deltalog.service.dispatch import Dispatcher
 from deltalog.service.targets import HttpTarget
@@ -50,6 +50,7 @@ COMMITS_MAX = 15
 """Transactions before a process is killed, or kills itself."""
 SECRET = bytes(range(32))
 
+rehearsal.WHOLE_MAX = 1  # so that the second execution is a step of its own
 delivery_verbs.MESSAGES_MIN = 8
 delivery_verbs.DeliveryVerbs._prune_from = 8  # so that messages are deleted all the time
 

@@ -235,12 +235,27 @@ def check_histories(
     materialize: bool,
     path: Path,
 ) -> None:
-    """In memory on every engine, and in a file; a what-if before each transaction."""
+    """In memory on every engine, and in a file, which is opened again."""
     calls: list[Any] = []
     places = [(None, engine) for engine in ENGINES] + [(path, "embedded")]
     databases = [
         opened(text, begun, calls, p, engine=e, materialize=materialize) for p, e in places
     ]
+    state, marks = check_history(databases, calls, text, rule_set, begun, history)
+    databases[-1].close()
+    with opened(text, {}, calls, path) as db:
+        assert (held(db), marks_of(db)) == (state, marks)
+
+
+def check_history(
+    databases: list[Any],
+    calls: list[Any],
+    text: str,
+    rule_set: tuple[Drawn, ...],
+    begun: State,
+    history: list[Operations],
+) -> tuple[State, Marks]:
+    """After each transaction the databases are what the interpreter says; returns that."""
     for db in databases:
         activate(db, rule_set)
     state, marks = {name: set(rows) for name, rows in begun.items()}, first_marks(rule_set)
@@ -254,9 +269,7 @@ def check_histories(
                 assert (held(db), marks_of(db), db.version) == (state, marks, version)
         if not isinstance(wanted, str):
             state, marks = wanted[1], wanted[2]
-    databases[-1].close()
-    with opened(text, {}, calls, path) as db:
-        assert (held(db), marks_of(db)) == (state, marks)
+    return state, marks
 
 
 @effort(quick=60, fuzz=3_000)

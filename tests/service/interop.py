@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -53,8 +53,10 @@ def node_folder() -> Path:
 class ServedFile:
     """A database file behind `deltalog serve`, which can be killed and started again."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, options: Sequence[str] = ()) -> None:
         self.path = path
+        self._options = options
+        self._client = httpx.Client(timeout=HANG_SECONDS, trust_env=False, verify=False)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = int(free.getsockname()[1])
@@ -64,7 +66,7 @@ class ServedFile:
     def start(self) -> None:
         log = self.path.with_suffix(".log").open("ab")
         command = [sys.executable, "-m", "deltalog.cli.main", "serve", str(self.path)]
-        command += ["--port", str(self.port), "--requests-per-second", "100000"]
+        command += ["--port", str(self.port), "--requests-per-second", "100000", *self._options]
         self._process = subprocess.Popen(command, stdout=log, stderr=log)
         log.close()
         wait_until(self.is_ready, "the service is ready")
@@ -74,7 +76,7 @@ class ServedFile:
         log = self.path.with_suffix(".log")
         assert self._process.poll() is None, log.read_text(encoding="utf-8")
         try:
-            return httpx.get(f"{self.address}/ready").status_code == 200
+            return self._client.get(f"{self.address}/ready").status_code == 200
         except httpx.TransportError:
             return False
 
@@ -92,7 +94,7 @@ class ServedFile:
 
     def apply(self, **sides: object) -> str:
         """Commit a transaction; returns the offset behind it."""
-        response = httpx.post(f"{self.address}/v1/transactions", json=sides, timeout=HANG_SECONDS)
+        response = self._client.post(f"{self.address}/v1/transactions", json=sides)
         assert response.status_code == 200, response.text
         return str(response.json()["offset"])
 

@@ -214,7 +214,7 @@ def test_a_long_poll_waits_and_ends_quietly(service: Service) -> None:
             target=lambda o=offset: found.append(read(service, "path", o, live="long-poll"))
         )
         thread.start()
-        wait_until(lambda: service.streams.readers == 1, "it waits")
+        wait_until(lambda: len(service.streams.open) == 1, "it waits")
         service.apply(insert={"edge": [(len(found) + 10, len(found) + 20)]})
         thread.join()
     assert [response.status_code for response in found] == [200, 200]
@@ -368,7 +368,7 @@ def test_a_stop_tells_clients_to_resume(tmp_path: Path, live: str) -> None:
             target=follow, args=[running.stream("path", offset=offset, live=live)]
         )
         thread.start()
-        wait_until(lambda: running.streams.readers == 1, "it reads")
+        wait_until(lambda: len(running.streams.open) == 1, "it reads")
     thread.join()
     last = found[0] or found[-1][2]
     if live == "sse":

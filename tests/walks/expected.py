@@ -112,6 +112,21 @@ class Moment:
         """Whether an enforced constraint, or the key of a view, is violated."""
         return _is_violated(self.unmarked)
 
+    def violations(self) -> set[tuple[str, Row]]:
+        """The constraints that are violated, with their facts: of any mode."""
+        found: set[tuple[str, Row]] = set()
+        for constraint in self.known.program.constraints:
+            rows = self.state[constraint.name]
+            if constraint.kind == "deny":
+                found |= {(constraint.name, row) for row in rows}
+                continue
+            terms = constraint.head.arguments
+            fact = tuple(term.value for term in terms if isinstance(term, Constant))
+            if fact not in rows:
+                shown = f"({', '.join(map(print_value, fact))})" if fact else ""
+                found.add((f"{constraint.name}{shown}", fact))
+        return found
+
     @property
     def unmarked(self) -> Moment:
         return replace(self, marks=NO_MARKS)
@@ -167,6 +182,10 @@ class Moment:
             facts[name].add(row)
         marks = kept_marks(self.marks, self.known.program, known(text).program)
         return Moment.of(text, facts, marks)
+
+    def deactivated(self, rules: Iterable[str]) -> Moment:
+        """The moment after these rules have been deactivated."""
+        return replace(self, marks=replace(self.marks, inactive=self.marks.inactive | set(rules)))
 
 
 @dataclass(frozen=True)

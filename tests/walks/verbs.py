@@ -300,13 +300,31 @@ def query(walker: Walker, question: Question) -> None:
     _taken(walker, "query", question)
 
 
-def _drawn_program(drawing: Drawing) -> tuple[Any, ...] | None:
-    return drawing.rng.choice(drawing.walker.setting.family), drawing.chance(0.7)
+def drawn_program(drawing: Drawing) -> tuple[Any, ...] | None:
+    """Another program of the family, and rules of it that shall be inactive."""
+    text = drawing.rng.choice(drawing.walker.setting.family)
+    plain = [rule.name for rule in known(text).program.active_rules if not rule.parameters]
+    inactive = tuple(name for name in plain if drawing.chance(0.25))
+    return text, drawing.chance(0.7), inactive
 
 
-@verb(_drawn_program, 5)
-def change_program(walker: Walker, text: str, is_committed: bool) -> None:
-    _taken(walker, "change_program", text, is_committed)
+@verb(drawn_program, 5)
+def change_program(walker: Walker, text: str, is_committed: bool, *inactive: Any) -> None:
+    _taken(walker, "change_program", text, is_committed, *inactive)
+
+
+@verb(lambda d: (), 2)
+def violations(walker: Walker) -> None:
+    """All constraints that are violated now, each with its facts."""
+    expected = walker.now.violations()
+    walker.line("db.violations()")
+    found = {(each.constraint, each.fact) for each in walker.db.violations()}
+    if found != expected:
+        raise WrongError(f"violations {found}, expected {expected}")
+    for name in {constraint for constraint, _ in expected}:
+        own = {(each.constraint, each.fact) for each in walker.db.violations(name)}
+        if own != {each for each in expected if each[0] == name}:
+            raise WrongError(f"violations of {name}: {own}")
 
 
 def _drawn_with_set(drawing: Drawing) -> tuple[Any, ...] | None:
@@ -404,6 +422,28 @@ def messages(walker: Walker, number: int) -> None:
         walker.line(f"db.messages(after={after})")
         if walker.db.messages(after=after) != found[number + 1 :]:
             raise WrongError(f"messages behind {after}: {walker.db.messages(after=after)}")
+
+
+@verb(lambda d: (d.rng.randint(0, 3),), 2)
+def dead_letters(walker: Walker, failing: int) -> None:
+    """What fails at once for another recipient is a dead letter there, until it is forgotten."""
+    if walker.group is not None or not walker.db.messages():
+        return
+    tried, dead = count(), list[Message]()
+
+    def receive(message: Message) -> None:
+        if next(tried) >= failing:
+            dead.append(message)
+            raise OSError("nobody listens")
+
+    walker.line(f"db.dispatch(receive, target='other', pauses_seconds=[])  # {failing} fail not")
+    done = walker.db.dispatch(receive, target="other", pauses_seconds=[])
+    letters = {each.id for each in walker.db.dead_letters() if each.recipient == "other"}
+    if done.waiting or done.dead != len(dead) or not letters.issuperset(m.id for m in dead):
+        raise WrongError(f"{done}, dead letters {letters}, expected {dead}")
+    again: list[Message] = []
+    if walker.db.dispatch(again.append, target="other").delivered or again:
+        raise WrongError(f"delivered again: {again}")
 
 
 @verb(lambda d: (d.rng.randint(0, 3),), 2)
@@ -588,7 +628,7 @@ def _drawn_inner(drawing: Drawing) -> tuple[Any, ...] | None:
     if how == "query":
         return how, drawing.question()
     if how == "change_program":
-        return how, *(_drawn_program(drawing) or ())
+        return how, *(drawn_program(drawing) or ())
     operations = drawing.change(is_plain=how != "transaction")
     return None if not operations else (how, operations)
 

@@ -300,13 +300,15 @@ class Walker:
         delta: ChangeSet = tx.delta
         return delta
 
-    def going_over(self, text: str, is_committed: bool) -> Action:
-        """A change of programs."""
+    def going_over(self, text: str, is_committed: bool, inactive: tuple[str, ...] = ()) -> Action:
+        """A change of programs, after which some rules without parameters are not active."""
         before, error = self.now, self.manner.under(text).refusal(text)
         if error is None and is_committed and "emit" not in text and self.undelivered():
             error = "E1607"
         try:
             after = before.under(text)
+            idle = after.marks.inactive.union(inactive)
+            after = replace(after, marks=replace(after.marks, inactive=idle))
         except RefusedError as refusal:
             after, error = before, error or str(refusal)
         if error is None and is_committed and after.is_violated:
@@ -318,12 +320,12 @@ class Walker:
             if is_committed:
                 version = self.model.version
                 self.manner = self.manner.under(text)
-                if known(text).program != before.known.program:
+                if known(text).program != before.known.program or after != before:
                     self.model.commit(after, version + 1)
 
         return Action(
-            f"db.change_program({text!r}, is_committed={is_committed})",
-            lambda: self.db.change_program(text, is_committed=is_committed),
+            f"db.change_program({text!r}, is_committed={is_committed}, inactive={inactive})",
+            lambda: self.db.change_program(text, is_committed=is_committed, inactive=inactive),
             lambda delta: self.check_delta(delta, before, after),
             done,
             error,

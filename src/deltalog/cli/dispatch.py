@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
@@ -37,6 +38,7 @@ from deltalog.store.sqlite_journal import JournalUse
 
 EXAMPLE = "deltalog dispatch shop.db --targets targets.toml"
 POLL_SECONDS = 0.5
+BUCKET = re.compile(r"([a-z][a-z0-9+.-]+:)/+(.+)")
 _ABOUT = "Instead of delivering"
 
 
@@ -157,11 +159,13 @@ def dispatch(
 
 def _open_journal(path: Path, use: JournalUse) -> Journal:
     """The journal of a database file, or of a state in tables."""
-    if not path.is_dir():
+    bucket = BUCKET.match(str(path))
+    if not path.is_dir() and (bucket is None or path.exists()):
         return FileJournal(path, use)
     with spark_needed():
         from deltalog.pipeline.state_journal import StateJournal
-    return StateJournal(str(path), use)
+    state = f"{bucket[1]}//{bucket[2]}" if bucket else str(path)  # a path has lost a slash
+    return StateJournal(state, use)
 
 
 def _networks(texts: Sequence[str]) -> list[Network]:

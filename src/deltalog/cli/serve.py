@@ -119,6 +119,24 @@ def serve(
             "--pull-seconds", metavar="SECONDS", min=0.01, help="Ask sources for changes so often."
         ),
     ] = 1.0,
+    reserved_bytes_max: Annotated[
+        int,
+        typer.Option(
+            "--reserve-bytes",
+            metavar="BYTES",
+            min=0,
+            help="Log that is kept for a durable subscription.",
+        ),
+    ] = DEFAULTS.reserved_bytes_max,
+    reserved_seconds_max: Annotated[
+        float,
+        typer.Option(
+            "--reserve-seconds",
+            metavar="SECONDS",
+            min=0,
+            help="It is kept for one that is idle this long.",
+        ),
+    ] = DEFAULTS.reserved_seconds_max,
     files: FactFiles,
     maintenance: Maintenance,
     network: NetworkOptions,
@@ -145,6 +163,8 @@ def serve(
         seconds_max=request_seconds,
         requests_per_second=requests_per_second,
         subscriptions_max=subscriptions_max,
+        reserved_bytes_max=reserved_bytes_max,
+        reserved_seconds_max=reserved_seconds_max,
     )
     chosen.check()
     with service_needed("deltalog serve"):

@@ -22,6 +22,8 @@ class Committed:
     inserted: JsonRows
     deleted: JsonRows
     is_complete: bool = True
+    warnings: Sequence[Mapping[str, Any]] = ()
+    """Violations of constraints that only warn."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ def committed(document: Mapping[str, Any]) -> Committed:
         inserted,
         deleted,
         document["is_complete"],
+        document.get("warnings", ()),
     )
 
 

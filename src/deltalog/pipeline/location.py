@@ -61,6 +61,10 @@ class Location:
     def path(self, *names: str) -> str:
         return "/".join((self.root, *names))
 
+    def may_have(self, *names: str) -> bool:
+        """Whether there may be something at a path: unknown, unless it is on this machine."""
+        return self.folder is None or Path(self.path(*names)).exists()
+
     def files(self, *names: str) -> tuple[FileSystem, str]:
         """A file system of Arrow, and the path there."""
         assert self.is_reached, "the driver does not read and write here"

@@ -110,6 +110,8 @@ class StoredTable:
     def delta(self) -> DeltaTable | None:
         """The table on disk, if there is one."""
         if self._delta is None:
+            if not self.location.may_have(f"{self.relative}/_delta_log"):
+                return None  # without a look of delta-rs, which a load of many tables would repeat
             try:
                 self._delta = DeltaTable(self.path)
             except TableNotFoundError:

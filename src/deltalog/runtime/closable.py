@@ -25,9 +25,13 @@ class Closable:
     _lock: AbstractContextManager[object]
     _is_closed = False
 
+    def check_not_acting(self) -> None:
+        raise NotImplementedError
+
     def close(self) -> None:
         """Let go of all facts; a closed database cannot be used any more."""
         with self._lock:
+            self.check_not_acting()
             if not self._is_closed:
                 self._is_closed = True
                 self.engine = self.engine.fresh()

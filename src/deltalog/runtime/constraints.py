@@ -22,7 +22,7 @@ from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.base import LazyRows
 from deltalog.language.ast import Constant, Constraint, Row, Variable
-from deltalog.language.values import plain, print_value, sort_key
+from deltalog.language.values import print_value, said, sort_key
 from deltalog.rewrites import names
 from deltalog.rewrites.constraint_rules import keyed_views
 from deltalog.rewrites.desugar import typed_row
@@ -73,7 +73,7 @@ class Check:
 
     def _message(self, row: Row) -> str:
         if self.template is not None:
-            known = {name: plain(v) for name, v in zip(self.columns, row, strict=True) if name}
+            known = {name: said(v) for name, v in zip(self.columns, row, strict=True) if name}
             return self.template.format_map(known)
         fact = fact_text(self.relation, row)
         if self.key:
@@ -123,6 +123,8 @@ class ConstraintChecks:
         self.checks = tuple(checks)
         self.has_immediate = any(check.is_immediate for check in self.checks)
         self.watched = frozenset(check.watched for check in self.checks)
+        self.last_warnings: tuple[Violation, ...] = ()
+        """The violations by the last commit of constraints that only warn."""
         self._by_watched: dict[str, list[Check]] = {}
         for check in self.checks:
             if check.mode != "view":
@@ -157,7 +159,9 @@ class ConstraintChecks:
     def new_warnings(self, outcome: Propagated) -> list[Violation]:
         """The violations by a change of constraints that only warn."""
         reached = self._reached(outcome, "warn")
-        return [c.violation(row) for c in reached for row in _violating(c, outcome)[0]]
+        found = [c.violation(row) for c in reached for row in _violating(c, outcome)[0]]
+        self.last_warnings = tuple(found)
+        return found
 
     def _reached(self, outcome: Propagated, mode: str) -> Iterator[Check]:
         for name in outcome.reached():

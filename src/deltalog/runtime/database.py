@@ -22,6 +22,7 @@ from types import MappingProxyType
 from deltalog.analysis.columns import Relation
 from deltalog.checks.program import check_program
 from deltalog.diagnostics import catalogue
+from deltalog.diagnostics.arguments import check_argument
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.base import Changed, Engine
@@ -221,8 +222,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
     ) -> ChangeSet:
         """The exact change that a transaction would make, without making it."""
         self._check_open()
-        if self.rehearsed is not None:
-            self.rewind_rehearsal()
+        self.rewind_rehearsal()
         known = known_views(self.propagation, self.relations, views)
         commit = partial(self.propagate_wanted, is_committed=False, views=known, is_firing=True)
         is_plain = not self.propagation.has_immediate
@@ -306,8 +306,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
             potential = follower.potential - views if follower is not None else frozenset()
             route = network.route_to(views | followed, potential)
         warned: Sequence[Violation] = ()
-        run = Propagated(network, base, self.limits, self.watch, is_recorded, route)
-        with run as outcome:
+        with Propagated(network, base, self.limits, self.watch, is_recorded, route) as outcome:
             self.statistics = outcome.statistics
             if phase is not None and phase.is_triggered(outcome):
                 return NO_CHANGE
@@ -342,6 +341,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         Facts of base relations stay. With `is_committed=False` the change is only returned. The
         program that is there already is a no-op. Rules in `inactive` are deactivated with it.
         """
+        check_argument(not isinstance(inactive, str), "inactive", inactive, 'as in `["reorder"]`')
         parsed = program if isinstance(program, Program) else parse(read_program(program))
         with self.turn(), self._changing_program(is_committed):
             if parsed == self.model.checked.program and not inactive:
@@ -350,6 +350,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
             return apply_program(self, check_program(parsed), is_committed, frozenset(inactive))
 
     def _changing_program(self, is_committed: bool) -> AbstractContextManager[object]:
+        self.check_not_acting()
         if self._synchronization is None:
             return nullcontext()
         return self._synchronization.changing_program(self, is_committed)
@@ -385,16 +386,15 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         with self.turn():
             is_same = engine in (None, self.engine.name)
             made = self._second_engine() if is_same else known_engine(engine or "")()
-            arguments = self.engine, self.model, self.current_facts, made, self.limits, self.watch
-            return tuple(differences(*arguments))
+            arguments = self.model, self.current_facts, made, self.limits, self.watch
+            return tuple(differences(self.engine, *arguments))
 
     def _second_engine(self) -> Engine:
-        engine = self.engine
-        return engine.twin() if is_twinned(engine) else engine.fresh()
+        return self.engine.twin() if is_twinned(self.engine) else self.engine.fresh()
 
     def compute_state(self, facts: Facts) -> Statistics:
         """Load the facts of the program and others into empty relations, and compute all views."""
-        load_facts(self.engine, self.model, facts, self._transaction(lambda base: base))
+        load_facts(self.engine, self.model, facts, self.rehearsal(NO_CHANGE))
         statistics = evaluate(self.engine, self.model, self.limits, self.watch)
         check_state(self)
         return statistics

@@ -81,6 +81,9 @@ class DeliveryVerbs:
     def turn(self) -> AbstractContextManager[None]:
         raise NotImplementedError
 
+    def check_not_acting(self) -> None:
+        raise NotImplementedError
+
     def dispatch(
         self,
         handler: Callable[[Message], object],
@@ -100,6 +103,7 @@ class DeliveryVerbs:
         check_argument(
             isinstance(target, str) and bool(target), "target", target, "its name is a text"
         )
+        self.check_not_acting()
         pauses = tuple(pauses_seconds)
         names = tuple(messages), tuple(rules)
         with self.journal() as journal:

@@ -15,8 +15,9 @@ from deltalog.analysis.active_rules import activations, instance_variables
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.language.ast import Query, Row
-from deltalog.language.values import plain, sort_key
+from deltalog.language.values import said, sort_key
 from deltalog.rewrites.action_rules import AskedAction, driven_by
+from deltalog.rewrites.names import is_generated
 from deltalog.runtime.active_rules import PreparedRule
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.messages import Emitted
@@ -41,6 +42,8 @@ def make_changes(transaction: Transaction, name: str, made: object) -> None:
         raise DataError([catalogue.BAD_RESULT.at(None, name=name, value=f"{made!r:.80}")])
     for verb in CHANGES:
         for relation, facts in (made.get(verb) or {}).items():
+            if is_generated(str(relation)):
+                raise DataError([catalogue.NO_SUCH_RELATION.at(None, name=relation)])
             getattr(transaction, verb)(relation, facts)
 
 
@@ -171,6 +174,6 @@ class Execution:
         is_otherwise = asked in self._prepared.otherwise
         own = driven_by(rule) if is_otherwise else (*rule.parameters, *instance_variables(rule))
         for row in rows:
-            known = {v.name: plain(value) for v, value in zip(own, row, strict=True)}
+            known = {v.name: said(value) for v, value in zip(own, row, strict=True)}
             message = (asked.action.message or "").format_map(known)
             yield Violation(rule.name, row, message, span=asked.action.span, is_rejection=True)

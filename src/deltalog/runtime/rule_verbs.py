@@ -152,6 +152,7 @@ class RuleVerbs:
             self._change_activation({INACTIVE: [(rule,)]}, {})
 
     def _known_rule(self, name: str, parameters: dict[str, Value]) -> tuple[ActiveRule, Row]:
+        check_argument(isinstance(name, str), "rule", name, 'as in `db.activate("reorder")`')
         rules = {rule.name: rule for rule in self.model.checked.program.active_rules}
         if name not in rules:
             hint = did_you_mean(str(name), rules)
@@ -182,8 +183,10 @@ class RuleVerbs:
         self, insert: dict[str, list[Row]], delete: dict[str, list[Row]]
     ) -> None:
         database = self._itself
+        self.check_not_acting()
         with self.turn():
             changing = database.silent_transaction()
+            changing.is_internal = True
             for relation, rows in insert.items():
                 changing.insert(relation, rows)
             for relation, rows in delete.items():
@@ -193,6 +196,8 @@ class RuleVerbs:
 
     def messages(self, after: int = 0) -> list[Message]:
         """Return the messages that rules have emitted, behind a sequence number."""
+        is_number = isinstance(after, int) and not isinstance(after, bool)
+        check_argument(is_number, "after", after, "it is the `sequence` of a message")
         with self.turn():
             return stored_messages(self._itself, after)
 
@@ -208,6 +213,7 @@ class RuleVerbs:
         check_argument(isinstance(name, str), "name", name, hint)
 
         def register(function: Registered) -> Registered:
+            check_argument(callable(function), "function", function, "it is called with rows")
             self._actions = {**(self._actions or {}), name: function}
             return function
 
@@ -223,10 +229,8 @@ class RuleVerbs:
 
     def check_actions(self) -> None:
         """Raise if a transaction must not begin: a function is not registered, or is running."""
-        if self._is_acting:
-            raise DataError([catalogue.CHANGE_IN_ACTION.at(None)])
-        if self.rehearsed is not None:
-            self.rewind_rehearsal()
+        self.check_not_acting()
+        self.rewind_rehearsal()
         registered = self._actions or {}
         rules = self.propagation.rules
         assert rules is not None
@@ -235,6 +239,11 @@ class RuleVerbs:
                 hint = f'`@db.action("{name}")`, or `--actions FILE.py` on the command line'
                 entry = catalogue.UNKNOWN_ACTION
                 raise DataError([entry.at(None, rule=rule, name=name, hint=hint)])
+
+    def check_not_acting(self) -> None:
+        """Raise if a function that a rule calls is running: nobody else changes the database."""
+        if self._is_acting:
+            raise DataError([catalogue.CHANGE_IN_ACTION.at(None)])
 
     def call_action(self, name: str, rows: Sequence[Row]) -> Any:
         """Call a registered function; it may read the state before the transaction."""
@@ -255,8 +264,7 @@ class RuleVerbs:
 
         So it is, too, for whoever comes after a rehearsal whose end was interrupted.
         """
-        assert self.rehearsed is not None
-        if self.rehearsed.is_reading_before:
+        if self.rehearsed is not None and self.rehearsed.is_reading_before:
             self.rehearsed.rewind()
 
     # --- transactions with rules
@@ -288,6 +296,7 @@ class RuleVerbs:
     def rehearsal(self, base: ChangeSet) -> Transaction:
         """A transaction that begins with these changes and is never committed."""
         made = self._itself._transaction(lambda wanted: wanted)
+        made.is_internal = True
         return fill(made, base.inserted, base.deleted, None)
 
     def immediate_transaction(self, commit: Commit, is_tried: bool) -> Transaction:

@@ -100,6 +100,7 @@ class Transaction:
         "_state",
         "_tables",
         "delta",
+        "is_internal",
     )
 
     def __init__(
@@ -115,6 +116,8 @@ class Transaction:
         self._set_keys: set[tuple[str, Row]] = set()
         self._requests: tuple[Wish, ...] = ()
         self._is_over = False
+        self.is_internal = False
+        """Whether it may change what active rules keep for themselves."""
         self.delta = NO_CHANGE
 
     def insert(self, relation: str, rows: RowsLike) -> None:
@@ -218,8 +221,9 @@ class Transaction:
         if self._is_over:
             raise DataError([catalogue.TRANSACTION_OVER.at(None)])
         known = self._relations.get(relation)
-        if known is None or known.kind != "base":
-            return base_relation(self._relations, relation)  # which says what is wrong
+        if known is None or known.kind != "base" or self._is_hidden(relation):
+            visible = {n: r for n, r in self._relations.items() if not self._is_hidden(n)}
+            return base_relation(visible, relation)  # which says what is wrong
         return known
 
     def _target(self, relation: str, rows: RowsLike, holds: bool) -> Relation | None:
@@ -227,9 +231,12 @@ class Transaction:
         if self._is_over:
             raise DataError([catalogue.TRANSACTION_OVER.at(None)])
         known = self._relations.get(relation)
-        if known is not None and known.kind == "base":
+        if known is not None and known.kind == "base" and not self._is_hidden(relation):
             return known
         return None if self._is_requested(relation, rows, holds) else self._open(relation)
+
+    def _is_hidden(self, relation: str) -> bool:
+        return "__" in relation and not self.is_internal
 
     def _put_all(self, relation: Relation, rows: list[Row], holds: bool) -> None:
         if not rows:

@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
+from typing import Any
 
 from deltalog.analysis.relation import Relation
 from deltalog.language.ast import Row
@@ -73,12 +74,15 @@ class Feed:
         self.is_over = False
         self.users = 0
         self._items: deque[FeedItem] = deque()
-        self._waiters: set[asyncio.Future[None]] = set()
+        self._waiters: set[asyncio.Future[bool]] = set()
+        self.shared: dict[tuple[int, int], Any] = {}
+        """Readings that several readers of one version need, each made once."""
 
     def append(self, delta: Delta, base: int) -> None:
         """Add a change; the journal reaches back to the version `base`."""
         self.forget(base)
         self._items.append(FeedItem(delta, self.writer))
+        self.shared.clear()
         self.wake()
 
     def forget(self, version: int) -> None:
@@ -99,6 +103,15 @@ class Feed:
         first = next(i for i in range(len(items) - 1, -1, -1) if items[i].version <= version) + 1
         return islice(tuple(items), first, None)
 
+    def first_after(self, version: int) -> int | None:
+        """The version of the change behind one, if there is one only."""
+        items = self._items
+        if not items or items[-1].version <= version:
+            return None
+        if len(items) == 1 or items[-2].version <= version:
+            return items[-1].version
+        return None
+
     def has_after(self, version: int) -> bool:
         return bool(self._items) and self._items[-1].version > version
 
@@ -109,24 +122,27 @@ class Feed:
 
     def wake(self) -> None:
         for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+            _resolve(waiter, True)
         self._waiters.clear()
 
     async def wait(self, version: int, timeout_seconds: float) -> bool:
         """Wait for a change after a version, or until it is over; False if none came in time."""
         if self.is_over or version < self.since or self.has_after(version):
             return True
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[bool] = loop.create_future()
         self._waiters.add(waiter)
+        timer = loop.call_later(timeout_seconds, _resolve, waiter, False)
         try:
-            async with asyncio.timeout(timeout_seconds):
-                await waiter
-        except TimeoutError:
-            return False
+            return await waiter
         finally:
+            timer.cancel()
             self._waiters.discard(waiter)
-        return True
+
+
+def _resolve(waiter: asyncio.Future[bool], has_more: bool) -> None:
+    if not waiter.done():
+        waiter.set_result(has_more)
 
 
 class ViewFeeds:

@@ -58,6 +58,14 @@ class Delta(BaseModel):
     deleted: dict[str, list[JsonRow]]
 
 
+class ViolationModel(BaseModel):
+    constraint: str
+    relation: str
+    fact: JsonRow
+    message: str
+    causes: list[list[Any]]
+
+
 class Committed(BaseModel):
     """An accepted transaction; whoever may read nothing learns no more than that."""
 
@@ -67,14 +75,8 @@ class Committed(BaseModel):
     is_repeated: bool
     is_complete: bool
     delta: Delta | None
-
-
-class ViolationModel(BaseModel):
-    constraint: str
-    relation: str
-    fact: JsonRow
-    message: str
-    causes: list[list[Any]]
+    warnings: list[ViolationModel]
+    """Violations by it of constraints that only warn."""
 
 
 class Tried(BaseModel):

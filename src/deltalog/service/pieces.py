@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from deltalog.service.feeds import FeedItem, data_event
 from deltalog.service.offsets import Offset
@@ -31,6 +31,8 @@ class Reading:
     pieces: tuple[Piece, ...]
     offset: Offset
     is_up_to_date: bool
+    events: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
+    """It as events, by the cursor of their connections: made once for all of these."""
 
     @property
     def body(self) -> bytes:

@@ -38,6 +38,10 @@ class ServiceSettings:
     subscriptions_max: int = 20_000
     request_keys_seconds: float = 7 * 24 * 3_600.0
     """How long an idempotency key is remembered."""
+    reserved_bytes_max: int = 2**30
+    """Bytes of the log that are kept for a durable subscription."""
+    reserved_seconds_max: float = 7 * 24 * 3_600.0
+    """How long a durable subscription may be idle before nothing is kept for it."""
     stop_seconds: float = 10.0
     """How long requests may take to end when the service is stopped."""
 

@@ -77,8 +77,14 @@ async def events(
     async for reading in live_readings(streams, reader, first):
         if reading is None:
             yield KEEPALIVE
+        elif streams.is_stopping:
+            yield b"".join(_reading_events(reading, cursor, True))
         else:
-            yield b"".join(_reading_events(reading, cursor, streams.is_stopping))
+            made = reading.events.get(cursor)
+            if made is None:
+                made = b"".join(_reading_events(reading, cursor, False))
+                reading.events[cursor] = made
+            yield made
 
 
 def _reading_events(reading: Reading, cursor: str, is_end: bool) -> list[bytes]:

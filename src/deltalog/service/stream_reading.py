@@ -68,9 +68,20 @@ class StreamReader:
         self.feed = feed
         self.selection = feed.selection
         self.quality = quality
+        self.version = host.version
+        """The version up to which it was sent everything."""
+
+    @property
+    def commits_behind(self) -> int:
+        """How many commits it is behind; none if nothing has changed for it."""
+        if self.version >= self.feed.since and not self.feed.has_after(self.version):
+            return 0
+        return max(self._host.version - self.version, 0)
 
     async def read(self, offset: Offset | None) -> Reading:
         """What lies behind an offset, or from the start, up to some size; it does not wait."""
+        if offset is not None:
+            self.version = offset.version
         if offset is None:
             is_named_only = self.quality.precision == "touched"
             return self._of_snapshot(await self._snapshots.first(self.selection, is_named_only))
@@ -96,6 +107,10 @@ class StreamReader:
         if self.feed.is_over:
             raise expired(offset, f"`{self.selection.name}` has other columns now, or is gone")
         version, last = offset.version, self._host.version
+        if self.quality is EVERYTHING or self.quality == EVERYTHING:
+            first = self.feed.first_after(version) if version >= self.feed.since else None
+            if first is not None:  # what nearly every reader needs after a commit
+                return self._shared(first, version, last)
         items: Iterable[FeedItem] | None = self.feed.after(version)
         if items is None:
             last, items = await self._host.call(self._earlier(version))
@@ -104,6 +119,14 @@ class StreamReader:
         due = self.quality.due(version, last)
         wanted = (item for item in items if item.version <= due)
         return self._reading(self.quality.shown(wanted, version, self.feed.writer), version, due)
+
+    def _shared(self, first: int, version: int, last: int) -> Reading:
+        """The reading of one commit, which is the same for all its readers."""
+        known: Reading | None = self.feed.shared.get((first, last))
+        if known is None:
+            known = self._reading(self.feed.after(version) or (), version, last)
+            self.feed.shared[first, last] = known
+        return known
 
     def _reading(self, items: Iterable[FeedItem], first: int, last: int) -> Reading:
         """Whole commits behind the first version, up to a number of facts."""

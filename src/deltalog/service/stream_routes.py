@@ -16,15 +16,19 @@ from contextlib import AsyncExitStack
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel
 from starlette.responses import Response
 
+from deltalog.service.answers import SettingsDep, json_answer
 from deltalog.service.cursors import next_cursor
 from deltalog.service.grants import CallerDep
 from deltalog.service.live_readings import polled_reading
 from deltalog.service.pieces import Reading
+from deltalog.service.selections import Selection
 from deltalog.service.stream_events import EventStream, events
 from deltalog.service.stream_requests import StreamRequest, stream_request, wait_seconds
 from deltalog.service.streams import Streams, running_streams, streams_of
+from deltalog.service.values import rows_to_json
 
 router = APIRouter(tags=["streams"], lifespan=running_streams)
 
@@ -114,6 +118,51 @@ async def end_of_stream(
     stream_request(request, streams.host, caller, view)
     headers = {"Stream-Next-Offset": streams.host.offset(), "Cache-Control": UNSTORED}
     return Response(None, 200, {**headers, **_SAFE}, JSON)
+
+
+class OpenStream(BaseModel):
+    """A selection that is followed now: by how many readers, and how far the last is behind."""
+
+    view: str
+    bindings: dict[str, Any]
+    precision: str
+    readers: int
+    commits_behind: int
+
+
+class OpenStreams(BaseModel):
+    """The selections that are followed now, those with most readers first."""
+
+    streams: list[OpenStream]
+    readers: int
+
+
+@router.get("/v1/streams", response_model=OpenStreams)
+async def open_streams(request: Request, caller: CallerDep, settings: SettingsDep) -> Response:
+    """List what is followed now by streams that are open, durable or not."""
+    caller.check_reads_all()
+    found: dict[Any, list[int]] = {}
+    readers = streams_of(request).open
+    for each in readers:
+        key = each.selection, each.quality.precision
+        found.setdefault(key, []).append(each.commits_behind)
+    listed = sorted(found.items(), key=lambda item: (-len(item[1]), item[0][0].name))
+    streams = [
+        {
+            "view": selection.name,
+            "bindings": dict(zip(selection.bindings, _shown(selection), strict=True)),
+            "precision": precision,
+            "readers": len(behind),
+            "commits_behind": max(behind),
+        }
+        for (selection, precision), behind in listed[: settings.rows_max]
+    ]
+    return json_answer({"streams": streams, "readers": len(readers)})
+
+
+def _shown(selection: Selection) -> list[Any]:
+    """The bound values as JSON has them."""
+    return rows_to_json([selection.values])[0]
 
 
 async def stream_answer(request: Request, streams: Streams, asked: StreamRequest) -> Response:

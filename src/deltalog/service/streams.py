@@ -49,7 +49,8 @@ class Streams:
         self.feeds = Feeds(host)
         self.snapshots = Snapshots(host)
         self.subscriptions_max = subscriptions_max
-        self.readers = 0
+        self.open: set[StreamReader] = set()
+        """The readers of the streams that are open."""
         self._stopping = asyncio.Event()
 
     @property
@@ -61,16 +62,17 @@ class Streams:
         self, selection: Selection, quality: Quality = EVERYTHING
     ) -> AsyncIterator[StreamReader]:
         """A reader of a selection; raises 503 if there are too many."""
-        if self.readers >= self.subscriptions_max:
+        if len(self.open) >= self.subscriptions_max:
             entry = service_catalogue.TOO_MANY_STREAMS
             raise problem(503, entry, limit=self.subscriptions_max)
-        self.readers += 1
         feed = self.feeds.enter(selection, quality.is_potential)
+        reader = StreamReader(self.host, self.snapshots, feed, quality)
+        self.open.add(reader)
         try:
-            yield StreamReader(self.host, self.snapshots, feed, quality)
+            yield reader
         finally:
             self.feeds.leave(feed)
-            self.readers -= 1
+            self.open.discard(reader)
 
     async def wait_for(self, offset: str | None, timeout_seconds: float) -> None:
         """Wait until the host has reached an offset that a commit was answered with."""

@@ -34,7 +34,7 @@ from deltalog.service.stream_routes import (
     stream_answer,
 )
 from deltalog.service.streams import streams_of
-from deltalog.service.subscriptions import Subscription, Subscriptions, lost
+from deltalog.service.subscriptions import Reservation, Subscription, Subscriptions, lost
 from deltalog.service.values import value_from_text, value_to_text
 
 ENFORCED_SECONDS = 60.0
@@ -42,7 +42,9 @@ ENFORCED_SECONDS = 60.0
 
 @asynccontextmanager
 async def _running(app: Any) -> AsyncIterator[None]:
-    app.state.subscriptions = made = Subscriptions(app.state.host)
+    settings = app.state.settings
+    reservation = Reservation(settings.reserved_bytes_max, settings.reserved_seconds_max)
+    app.state.subscriptions = made = Subscriptions(app.state.host, reservation)
     await made.start()
     enforcing = asyncio.create_task(_enforce(made))
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Annotated, Any
 
@@ -30,6 +30,7 @@ router = APIRouter(prefix="/v1", tags=["transactions"])
 TRANSACTIONS = "deltalog_transactions_total"
 REFUSED = "deltalog_refused_total"
 COMMIT_SECONDS = "deltalog_commit_seconds"
+Warnings = Sequence[Mapping[str, Any]]
 Sides = tuple[Mapping[str, list[Row]], Mapping[str, list[Row]], Mapping[str, list[Row]]]
 
 
@@ -51,7 +52,7 @@ async def transact(
     state, raw, started = request.app.state, await request.body(), perf_counter()
     metrics: Metrics = state.metrics
 
-    def run(database: MemoryDatabase) -> tuple[int, bool, ChangeSet | None]:
+    def run(database: MemoryDatabase) -> tuple[int, bool, ChangeSet | None, Warnings]:
         made: list[ChangeSet] = []
 
         def commit() -> None:
@@ -59,7 +60,8 @@ async def transact(
             made.append(recent.committing(database, lambda: commit_changes(database, caller, body)))
 
         keys: RequestKeys = state.request_keys
-        version, is_repeated = database.version, False
+        before = version = database.version
+        is_repeated = False
         if key is None:
             commit()
             version = database.version
@@ -68,10 +70,11 @@ async def transact(
         shown = None
         if made and body.views is not None:
             shown = caller.readable(made[0], database.relations)
-        return version, is_repeated, shown
+        is_new = made and database.version != before
+        return version, is_repeated, shown, warnings_of(database, caller) if is_new else []
 
     try:
-        version, is_repeated, delta = await computed(host, settings, run)
+        version, is_repeated, delta, warned = await computed(host, settings, run)
     except DeltalogError:
         metrics.count(REFUSED)
         raise
@@ -79,13 +82,27 @@ async def transact(
     metrics.observe(COMMIT_SECONDS, perf_counter() - started)
     if "read" not in caller.roles and not caller.reads_all:
         return json_answer(committed_json(None, None, is_repeated, None, settings.rows_max))
+    shown = warned[: settings.rows_max]
     offset = host.offset(version)
-    document = committed_json(version, offset, is_repeated, delta, settings.rows_max)
+    document = committed_json(version, offset, is_repeated, delta, settings.rows_max, shown)
     return json_answer(document, headers={"Stream-Next-Offset": offset})
 
 
+def warnings_of(database: MemoryDatabase, caller: Caller) -> Warnings:
+    """Violations by the last commit of constraints that only warn, those that may be read."""
+    constraints = database.propagation.constraints
+    found = () if constraints is None else constraints.last_warnings
+    seen = (each for each in found if _may_see(caller, database, each))
+    return [violation_json(each, caller.reads_all) for each in seen]
+
+
 def committed_json(
-    version: int | None, offset: str | None, is_repeated: bool, delta: ChangeSet | None, most: int
+    version: int | None,
+    offset: str | None,
+    is_repeated: bool,
+    delta: ChangeSet | None,
+    most: int,
+    warned: Warnings = (),
 ) -> dict[str, Any]:
     is_complete = delta is None or len(delta) <= most
     return {
@@ -95,6 +112,7 @@ def committed_json(
         "is_repeated": is_repeated,
         "is_complete": is_complete,
         "delta": None if delta is None else change_to_json(delta, most),
+        "warnings": list(warned),
     }
 
 

@@ -110,6 +110,7 @@ class FileDatabase(FileDeliveries, Logged):
         are `transactions_max` of them. If they cannot be written, all of them are undone.
         """
         readers.check_number("transactions_max", transactions_max, int)
+        self.check_not_acting()
         with self.turn():
             self._storage.check_writable()
             is_inner = self._synchronization.is_grouped
@@ -132,6 +133,7 @@ class FileDatabase(FileDeliveries, Logged):
         inactive: Iterable[str] = (),
     ) -> ChangeSet:
         """Go over to another program, whose text the file keeps as it was written."""
+        self.check_not_acting()
         with self.turn():
             parsed, self._persistence.text = program_and_text(program)
             return super().change_program(parsed, is_committed=is_committed, inactive=inactive)
@@ -281,6 +283,7 @@ class FileDatabase(FileDeliveries, Logged):
 
     def compact(self, retention: Retention | None = None) -> Dropped:
         """Drop what the log need not keep any more, as `retention` says or the one of `connect`."""
+        self.check_not_acting()
         with self.turn():
             return self._synchronization.compact(self, retention)
 
@@ -294,6 +297,7 @@ class FileDatabase(FileDeliveries, Logged):
 
     def refresh(self) -> ChangeSet:
         """Catch up with what another process has committed; return what has changed by it."""
+        self.check_not_acting()
         with self._snapshot():
             return visible(self._synchronization.refresh(self))
 
@@ -314,6 +318,7 @@ class FileDatabase(FileDeliveries, Logged):
     def close(self) -> None:
         """Give the file back; a closed database cannot be used any more."""
         with self._lock:
+            self.check_not_acting()
             if not self._is_closed and not self._storage.is_inherited:
                 try:
                     self._synchronization.end_group(self)

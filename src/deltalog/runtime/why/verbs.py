@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from deltalog.diagnostics import view_catalogue
 from deltalog.diagnostics import why_catalogue as errors
 from deltalog.diagnostics.arguments import check_argument
 from deltalog.diagnostics.report import DataError
@@ -94,8 +95,14 @@ class WhyVerbs:
         return WhyNot(text, rules, is_base, found)
 
     def _first_realization(self, fact: str) -> Realization | None:
+        """A change that makes a fact true; None where nothing is requested, as of aggregates."""
         budget = Budget(nodes=NODES_MAX, answers=1)
-        return next(iter(cast("Database", self).realize(f"+{fact}", budget=budget)), None)
+        try:
+            return next(iter(cast("Database", self).realize(f"+{fact}", budget=budget)), None)
+        except DataError as error:
+            if error.codes != (view_catalogue.AGGREGATE_REQUESTED.code,):
+                raise
+            return None
 
     @contextmanager
     def _transition(self, version: int | None) -> Iterator[Transition]:

@@ -54,6 +54,7 @@ export const HealthTab = ({ ask, status }) => {
   const { samples } = status;
   const subscribers = useAsked(ask, "/v1/subscriptions", samples.length);
   const listed = subscribers.data?.subscriptions || [];
+  const open = useAsked(ask, "/v1/streams", samples.length);
   const times = samples.map(({ at }) => at);
   const known = rates(samples);
   return html`
@@ -68,7 +69,12 @@ export const HealthTab = ({ ask, status }) => {
     <${Chart} title="Commits" unit="per second" times=${times} lines=${[{ name: "commits", line: "--accent", values: known }]} />
     <${Chart} title="Latency of commits" unit="milliseconds, upper bounds" times=${times}
       lines=${[{ name: "half of them", line: "--plus", values: samples.map(({ p50 }) => milliseconds(p50)) }, { name: "99 of 100", line: "--lit", values: samples.map(({ p99 }) => milliseconds(p99)) }]} />
-    <section class="panel wide"><h2>Subscribers</h2>
+    <section class="panel wide"><h2>Open streams <small>${number.format(open.data?.readers ?? 0)}</small></h2>
+      ${open.error ? html`<${Problem} error=${open.error} />`
+    : html`<${Table} columns=${["view", "bindings", "precision", "readers", "commits behind"]} empty="Nobody follows a view."
+        rows=${(open.data?.streams || []).slice(0, 100).map((each) => [each.view, bindings(each), each.precision, number.format(each.readers), number.format(each.commits_behind)])} />`}
+    </section>
+    <section class="panel wide"><h2>Durable subscriptions</h2>
       ${subscribers.error ? (subscribers.error.status === 404 ? html`<p class="hint">This service does not list its subscribers.</p>` : html`<${Problem} error=${subscribers.error} />`)
     : html`<${Table} columns=${["name", "owner", "view", "bindings", "state", "commits behind", "bytes behind"]} empty="Nobody has subscribed durably."
         rows=${listed.map((each) => [each.name, each.owner, each.view, bindings(each), each.state, number.format(each.versions_behind), number.format(each.bytes_behind)])} />`}
