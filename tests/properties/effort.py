@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import os
+import random
 
 from hypothesis import HealthCheck, Phase, settings
 
 IS_FUZZ = bool(os.environ.get("DELTALOG_FUZZ"))
+
+
+def fresh_seed() -> int:
+    """A seed that is another one in each run, and the same in all processes of one."""
+    return random.Random(os.environ.get("PYTEST_XDIST_TESTRUNUID")).randrange(10**9)
 
 
 def effort(quick: int, fuzz: int) -> settings:
