@@ -382,3 +382,12 @@ def test_the_key_of_a_view_is_kept() -> None:
         "Realization(+edge(1, 3))",
         "Realization(-edge(3, 1), +edge(3, 3))",
     }
+
+
+def test_an_expression_without_a_value_realizes_nothing() -> None:
+    program = "base r(x: int). base p(x: int, y: int). base q(z: int). h(X) :- r(X), p(X, Y), "
+    db = deltalog.connect(program=program + "not q(X / Y).", facts={"p": [(1, 0)]})
+    found = list(db.realize("+h(1)", budget=deltalog.Budget(answers=3)))
+    assert found
+    assert all(any(y != 0 for _, y in each.inserted["p"]) for each in found)
+    assert db.why_not("h(1)").realization is not None

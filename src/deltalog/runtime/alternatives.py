@@ -121,7 +121,9 @@ def completed(
             if isinstance(term, Variable) and term.name not in solved:
                 free.setdefault(term.name, (atom.predicate, i))
     if not free:
-        if all(is_passed(test, solved) for test in tests):
+        names = {name for test in tests for name in variable_names(test)}
+        is_known = names <= solved.keys()  # an expression may have no value: 1 / 0
+        if is_known and all(is_passed(test, solved) for test in tests):
             yield solved
         return
     anchors = {name: compared_with(tests, name, solved) for name in free}
@@ -167,6 +169,9 @@ def solutions(test: Comparison, name: str, binding: Binding) -> Iterator[Value]:
     for side, other in ((test.left, test.right), (test.right, test.left)):
         if name in variable_names(side) and name not in variable_names(other):
             value = evaluated(other, binding)
+            if isinstance(side, Variable) and not isinstance(other, Operation):
+                yield value  # which may be null
+                return
             solved = None if value is None else _inverted(side, name, value, binding)
             if solved is not None:
                 yield solved
