@@ -1,12 +1,17 @@
 """How long until the first realization of "user u must (not) see document d", and until all?
 
     python -m bench.view_updates [--requests 20] [--scale 1.0] [--whole 1]
+    python -m bench.view_updates --spark 1000000 [--requests 3]
 
 Workload w7: users in nested groups, documents in nested folders, grants and denials. Half of the
 requests take a permission away, half give one; views are stored, and the engine is embedded. Shown
 are seconds on the clock and, behind them, of the processor: other work on the machine adds to the
 former only. `--whole` is for how many requests of each sign all realizations of one change are
 searched. One request of each sign warms up: it imports and makes plans, and is shown by itself.
+
+`--spark` loads the closure of `spark_closure.py` into a state on disk, opens it anew, and requests
+paths of one community to go and to be there. Answers are compared with those of a database in
+memory that has this community only.
 """
 
 from __future__ import annotations
@@ -14,9 +19,14 @@ from __future__ import annotations
 import argparse
 import random
 import statistics
+import tempfile
 import time
+from pathlib import Path
+from typing import Any
 
 import deltalog
+from bench.measure import BenchError
+from bench.spark_closure import COMMUNITY, FACTS_PER_COMMUNITY, PROGRAM, edges
 from bench.workloads import permissions
 
 BUDGET = deltalog.Budget(nodes=100_000, seconds=120, changes=1, new_values=0)
@@ -28,7 +38,12 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=20)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--whole", type=int, default=1)
+    parser.add_argument("--spark", type=int, metavar="FACTS")
     given = parser.parse_args()
+    if given.spark:
+        with tempfile.TemporaryDirectory() as folder:
+            on_spark(Path(folder), given.spark, given.requests)
+        return
     workload = permissions(given.scale, changes=1)
     db = deltalog.connect(program=workload.program, facts=dict(workload.base))
     draw = random.Random(7)
@@ -61,6 +76,43 @@ def main() -> None:
                 f"      all of one change {_shown(whole)}, {statistics.median(counts):.0f} answers,"
                 f" {'complete' if is_complete else 'not complete'}"
             )
+
+
+def on_spark(folder: Path, facts: int, requests: int) -> None:
+    """Show the seconds until the first realization in a state with this many facts."""
+    from deltalog.engines.spark.session import local_session
+
+    spark = local_session(settings={"spark.driver.memory": "6g"})
+    communities = max(10, facts // FACTS_PER_COMMUNITY)
+    edge = edges(spark, communities).localCheckpoint()
+    begun = time.perf_counter()
+    with deltalog.connect(spark=spark, state=folder / "state", program=PROGRAM) as database:
+        database.load("edge", edge)
+        print(f"{database.frame('path').count():,} facts, {time.perf_counter() - begun:.0f} s")
+    with deltalog.connect(spark=spark, state=folder / "state", program=PROGRAM) as database:
+        for number in range(requests):
+            first = (number * 7 + 3) % communities * COMMUNITY
+            rows = edge.where(f"src >= {first} AND src < {first + COMMUNITY}").collect()
+            facts_ = {"edge": [(row[0], row[1]) for row in rows]}
+            small = deltalog.connect(program=PROGRAM, facts=facts_)
+            _request(database, small, random.Random(number))
+
+
+def _request(database: Any, small: deltalog.MemoryDatabase, draw: random.Random) -> None:
+    paths = sorted(small.facts("path"))
+    nodes = sorted({node for row in small.facts("edge") for node in row}, key=repr)
+    missing = [(x, y) for x in nodes for y in nodes if (x, y) not in small.facts("path")]
+    for sign, row in (("-", draw.choice(paths)), ("+", draw.choice(missing))):
+        request = f"{sign}path({row[0]}, {row[1]})"
+        begun = time.perf_counter()
+        first = next(iter(database.realize(request)))
+        taken = time.perf_counter() - begun
+        expected = next(iter(small.realize(request)))
+        after = small.what_if(first.inserted, first.deleted)
+        side = after.inserted if sign == "+" else after.deleted
+        if len(first) != len(expected) or row not in side["path"]:
+            raise BenchError(f"{first} is not as small as {expected}, for {request}")
+        print(f"{request}: {taken:.2f} s, {first}")
 
 
 def _clocks() -> Taken:

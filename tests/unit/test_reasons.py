@@ -73,7 +73,7 @@ def test_every_answer_has_every_picture(db: deltalog.MemoryDatabase) -> None:
     changed = db.why_changed('reads("bob", "plan")')
     for answer, word in ((blocked, "would make it true"), (changed, "the rule is gone")):
         for form in ("mermaid", "dot", "html"):
-            assert word in deltalog.picture(answer, form)  # type: ignore[arg-type]
+            assert word in deltalog.picture(answer, form)
     with pytest.raises(deltalog.DataError, match="E0726"):
         deltalog.picture("reads")  # type: ignore[arg-type]
 

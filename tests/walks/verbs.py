@@ -812,7 +812,7 @@ def drawn_request(drawing: Drawing) -> tuple[Any, ...] | None:
 
 
 @verb(drawn_request, 2)
-def realize(walker: Walker, name: str, row: Row, mode: str) -> None:
+def realize(walker: Walker, name: str, row: Row, mode: str, nodes: int = 20) -> None:
     """The cheapest change of base facts by which a derived fact turns, and what it induces."""
     relation = walker.now.known.relations.get(name)
     if relation is None or relation.kind != "view" or not fits_row(relation, row):
@@ -820,7 +820,7 @@ def realize(walker: Walker, name: str, row: Row, mode: str) -> None:
     shall_hold = row not in walker.now.state[name]
     sign = "+" if shall_hold else "-"
     request = f"{sign}{name}({', '.join(map(print_value, row))})"
-    budget = deltalog.Budget(nodes=20, answers=1, new_values=1)
+    budget = deltalog.Budget(nodes=nodes, answers=1, new_values=1)
 
     def check(found: Any) -> None:
         for each in found:

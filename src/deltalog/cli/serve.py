@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from deltalog.cli.opening import open_given
 from deltalog.cli.option_groups import (
     FactFiles,
     LimitOptions,
@@ -19,6 +18,7 @@ from deltalog.cli.option_groups import (
 )
 from deltalog.cli.options import GivenFile
 from deltalog.cli.progress import Progress
+from deltalog.cli.served import Served, open_served
 from deltalog.cli.terminal import note
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
@@ -101,6 +101,24 @@ def serve(
             "--subscriptions-max", metavar="COUNT", min=1, help="Streams open at one time."
         ),
     ] = DEFAULTS.subscriptions_max,
+    spark: Annotated[
+        bool,
+        typer.Option(
+            "--spark", help="Serve a state in tables as its writer, on Spark; else it is read."
+        ),
+    ] = False,
+    sources: Annotated[
+        Path | None,
+        typer.Option(
+            "--sources", metavar="FILE", help="Base relations of a program that are elsewhere."
+        ),
+    ] = None,
+    pull_seconds: Annotated[
+        float,
+        typer.Option(
+            "--pull-seconds", metavar="SECONDS", min=0.01, help="Ask sources for changes so often."
+        ),
+    ] = 1.0,
     reserved_bytes_max: Annotated[
         int,
         typer.Option(
@@ -126,8 +144,10 @@ def serve(
 ) -> None:
     """Serve a database over HTTP, on loopback unless there are tokens.
 
-    A program is served from memory; a database file keeps what is committed. Ctrl-C or SIGTERM
-    stops it: nothing that was acknowledged is lost.
+    A program is served from memory, perhaps over tables of other databases (--sources); a database
+    file keeps what is committed. A state in tables is served without Spark, while pipelines write
+    to it; with --spark this service is its writer. Ctrl-C or SIGTERM stops it: nothing that was
+    acknowledged is lost.
     """
     chosen = ServiceSettings(
         host=host,
@@ -152,9 +172,11 @@ def serve(
         from deltalog.service.logs import log_to
         from deltalog.service.server import serve as serve_database
     made = settings(limits, maintenance, network)
-    database = open_given(file, files.facts, files.facts_dir, made, Progress(), read_only=False)
+    given = Served(file, files.facts, files.facts_dir, sources, spark)
+    database = open_served(given, made, Progress())
     log_to()
-    serve_database(Host(database), chosen, lambda address: note(f"serving {file} at {address}"))
+    hosted = Host(database, pull_seconds=pull_seconds)
+    serve_database(hosted, chosen, lambda address: note(f"serving {file} at {address}"))
 
 
 @contextmanager

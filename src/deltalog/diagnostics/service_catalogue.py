@@ -88,3 +88,14 @@ FENCED = Entry(
     "whoever claims a subscription begins a new generation, and fences all earlier ones off",
 )
 SUBSCRIPTION_LOST = Entry("E1709", "the subscription `{name}` has lost its place: {reason}")
+STATE_ONLY_READ = Entry(
+    "E1760",
+    "{what} would change the state `{name}`, which is only read here",
+    "a state in tables is changed by Spark, by one process at a time",
+)
+TOO_LARGE_TO_LOAD = Entry(
+    "E1761", "`{name}` has {size} facts, and at most {limit} are loaded for a query"
+)
+STATE_NOT_KEPT = Entry("E1762", "nothing can be kept about the state `{name}`: {reason}")
+QUERY_NAME_TAKEN = Entry("E1763", "there is a relation `{name}`, so no query can be stored by it")
+TOO_MANY_QUERIES = Entry("E1764", "there are {limit:,} stored queries already")

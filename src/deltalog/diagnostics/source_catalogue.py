@@ -9,5 +9,7 @@ FACTS_ELSEWHERE = Entry("E1802", "the facts of `{name}` are at a source")
 NOT_A_SOURCE = Entry(
     "E1803",
     "`{name}` cannot have this source: {reason}",
-    "a source is a `SqliteTable`, `PostgresTable` or `ParquetFiles` of `deltalog.sources`",
+    "a source is a `SqliteTable`, `PostgresTable`, `DeltaLakeTable` or `ParquetFiles` of"
+    " `deltalog.sources`",
 )
+BAD_SOURCES = Entry("E1804", "{place}: {reason}")

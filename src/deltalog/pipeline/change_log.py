@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 
 import pyarrow
@@ -46,11 +46,17 @@ class TableLog:
         """All changes after a version, up to another one, as one; `relation` selects its part."""
         return _net(self._changes(after, until, relation))
 
-    def commits(self, after: int, until: int) -> Iterator[Commit]:
-        """The commits that changed something after a version, up to another one."""
+    def commits(
+        self, after: int, until: int, relations: Collection[str] | None = None
+    ) -> Iterator[Commit]:
+        """The commits that changed something after a version, up to another one.
+
+        Changes are those of all relations, or of some.
+        """
         changes: dict[int, list[_Change]] = {}
-        for version, *each in self._changes(after, until, None):
-            changes.setdefault(version, []).append((version, *each))  # type: ignore[arg-type]
+        for name in [None] if relations is None else sorted(relations):
+            for version, *each in self._changes(after, until, name):
+                changes.setdefault(version, []).append((version, *each))  # type: ignore[arg-type]
         for record in self._state.records:
             if after < record.version <= until and _is_version(record):
                 assert record.at is not None

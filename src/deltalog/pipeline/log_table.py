@@ -87,6 +87,15 @@ class LogTable(Protocol):
         """The files, named as below the state, that can hold versions after one, up to another."""
         ...
 
+    @property
+    def identity(self) -> str:
+        """The random identity that the table got when it was made."""
+        ...
+
+    def bytes_behind(self, version: int) -> int:
+        """Bytes of the files that can hold versions after one."""
+        ...
+
 
 class DriverLogTable:
     """The table, read and written by delta-rs and Arrow."""
@@ -128,6 +137,18 @@ class DriverLogTable:
         root = self._files.root
         found = [] if self._table is None else self._dataset().get_fragments(filter=wanted)
         return [f"log/{relative(fragment.path, root)}" for fragment in found]
+
+    @property
+    def identity(self) -> str:
+        assert self._table is not None
+        return str(self._table.metadata().id)
+
+    def bytes_behind(self, version: int) -> int:
+        if self._table is None:
+            return 0
+        actions = pyarrow.table(self._table.get_add_actions(flatten=True)).to_pylist()
+        later = (a for a in actions if a.get("max.version") is None or a["max.version"] > version)
+        return sum(int(action["size_bytes"]) for action in later)
 
     def frame(self, spark: SparkSession) -> DataFrame | None:
         if self._table is None:

@@ -208,6 +208,8 @@ def contents(
     if current is None:  # what it held was deleted with it
         later = TableLog(state).net(version, state.last.version, name)
         return known_rows(table, later.deleted[name], bindings)
+    if current.version > state.last.version:  # it was brought up since the log was read
+        state.refresh()
     if current.version <= version:
         return _forward(state, current, table, name, version, bindings)
     return _backward(state, current, table, name, version, bindings)

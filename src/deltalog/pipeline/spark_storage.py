@@ -106,6 +106,13 @@ class SparkLogTable:
     def files_for(self, after: int, until: int) -> list[str]:
         raise NotImplementedError("files are read where the driver reaches them")
 
+    @property
+    def identity(self) -> str:
+        raise NotImplementedError("a state is served where the driver reaches it")
+
+    def bytes_behind(self, version: int) -> int:
+        raise NotImplementedError("a state is served where the driver reaches it")
+
     def read(self, wanted: Wanted, columns: list[str] | None) -> pyarrow.Table:
         data = self._spark.read.format("delta").load(self._path).where(_condition(wanted))
         found = (data if columns is None else data.select(*columns)).toArrow()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
+from deltalog.analysis.columns import Relations
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
@@ -20,7 +22,7 @@ def known_table(state: State, relation: str, version: int | None = None) -> Stor
     """The table of a relation under the program of a version, or of the last commit."""
     found = table_at(state, relation, version)
     if found is None:
-        relations = stored_program(_program(state, version)).relations
+        relations = _relations(_program(state, version))
         hint = did_you_mean(str(relation), relations)
         raise DataError([catalogue.NO_SUCH_RELATION.at(None, name=relation, hint=hint)])
     return found
@@ -29,15 +31,26 @@ def known_table(state: State, relation: str, version: int | None = None) -> Stor
 def table_at(state: State, relation: str, version: int | None = None) -> StoredTable | None:
     """The same, or None if that program does not have the relation."""
     text = _program(state, version)
-    known = stored_program(text).relations.get(relation)
+    known = _relations(text).get(relation)
     if known is None:
         return None
     columns = tuple(column.name for column in known.columns)
-    kept = re.findall(r"^% kept: (.*)$", text, re.MULTILINE)[-1].split()
-    is_ranked = f"{relation}*" in kept
-    room = STORED if is_ranked or relation in kept else "changes/"
+    kept = kept_relations(text)
+    is_ranked = kept.get(relation, False)
+    room = STORED if relation in kept else "changes/"
     types = engine_types(known)
     return state.table(f"{room}{relation}", columns, types, is_ranked)
+
+
+def kept_relations(text: str) -> dict[str, bool]:
+    """The relations that a program of a state stores, and whether each has ranks."""
+    listed = re.findall(r"^% kept: (.*)$", text, re.MULTILINE)[-1].split()
+    return {name.removesuffix("*"): name.endswith("*") for name in listed}
+
+
+@lru_cache(maxsize=64)
+def _relations(text: str) -> Relations:
+    return stored_program(text).relations
 
 
 def is_stored(table: StoredTable) -> bool:

@@ -20,6 +20,7 @@ from deltalog.pipeline.log import Record
 from deltalog.pipeline.quarantine import QUARANTINE, Quarantined, quarantined
 from deltalog.pipeline.reading import read_frame
 from deltalog.pipeline.state import PROBLEMS
+from deltalog.pipeline.state_settings import renew_history
 from deltalog.pipeline.state_tables import table_at
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
@@ -207,6 +208,7 @@ class TableHistory:
         if Path(target).exists():
             raise DataError([catalogue.CANNOT_WRITE.at(None, name=target, reason="it exists")])
         shutil.copytree(folder, target, ignore=shutil.ignore_patterns("lock"))
+        renew_history(Path(target))
 
     def verify(self, *, engine: str | None = None) -> TableVerification:
         """Recompute every view, and compare every table with the version it stands for."""

@@ -384,7 +384,8 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         slow, obvious, and the meaning of the language.
         """
         with self.turn():
-            made = self._second_engine() if engine is None else known_engine(engine)()
+            is_same = engine in (None, self.engine.name)
+            made = self._second_engine() if is_same else known_engine(engine or "")()
             arguments = self.model, self.current_facts, made, self.limits, self.watch
             return tuple(differences(self.engine, *arguments))
 

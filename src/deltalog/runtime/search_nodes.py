@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from deltalog.language.ast import Row, Rule
+from deltalog.language.ast import Row, Rule, Value
 from deltalog.language.printer import print_rule
 from deltalog.language.walk import atoms
 from deltalog.rewrites import names
@@ -55,6 +55,58 @@ def through_aggregate(rule: Rule) -> str:
     """Name the aggregate through which nothing is requested, as it is written."""
     shown = print_rule(rule) if rule.span is None else rule.span.text
     return f"`{rule.head.predicate}` is an aggregate, through which nothing is requested: {shown}"
+
+
+def is_renamed_part(
+    part: frozenset[Wish], whole: frozenset[Wish], is_new: Callable[[str, int, Value], bool]
+) -> bool:
+    """Whether a change is contained in another one, with new values in place of its own new ones.
+
+    What is new in a column may be any other value that is new there.
+    """
+    wanted = [wish for wish in part if wish not in whole]
+    if len(part) > len(whole) or not all(_has_new(wish, is_new) for wish in wanted):
+        return False
+    return _matched(sorted(part, key=repr), whole, {}, is_new)
+
+
+def _has_new(wish: Wish, is_new: Callable[[str, int, Value], bool]) -> bool:
+    return any(is_new(wish.relation, i, value) for i, value in enumerate(wish.row))
+
+
+def _matched(
+    wanted: list[Wish],
+    whole: frozenset[Wish],
+    names_: Mapping[Value, Value],
+    is_new: Callable[[str, int, Value], bool],
+) -> bool:
+    if not wanted:
+        return True
+    first, *rest = wanted
+    for wish in whole:
+        if (wish.holds, wish.relation) == (first.holds, first.relation):
+            longer = dict(names_)
+            places = enumerate(zip(first.row, wish.row, strict=True))
+            if all(_fits(longer, first.relation, i, *pair, is_new) for i, pair in places) and (
+                _matched(rest, whole, longer, is_new)
+            ):
+                return True
+    return False
+
+
+def _fits(
+    renamed: dict[Value, Value],
+    relation: str,
+    position: int,
+    mine: Value,
+    theirs: Value,
+    is_new: Callable[[str, int, Value], bool],
+) -> bool:
+    if not is_new(relation, position, mine):
+        return mine == theirs
+    if mine not in renamed and theirs not in renamed.values():
+        renamed[mine] = theirs
+    return renamed.get(mine) == theirs and is_new(relation, position, theirs)
 
 
 def denied(wishes: Iterable[Wish], relation: str) -> set[Row]:

@@ -53,6 +53,7 @@ class Domains:
             self.declared[root] = [v for v in values if known is None or v in known]
         self.wished: tuple[Wish, ...] = ()
         self._known: dict[Place, list[Value]] = {}
+        self._members: dict[Place, frozenset[Value]] = {}
 
     def known(self, place: Place) -> list[Value]:
         """The values in the columns of a class, sorted."""
@@ -65,6 +66,13 @@ class Domains:
                 found |= {w.row[position] for w in self.wished if w.relation == relation}
             self._known[place] = sorted((v for v in found if v is not None), key=repr)
         return self._known[place]
+
+    def has(self, place: Place, value: Value) -> bool:
+        """Whether a value is in the columns of a class."""
+        root = self.classes.root(place)
+        if root not in self._members:
+            self._members[root] = frozenset(self.known(root))
+        return value in self._members[root]
 
     def comparisons(self, place: Place) -> int:
         """How many comparisons by order rules have for columns of a class."""
@@ -107,6 +115,10 @@ class ChosenValues:
     @property
     def invented(self) -> set[Value]:
         return self.new | self.near
+
+    def is_new(self, relation: str, position: int, value: Value) -> bool:
+        """Whether a value of a column is new there, so that any other new one would do."""
+        return value in self.new and not self.domains.has((relation, position), value)
 
     def unsolved(self, rule: Rule, test: Comparison, name: str) -> None:
         """Report an equation whose variable gets known values only."""

@@ -9,20 +9,23 @@ rolled back: queries, what-ifs and commits see the state that was last propagate
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from deltalog.analysis.relevance import needed_rules
 from deltalog.diagnostics import source_catalogue as catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.engines.external.engine import ExternalEngine
 from deltalog.engines.external.source import Precision
+from deltalog.rewrites.forms import read_by
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.fixpoint import Watch
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model
 from deltalog.runtime.protocols import Facts, Participant
+from deltalog.runtime.wanted_views import known_views
 
 
 @dataclass(frozen=True)
@@ -74,19 +77,27 @@ class SourcedDatabase(MemoryDatabase):
         with self._external.reading():
             return super().propagate_wanted(wanted, is_committed, views, is_firing)
 
-    def pull(self) -> ChangeSet:
+    def pull(self, *, views: Iterable[str] | None = None) -> ChangeSet:
         """Take what the sources have announced; returns the exact change of every view.
 
-        All of it is one transaction: a change that was undone at a source since is no change.
+        All of it is one transaction: a change that was undone at a source since is no change. With
+        `views` only these are propagated, and what is stored.
         """
         with self.turn():
+            known = None if views is None else known_views(self.propagation, self.relations, views)
             inserted, deleted = {}, {}
             for name, relation in self._external.external.items():
                 inserted[name], deleted[name] = relation.announced()
-            change = self.propagate_net(ChangeSet(inserted, deleted), True)
+            change = self.propagate_net(ChangeSet(inserted, deleted), True, known)
             for relation in self._external.external.values():
                 relation.acknowledge()
             return change
+
+    def precision_of(self, relation: str) -> Precision:
+        """`eventual` if a relation or view depends on a source without snapshots."""
+        read = read_by(needed_rules(self.model.rules, {relation})) | {relation}
+        at_sources = (each for name in read for each in self._external.sources.get(name, ()))
+        return "eventual" if any(e.precision == "eventual" for e in at_sources) else "exact"
 
     @property
     def sources(self) -> tuple[SourceState, ...]:

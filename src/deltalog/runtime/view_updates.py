@@ -54,6 +54,7 @@ from deltalog.runtime.search_nodes import (
     change_set,
     denied,
     is_aggregated,
+    is_renamed_part,
     leads_to,
     through_aggregate,
 )
@@ -148,7 +149,7 @@ class Search:
                 level = bound
                 yield None
             if isinstance(item, Node):
-                if item.key in seen or any(each <= item.change for each in found):
+                if item.key in seen or self._is_contained(found, item.change):
                     continue
                 seen.add(item.key)
                 self._nodes += 1
@@ -163,12 +164,19 @@ class Search:
                     continue
                 item = children
             for bound, promise, child in item:
-                if child is not None and not any(each <= child.change for each in found):
+                if child is not None and not self._is_contained(found, child.change):
                     self._push(queue, child)
                 if queue and queue[0][:2] <= (bound, promise):
                     heapq.heappush(queue, (bound, promise, 1, 0, next(self._order), item))
                     break
         return None
+
+    def _is_contained(self, found: Iterable[frozenset[Wish]], change: frozenset[Wish]) -> bool:
+        """Whether a change contains a realization, up to the names of new values."""
+        new = self.chosen.is_new
+        if not self.chosen.new:
+            return any(each <= change for each in found)
+        return any(each <= change or is_renamed_part(each, change, new) for each in found)
 
     def _push(self, queue: list[Entry], node: Node) -> None:
         price = max(self._price(node), node.least)

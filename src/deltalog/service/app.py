@@ -23,6 +23,7 @@ from deltalog.service import (
     query_routes,
     realize_routes,
     rule_routes,
+    stored_queries,
     stream_routes,
     stream_socket,
     subscription_routes,
@@ -50,12 +51,21 @@ ROUTERS = (
     delivery_routes.router,
     history_routes.router,
     program_routes.router,
+    stored_queries.router,
     stream_routes.router,
     stream_socket.router,
     page_routes.router,
     subscription_routes.router,
 )
-EXPOSED = ("ETag", "Location", "Retry-After", "Stream-Cursor", "Stream-Next-Offset", "X-Request-Id")
+EXPOSED = (
+    "Deltalog-Precision",
+    "ETag",
+    "Location",
+    "Retry-After",
+    "Stream-Cursor",
+    "Stream-Next-Offset",
+    "X-Request-Id",
+)
 """Headers that pages of other origins may read."""
 _FIGURES = {
     REQUESTS: "Requests by route and status.",

@@ -10,6 +10,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from fastapi import FastAPI
+
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.service.app import make_app
 from deltalog.service.host import Host
@@ -26,10 +28,17 @@ def background_service(
     The database belongs to the service from here on, and is closed with it.
     """
     chosen = settings or ServiceSettings(port=0)
+    with background_app(make_app(Host(database), chosen), chosen) as address:
+        yield address
+
+
+@contextmanager
+def background_app(app: FastAPI, chosen: ServiceSettings) -> Iterator[str]:
+    """The same for an application that is there already."""
     listening = listening_socket(chosen)
     port = listening.getsockname()[1]
     started = threading.Event()
-    server = Server(make_app(Host(database), chosen), chosen, started.set)
+    server = Server(app, chosen, started.set)
 
     def run() -> None:
         try:

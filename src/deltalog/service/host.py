@@ -9,12 +9,13 @@ never waits for propagation or for the disk. After every commit the database cal
 host adds the commit to its journal (`journal.py`) and wakes who waits. This happens in the event
 loop before the caller of the commit goes on, so `host.version` is never behind an answer.
 
-A file that another process writes to is polled: its log has the commits.
+A file or a state that another process writes to is polled: its log has the commits.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -24,40 +25,56 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from deltalog.analysis.columns import Relation
+from deltalog.diagnostics.report import DeltalogError
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
+from deltalog.runtime.sourced_database import SourcedDatabase
 from deltalog.service.journal import Journal, JournalEntry
+from deltalog.service.logs import log
 from deltalog.service.offsets import Offset
-from deltalog.store.file_database import FileDatabase
-from deltalog.store.settings import HISTORY, FileSettings, MemorySettings, new_history
+from deltalog.store.logged import Logged, Settings, Tailed
+from deltalog.store.settings import HISTORY, MemorySettings, new_history
 
 if TYPE_CHECKING:
-    from deltalog.store.log import Commit
+    from deltalog.service.stored_queries import StoredQuery
 
 Result = TypeVar("Result")
 Listener = Callable[[JournalEntry], None]
 POLL_SECONDS = 0.2
-"""How often a file that another process writes to is looked at."""
+"""How often a log that another process writes to is looked at."""
+PULL_SECONDS = 1.0
+"""How often sources are asked for what they announce."""
 
 
 class Host:
     """Owns one open database from `start` to `stop`; all its methods belong to the event loop."""
 
-    def __init__(self, database: MemoryDatabase, *, poll_seconds: float = POLL_SECONDS) -> None:
+    def __init__(
+        self,
+        database: MemoryDatabase,
+        *,
+        poll_seconds: float = POLL_SECONDS,
+        pull_seconds: float = PULL_SECONDS,
+    ) -> None:
         self.database = database
-        self.settings: FileSettings | MemorySettings = (
-            database.settings if isinstance(database, FileDatabase) else MemorySettings()
+        self.settings: Settings = (
+            database.settings if isinstance(database, Logged) else MemorySettings()
         )
         self.history = ""
         self.version = database.version
         self.journal = Journal(database.version)
         self.relations: dict[str, Relation] = dict(database.relations)
+        self.queries: dict[str, StoredQuery] = {}
         self.is_stopping = False
         self._poll_seconds = poll_seconds
+        self._pull_seconds = pull_seconds
+        self.pull_problem: str | None = None
+        """The code of the error that the last pull from sources ended with."""
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="deltalog-host")
         self._follower = _Follower(self, self._always_followed())
         self._wanted: Counter[str] = Counter()
         self._estimated: Counter[str] = Counter()
+        self._precisions: dict[str, str] = {}
         self._listeners: list[Listener] = []
         self._waiters: set[asyncio.Future[None]] = set()
         self._polling: asyncio.Task[None] | None = None
@@ -70,8 +87,10 @@ class Host:
         self._follower.loop = asyncio.get_running_loop()
         self.history = await self.call(self._known_history)
         self.database.follower = self._follower
-        if isinstance(self.database, FileDatabase) and not self.settings.is_writable:
+        if isinstance(self.database, Logged) and self.database.is_tailed:
             self._polling = asyncio.create_task(self._poll(self.database))
+        if isinstance(self.database, SourcedDatabase):
+            self._polling = asyncio.create_task(self._pull(self.database))
 
     async def stop(self) -> None:
         """Wake everybody who waits, finish what was begun, and close the database."""
@@ -108,13 +127,30 @@ class Host:
         future = loop.run_in_executor(self._thread, function, *arguments)
         return await asyncio.shield(future)  # who stops waiting does not stop a commit
 
-    async def _poll(self, database: FileDatabase) -> None:
+    async def _poll(self, database: Logged) -> None:
         while True:
             await asyncio.sleep(self._poll_seconds)
-            for commit in await self.call(lambda _: _refreshed(database)):
-                is_program = commit.kind == "program"
-                relations = dict(database.relations) if is_program else None
-                self.publish(_entry(commit), relations)
+            try:
+                tailed = await self.call(lambda _: database.tail(self._follower.subscribed))
+            except DeltalogError as error:  # the disk may come back
+                log("tail_failed", level=logging.WARNING, codes=list(error.codes))
+                continue
+            for each in tailed:
+                is_program = each.commit.kind == "program"
+                relations = dict(self.database.relations) if is_program else None
+                self.publish(_entry(each), relations)
+
+    async def _pull(self, database: SourcedDatabase) -> None:
+        """Take over what sources announce; a source that fails is tried again."""
+        while True:
+            await asyncio.sleep(self._pull_seconds)
+            try:
+                await self.call(lambda _: database.pull(views=()))
+                self.pull_problem = None
+            except DeltalogError as error:
+                if self.pull_problem is None:
+                    log("pull_failed", level=logging.WARNING, codes=list(error.codes))
+                self.pull_problem = error.codes[0]
 
     # --- versions
 
@@ -149,6 +185,7 @@ class Host:
         """Add a commit to the journal and wake everybody who waits."""
         if relations is not None:
             before, self.relations = self.relations, relations
+            self._precisions.clear()
             same = frozenset(name for name in before if before[name] == relations.get(name))
             entry = replace(entry, unchanged=same)
             self._refollow()
@@ -163,6 +200,16 @@ class Host:
             if not waiter.done():
                 waiter.set_result(None)
         self._waiters.clear()
+
+    def precision_of(self, relation: str) -> str:
+        """`eventual` if a relation depends on a source that has no snapshots, else `exact`."""
+        database = self.database
+        if not isinstance(database, SourcedDatabase):
+            return "exact"
+        known = self._precisions.get(relation)
+        if known is None:
+            known = self._precisions[relation] = database.precision_of(relation)
+        return known
 
     # --- what is propagated
 
@@ -232,13 +279,7 @@ def _decode(change: ChangeSet, relations: Iterable[str]) -> None:
             side[name]
 
 
-def _refreshed(database: FileDatabase) -> list[Commit]:
-    before = database.version
-    database.refresh()
-    if database.version == before:
-        return []
-    return database.commits(max(before, database.first_version))
-
-
-def _entry(commit: Commit) -> JournalEntry:
-    return JournalEntry(commit.version, commit.time.replace(tzinfo=UTC), commit.kind, commit.change)
+def _entry(tailed: Tailed) -> JournalEntry:
+    commit = tailed.commit
+    time = commit.time.replace(tzinfo=UTC)
+    return JournalEntry(commit.version, time, commit.kind, commit.change, only=tailed.known)

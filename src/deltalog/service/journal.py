@@ -26,6 +26,7 @@ FACTS_MAX = 1_000_000
 class JournalEntry:
     """A commit: `views` are those whose change is known, beside every base relation.
 
+    With None that is every view. If there is `only`, nothing else is known, base relations neither.
     With None that is every view. Of those that were `estimated` it is a superset of the change.
     `kind` is `transaction` or `program`; another program leaves the relations `unchanged` with the
     columns that they had.
@@ -37,6 +38,7 @@ class JournalEntry:
     change: ChangeSet
     views: frozenset[str] | None = None
     unchanged: frozenset[str] | None = None
+    only: frozenset[str] | None = None
     estimated: frozenset[str] = frozenset()
 
     def covers(self, relation: str, is_base: bool, is_potential: bool = False) -> bool:
@@ -46,6 +48,8 @@ class JournalEntry:
         """
         if self.unchanged is not None and relation not in self.unchanged:
             return False
+        if self.only is not None:
+            return relation in self.only
         if is_potential and relation in self.estimated:
             return True
         return is_base or self.views is None or relation in self.views

@@ -21,7 +21,7 @@ import orjson
 from starlette.responses import Response
 
 from deltalog.analysis.relation import Relation
-from deltalog.diagnostics import catalogue
+from deltalog.diagnostics import catalogue, service_catalogue
 from deltalog.diagnostics.entry import Entry
 from deltalog.diagnostics.render import render
 from deltalog.diagnostics.report import DeltalogError, Diagnostic, LimitError, ProgramError
@@ -44,6 +44,8 @@ _STATUS: dict[str, int] = {
     catalogue.REQUEST_OUTDATED.code: 409,
     catalogue.CHECK_REFUSED.code: 409,
     catalogue.GROUP_OPEN.code: 409,
+    service_catalogue.STATE_ONLY_READ.code: 409,
+    service_catalogue.STATE_NOT_KEPT.code: 409,
     catalogue.SECONDS_LIMIT.code: 503,
     catalogue.COMMIT_FAILED.code: 503,
     catalogue.FILE_MOVED.code: 503,

@@ -28,7 +28,7 @@ from deltalog.service.models import (
 )
 from deltalog.service.values import change_to_json, rows_to_json
 from deltalog.source import Source
-from deltalog.store.file_database import FileDatabase
+from deltalog.store.logged import Logged
 from deltalog.store.programs import no_file
 
 router = APIRouter(prefix="/v1", tags=["program"])
@@ -40,7 +40,7 @@ async def program(caller: CallerDep, host: HostDep) -> Response:
     caller.check_reads_all()
 
     def run(database: MemoryDatabase) -> dict[str, Any]:
-        if isinstance(database, FileDatabase):
+        if isinstance(database, Logged):
             version, time, text = database.programs()[-1]
             return {"version": version, "time": time, "text": text}
         text = print_program(database.model.checked.program)

@@ -20,7 +20,7 @@ from deltalog.service.offsets import COMPLETE, Offset
 from deltalog.service.pieces import Piece
 from deltalog.service.selections import Selection
 from deltalog.service.state_messages import MessageWriter, control
-from deltalog.store.file_database import FileDatabase
+from deltalog.store.logged import Logged
 
 ROWS_EACH = 10_000
 """Rows in one chunk."""
@@ -84,14 +84,14 @@ class Snapshots:
 def _rows_again(database: MemoryDatabase, selection: Selection, version: int) -> list[Row] | None:
     if version == database.version:
         return selection.rows_now(database)
-    if not isinstance(database, FileDatabase) or not database.first_version <= version:
+    if not isinstance(database, Logged) or not database.first_version <= version:
         return None
     if version > database.version or has_other_columns(database, selection, version):
         return None
     return selection.rows_at(database, version)
 
 
-def has_other_columns(database: FileDatabase, selection: Selection, version: int) -> bool:
+def has_other_columns(database: MemoryDatabase, selection: Selection, version: int) -> bool:
     """Whether the relation of a selection was another one at an earlier version."""
     if all(since <= version for since, _, _ in database.programs()):
         return False

@@ -25,7 +25,7 @@ from deltalog.service.problems import Problem, problem
 from deltalog.service.quality import Quality
 from deltalog.service.snapshots import Snapshots, has_other_columns
 from deltalog.service.state_messages import Delta, touched
-from deltalog.store.file_database import FileDatabase
+from deltalog.store.logged import Logged
 
 START, NOW = "-1", "now"
 EVERYTHING = Quality()
@@ -169,12 +169,14 @@ class StreamReader:
     def _from_log(
         self, database: MemoryDatabase, version: int
     ) -> tuple[int, list[FeedItem] | None]:
-        if not isinstance(database, FileDatabase) or version < database.first_version:
+        if not isinstance(database, Logged) or version < database.first_version:
             return version, None
         if has_other_columns(database, self.selection, version):
             return version, None
         last = min(version + COMMITS_EACH, database.version)
-        found = database.commits(version, last)
+        found = database.commits_of(self.selection.name, version, last)
+        if found is None:
+            return version, None
         entries = (
             JournalEntry(each.version, each.time.replace(tzinfo=UTC), each.kind, each.change)
             for each in found

@@ -19,6 +19,7 @@ from deltalog.service.offsets import Offset
 from deltalog.service.problems import Problem, problem
 from deltalog.service.quality import PRECISIONS, Quality
 from deltalog.service.selections import Selection
+from deltalog.service.stored_queries import StoredQuery
 from deltalog.service.stream_reading import NOW, START, checked_offset
 from deltalog.service.values import bindings_of
 
@@ -87,11 +88,30 @@ def live_of(text: str | None) -> Live | None:
 
 
 def selected(host: Host, caller: Caller, view: str, parameters: QueryParams) -> Selection:
-    """The facts that a caller asks for, which it may read."""
+    """The facts that a caller asks for, which it may read; `view` may be a stored query."""
+    stored = None if view in host.relations else host.queries.get(view)
+    if stored is not None:
+        return _stored_selection(host, caller, stored, parameters)
     relation = readable_relation(host, caller, view)
     _check_bindings(relation, parameters)
     bindings = bindings_of(parameters.multi_items(), relation)
     return checked_selection(caller, relation, bindings)
+
+
+def _stored_selection(
+    host: Host, caller: Caller, stored: StoredQuery, parameters: QueryParams
+) -> Selection:
+    """The facts of a stored query; further columns of its view may be bound."""
+    values = stored.values(host)
+    if values is None or not caller.may_read(stored.view, values):
+        caller.check_read(stored.name)  # who may not read it does not learn that it is there
+        raise problem(404, service_catalogue.NOT_FOUND, what="view", name=stored.view)
+    relation = host.relations[stored.view]
+    _check_bindings(relation, parameters)
+    more = bindings_of(parameters.multi_items(), relation)
+    for name in more.keys() & values.keys():
+        raise bad_read(f"`{stored.name}` has a value for `{name}` already")
+    return Selection.of(relation, {**values, **more})
 
 
 def checked_selection(

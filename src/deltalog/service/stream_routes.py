@@ -37,6 +37,8 @@ IMMUTABLE = "private, max-age=60, stale-while-revalidate=300"
 """For a part of a stream that more follows: it will never be another one."""
 REVALIDATED = "private, no-cache"
 UNSTORED = "no-store"
+PRECISION = "Deltalog-Precision"
+"""A header: `eventual` if the view depends on a source without snapshots, else `exact`."""
 _HEADERS = {
     "Stream-Next-Offset": {
         "description": "Where to go on.",
@@ -47,6 +49,10 @@ _HEADERS = {
         "schema": {"type": "string"},
     },
     "Stream-Cursor": {"description": "To be sent back.", "schema": {"type": "string"}},
+    "Deltalog-Precision": {
+        "description": "`eventual` if a source without snapshots is behind the view, else `exact`.",
+        "schema": {"type": "string"},
+    },
 }
 ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
@@ -172,7 +178,12 @@ async def stream_answer(request: Request, streams: Streams, asked: StreamRequest
             return _answer(request, asked, reading)
         kept = stack.pop_all()
     following = events(streams, reader, reading, next_cursor(asked.cursor))
-    headers = {"Cache-Control": f"no-cache, {UNSTORED}", "X-Accel-Buffering": "no", **_SAFE}
+    headers = {
+        "Cache-Control": f"no-cache, {UNSTORED}",
+        "X-Accel-Buffering": "no",
+        PRECISION: streams.host.precision_of(asked.selection.name),
+        **_SAFE,
+    }
     return EventStream(following, headers, streams.times.sending, kept)
 
 
@@ -184,6 +195,7 @@ def _answer(request: Request, asked: StreamRequest, reading: Reading) -> Respons
         "Stream-Next-Offset": str(reading.offset),
         "Cache-Control": REVALIDATED if reading.is_up_to_date else IMMUTABLE,
         "Vary": "Authorization",
+        PRECISION: streams_of(request).host.precision_of(asked.selection.name),
         **_SAFE,
     }
     if asked.live is not None:

@@ -29,7 +29,7 @@ from deltalog.runtime.database import MemoryDatabase
 from deltalog.service.host import Host
 from deltalog.service.offsets import Offset
 from deltalog.service.problems import Problem, problem
-from deltalog.store.file_database import FileDatabase
+from deltalog.store.logged import Logged
 
 PREFIX = "subscription:"
 LEASE_SECONDS_MAX = 3_600.0
@@ -128,7 +128,7 @@ class Subscriptions:
 
         def register(database: MemoryDatabase) -> Subscription:
             made = replace(wanted, since=database.version, used_at=self._now())
-            if isinstance(database, FileDatabase):
+            if isinstance(database, Logged):
                 _unregister(database, made)
                 database.register(PREFIX + made.name)
             self._put(made)
@@ -140,7 +140,7 @@ class Subscriptions:
 
     async def delete(self, subscription: Subscription) -> None:
         def unregister(database: MemoryDatabase) -> None:
-            if isinstance(database, FileDatabase):
+            if isinstance(database, Logged):
                 _unregister(database, subscription)
             self._host.settings.delete(PREFIX + subscription.name)
 
@@ -190,7 +190,7 @@ class Subscriptions:
 
     async def _save(self, made: Subscription) -> Subscription:
         def save(database: MemoryDatabase) -> None:
-            if isinstance(database, FileDatabase) and made.is_reserved:
+            if isinstance(database, Logged) and made.is_reserved:
                 database.acknowledge(PREFIX + made.name, made.place)
             self._put(made)
 
@@ -225,7 +225,7 @@ class Subscriptions:
 
         def release(database: MemoryDatabase) -> None:
             for each in over:
-                if isinstance(database, FileDatabase):
+                if isinstance(database, Logged):
                     _unregister(database, each)
                 self._put(replace(each, is_reserved=False))
 
@@ -237,17 +237,17 @@ class Subscriptions:
 
 
 def _state(database: MemoryDatabase, subscription: Subscription) -> tuple[str, int]:
-    if not isinstance(database, FileDatabase):
+    if not isinstance(database, Logged):
         return "reserved" if subscription.is_reserved else "unreserved", 0
     if subscription.place < database.first_version:
         return "lost", 0
-    held, is_kept = database.settings.log_behind(subscription.place)
+    held, is_kept = database.log_behind(subscription.place)
     if not subscription.is_reserved:
         return "unreserved", held
     return "reserved" if is_kept else "extended", held
 
 
-def _unregister(database: FileDatabase, subscription: Subscription) -> None:
+def _unregister(database: MemoryDatabase, subscription: Subscription) -> None:
     if PREFIX + subscription.name in database.readers:
         database.unregister(PREFIX + subscription.name)
 

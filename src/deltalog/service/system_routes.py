@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from time import monotonic
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from starlette.responses import Response
 
 from deltalog import __version__
 from deltalog.diagnostics import service_catalogue
+from deltalog.runtime.database import MemoryDatabase
 from deltalog.service.answers import HostDep, json_answer
 from deltalog.service.grants import CallerDep
 from deltalog.service.host import Host
@@ -70,6 +72,36 @@ async def metrics(caller: CallerDep, figures: MetricsDep) -> Response:
     """Return the figures of the service in the text format of Prometheus."""
     caller.check_reads_all()
     return Response(figures.text(), media_type=MEDIA_TYPE)
+
+
+class SourceModel(BaseModel):
+    """A table elsewhere that has facts of a base relation; `pending` are announcements."""
+
+    relation: str
+    place: str
+    precision: str
+    pending: int
+
+
+class SourceList(BaseModel):
+    """All sources; `problem` is the code of the error that the last pull ended with."""
+
+    version: int
+    problem: str | None
+    sources: list[SourceModel]
+
+
+@router.get("/v1/sources", response_model=SourceList)
+async def sources(caller: CallerDep, host: HostDep) -> Response:
+    """List the sources of base relations, how precise they are, and what is not pulled yet."""
+    caller.check_reads_all()
+
+    def run(database: MemoryDatabase) -> list[dict[str, object]]:
+        return [asdict(each) for each in getattr(database, "sources", ())]
+
+    found = await host.call(run)
+    document = {"version": host.version, "problem": host.pull_problem, "sources": found}
+    return json_answer(document)
 
 
 @router.get("/v1/status", response_model=Status)

@@ -21,11 +21,12 @@ from deltalog.runtime.model import Options, make_model
 from deltalog.runtime.protocols import Facts, Participant
 from deltalog.runtime.read_program import read_program
 from deltalog.runtime.sourced_database import SourcedDatabase
+from deltalog.sources.delta_table import DeltaLakeTable
 from deltalog.sources.parquet_files import ParquetFiles
 from deltalog.sources.postgres_table import PostgresTable
 from deltalog.sources.sqlite_table import SqliteTable
 
-KINDS = (ParquetFiles, PostgresTable, SqliteTable)
+KINDS = (DeltaLakeTable, ParquetFiles, PostgresTable, SqliteTable)
 
 
 def open_with_sources(

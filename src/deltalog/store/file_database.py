@@ -38,6 +38,7 @@ from deltalog.store.file_deliveries import FileDeliveries
 from deltalog.store.file_persistence import FilePersistence
 from deltalog.store.history import LoggedHistory, visible
 from deltalog.store.log import Commit
+from deltalog.store.logged import Logged, Tailed
 from deltalog.store.programs import program_and_text
 from deltalog.store.readers import Dropped, Retention
 from deltalog.store.settings import FileSettings
@@ -50,7 +51,7 @@ INDEXED_FROM = 100_000
 """From this many facts on indexes are built at loading, and not by the first transaction."""
 
 
-class FileDatabase(FileDeliveries):
+class FileDatabase(FileDeliveries, Logged):
     """Made by `connect` with a path."""
 
     engine: RankedEngine
@@ -261,6 +262,24 @@ class FileDatabase(FileDeliveries):
     def settings(self) -> FileSettings:
         """Texts by name that belong to no version, such as what a service keeps here."""
         return FileSettings(self.turn, self._persistence)
+
+    @property
+    def is_tailed(self) -> bool:
+        return not self._storage.is_writable
+
+    def tail(self, wanted: frozenset[str]) -> list[Tailed]:
+        """Take over what others have committed; the log has the changes of all relations."""
+        before = self.version
+        self.refresh()
+        if self.version == before:
+            return []
+        return [Tailed(each) for each in self.commits(max(before, self.first_version))]
+
+    def commits_of(self, relation: str, after: int, until: int) -> list[Commit]:
+        return self.commits(after, until)
+
+    def log_behind(self, version: int) -> tuple[int, bool]:
+        return self.settings.log_behind(version)
 
     def compact(self, retention: Retention | None = None) -> Dropped:
         """Drop what the log need not keep any more, as `retention` says or the one of `connect`."""
