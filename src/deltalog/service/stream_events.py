@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 
 import orjson
 from starlette.responses import StreamingResponse
@@ -67,7 +67,8 @@ class EventStream(StreamingResponse):
             async with asyncio.timeout(self._sending_seconds):
                 await send(message)
 
-        await super().stream_response(send_in_time)
+        with suppress(TimeoutError):  # it does not receive: it is cut off, and may resume
+            await super().stream_response(send_in_time)
 
 
 async def events(
