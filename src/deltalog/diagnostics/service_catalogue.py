@@ -58,6 +58,7 @@ STOPPING = Entry("E1732", "the service is being stopped", "what was acknowledged
 BAD_TOKENS = Entry("E1733", "the tokens in `{name}` cannot be read: {reason}")
 WRONG_METHOD = Entry("E1734", "`{method}` is not a method of this address")
 NO_SUCH_ROLE = Entry("E1735", "there is no role `{name}`")
+CANNOT_LISTEN = Entry("E1736", "cannot listen on `{host}`, port {port}: {reason}")
 
 # Clients
 UNREACHABLE = Entry("E1740", "the service at `{address}` did not answer: {reason}")

@@ -10,6 +10,7 @@ A commit is acknowledged when it is in the file, so even a process that is kille
 from __future__ import annotations
 
 import asyncio
+import errno
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -19,6 +20,8 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
+from deltalog.diagnostics import service_catalogue as catalogue
+from deltalog.diagnostics.report import DataError
 from deltalog.service.app import make_app
 from deltalog.service.host import Host
 from deltalog.service.logs import log
@@ -119,7 +122,10 @@ def listening_socket(settings: ServiceSettings) -> socket.socket:
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((settings.host, settings.port))
-    except BaseException:
+    except OSError as error:
         made.close()
-        raise
+        reason = (error.strerror or str(error)).lower()
+        place = {"host": settings.host, "port": settings.port, "reason": reason}
+        hint = "`--port 0` takes a free one" if error.errno == errno.EADDRINUSE else None
+        raise DataError([catalogue.CANNOT_LISTEN.at(None, **place, hint=hint)]) from error
     return made
