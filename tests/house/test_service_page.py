@@ -26,7 +26,7 @@ def test_the_table_of_limits_is_right() -> None:
             default = inspect.signature(serve).parameters[name].default
             defaults.update({each: default for each in declared if isinstance(each, str)})
     rows = list(table_rows(PAGE, "Limits"))
-    assert len(rows) == 5
+    assert len(rows) == 7
     for option, default, _ in rows:
         assert float(default.replace(",", "")) == float(defaults[option.strip("`")]), option
 

@@ -50,10 +50,6 @@ COMMITS_MAX = 15
 """Transactions before a process is killed, or kills itself."""
 SECRET = bytes(range(32))
 
-rehearsal.WHOLE_MAX = 1  # so that the second execution is a step of its own
-delivery_verbs.MESSAGES_MIN = 8
-delivery_verbs.DeliveryVerbs._prune_from = 8  # so that messages are deleted all the time
-
 
 class Writer:
     def __init__(self, path: Path, seed: int, calls: int) -> None:
@@ -171,4 +167,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    rehearsal.WHOLE_MAX = 1  # so that the second execution is a step of its own
+    delivery_verbs.MESSAGES_MIN = 8
+    delivery_verbs.DeliveryVerbs._prune_from = 8  # so that messages are deleted all the time
     main()

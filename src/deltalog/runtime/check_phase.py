@@ -228,6 +228,6 @@ def settle_immediate(phase: CheckPhase, transaction: Transaction, run: Run) -> N
         if not phase.is_waiting:
             phase.end(only_immediate=True)
             return
-        transaction.is_internal = True
+        transaction._is_internal = True
         phase.execute(transaction, base)
-        transaction.is_internal = False
+        transaction._is_internal = False

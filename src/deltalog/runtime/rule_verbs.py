@@ -186,7 +186,7 @@ class RuleVerbs:
         self.check_not_acting()
         with self.turn():
             changing = database.silent_transaction()
-            changing.is_internal = True
+            changing._is_internal = True
             for relation, rows in insert.items():
                 changing.insert(relation, rows)
             for relation, rows in delete.items():
@@ -296,7 +296,7 @@ class RuleVerbs:
     def rehearsal(self, base: ChangeSet) -> Transaction:
         """A transaction that begins with these changes and is never committed."""
         made = self._itself._transaction(lambda wanted: wanted)
-        made.is_internal = True
+        made._is_internal = True
         return fill(made, base.inserted, base.deleted, None)
 
     def immediate_transaction(self, commit: Commit, is_tried: bool) -> Transaction:

@@ -93,6 +93,7 @@ class Transaction:
         "_database",
         "_ground",
         "_holders",
+        "_is_internal",
         "_is_over",
         "_relations",
         "_requests",
@@ -100,7 +101,6 @@ class Transaction:
         "_state",
         "_tables",
         "delta",
-        "is_internal",
     )
 
     def __init__(
@@ -116,7 +116,7 @@ class Transaction:
         self._set_keys: set[tuple[str, Row]] = set()
         self._requests: tuple[Wish, ...] = ()
         self._is_over = False
-        self.is_internal = False
+        self._is_internal = False
         """Whether it may change what active rules keep for themselves."""
         self.delta = NO_CHANGE
 
@@ -236,7 +236,7 @@ class Transaction:
         return None if self._is_requested(relation, rows, holds) else self._open(relation)
 
     def _is_hidden(self, relation: str) -> bool:
-        return "__" in relation and not self.is_internal
+        return "__" in relation and not self._is_internal
 
     def _put_all(self, relation: Relation, rows: list[Row], holds: bool) -> None:
         if not rows:
