@@ -332,9 +332,14 @@ class Walker:
         )
 
     def undelivered(self) -> list[Message]:
-        """The messages that nobody has received."""
-        settled = self.db.settled_messages()
-        return [m for m in self.db.messages() if m.sequence > settled.get(m.rule, -1)]
+        """The messages that have not come to the recipient of all, `python`."""
+        book = self.db.delivery_book()
+        is_known = ("python",) in book.recipients
+        return [
+            message
+            for message in self.db.messages()
+            if not is_known or message.sequence > book.queue("python", message.rule).settled
+        ]
 
     # --- comparing
 
