@@ -19,6 +19,7 @@ from deltalog.analysis.columns import Relation
 from deltalog.checks.program import CheckedProgram
 from deltalog.language.ast import Atom, Constant, Negation, Program, Query, Row, Rule, Variable
 from deltalog.language.parser import parse, parse_query
+from deltalog.language.printer import print_rule
 from deltalog.rewrites.desugar import flat_rules, typed_atom
 from deltalog.runtime.derivation import DerivationSearch
 from deltalog.runtime.readable_state import fits
@@ -46,9 +47,11 @@ class Side:
         return self.checked.relations
 
     @property
-    def rules(self) -> set[Rule]:
-        facts = {Rule(fact) for fact in self.program.facts}
-        return facts | {replace(rule, message=None) for rule in self.program.definitions}
+    def rules(self) -> set[str]:
+        """Rules and facts as they read: a tree that was not parsed may be another one."""
+        facts = {print_rule(Rule(fact)) for fact in self.program.facts}
+        made = (replace(rule, message=None) for rule in self.program.definitions)
+        return facts | {print_rule(rule) for rule in made}
 
     def has(self, name: str, row: Row) -> bool:
         return row in self.state.get(name, ())
@@ -156,7 +159,7 @@ def check_changed(
     for change in found.program:
         own, other = sides[change.op]
         if change.kind == "rule":
-            rule = _rule(change.text)
+            rule = print_rule(_rule(change.text))
             assert rule in own.rules, f"{found}: no such rule"
             assert rule not in other.rules, f"{found}: it is in both programs"
     if found.op == "-":
@@ -178,7 +181,7 @@ def _check_step(step: ChangeStep, sides: Mapping[str, tuple[Side, Side]]) -> Non
             relation, values = parse_fact(text, own.relations)
             used.setdefault(relation, set()).add(values)
     rule = _rule(step.rule)
-    assert rule in own.rules, f"{step}: no such rule"
+    assert print_rule(rule) in own.rules, f"{step}: no such rule"
     if not rule.body:
         return
     everything = {n: set(rows) for n, rows in own.state.items()}

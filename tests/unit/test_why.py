@@ -199,3 +199,13 @@ def test_a_sentence_is_part_of_the_program_and_not_of_its_meaning() -> None:
     changed = db.change_program(PROGRAM.replace("leads to", "goes to"))
     assert not changed
     assert proof_of(db, "path(3, 4)").sentences() == ["3 goes to 4"]
+
+
+def test_branches_of_an_aggregate_have_expressions_of_their_own() -> None:
+    """`X + 1` and `X mod X` are variables of the same name in rules that are flat."""
+    rule = "v(X, sum(X + 1)) :- a(X) ; b(X), not a(X mod X)."
+    db = deltalog.connect(
+        program=f"base a(x: int). base b(x: int). {rule} b(1).", engine="reference"
+    )
+    assert db.facts("v") == {(1, 2)}
+    assert "b(1)" in str(db.why("v(1, 2)"))

@@ -10,7 +10,7 @@ all distinct bindings of all branches.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -19,7 +19,7 @@ from deltalog.checks.program import CheckedProgram
 from deltalog.language.ast import Aggregate, Atom, Constant, Literal, Row, Rule, Value, Variable
 from deltalog.language.printer import print_rule
 from deltalog.language.values import said
-from deltalog.language.walk import names
+from deltalog.language.walk import names, substitute
 from deltalog.rewrites.desugar import flat_rules
 from deltalog.rewrites.names import is_generated
 
@@ -118,5 +118,17 @@ def _clauses(rule: Rule, checked: CheckedProgram) -> Iterator[Clause]:
         return
     union = branches[0].head
     rest = tuple(x for x in whole.body if not (isinstance(x, Atom) and is_generated(x.predicate)))
-    bodies = tuple((*branch.body, *rest) for branch in branches)
+    taken = {*names(*rest)} - {*names(union)}
+    bodies = tuple((*_apart(branch.body, taken), *rest) for branch in branches)
     yield Clause(rule, whole.head, bodies, names(union))
+
+
+def _apart(body: tuple[Literal, ...], taken: Set[str]) -> tuple[Literal, ...]:
+    """A body with other names in the place of those taken: both have variables for expressions."""
+    if taken.isdisjoint(names(*body)):
+        return body
+
+    def own(variable: Variable) -> Variable:
+        return replace(variable, name=f"{variable.name}_") if variable.name in taken else variable
+
+    return tuple(substitute(literal, own) for literal in body)
