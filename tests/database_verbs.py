@@ -321,6 +321,7 @@ def check_rules(db: Any) -> None:
     assert db.apply(set={"quantity": [("many", 9000)]}).firings == []
     db.activate("more")
     assert db.apply(set={"quantity": [("more", 9000)]}).firings == [("more", ("more", 9000))]
+    db.change_program(PROGRAM_OF_RULES)
     assert not db.audit()
 
 
