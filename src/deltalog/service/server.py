@@ -125,7 +125,9 @@ def listening_socket(settings: ServiceSettings) -> socket.socket:
     except OSError as error:
         made.close()
         reason = (error.strerror or str(error)).lower()
-        place = {"host": settings.host, "port": settings.port, "reason": reason}
         hint = "`--port 0` takes a free one" if error.errno == errno.EADDRINUSE else None
-        raise DataError([catalogue.CANNOT_LISTEN.at(None, **place, hint=hint)]) from error
+        wrong = catalogue.CANNOT_LISTEN.at(
+            None, host=settings.host, port=settings.port, reason=reason, hint=hint
+        )
+        raise DataError([wrong]) from error
     return made
