@@ -37,7 +37,9 @@ def test_a_slow_subscriber_delays_nobody_and_resumes(
     with serving(database, times=IMPATIENT) as service:
         service.host.journal = Journal(database.version, commits_max=5)
         port = int(service.address.rpartition(":")[2])
-        with socket.create_connection(("127.0.0.1", port)) as slow:
+        with socket.socket() as slow:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)  # so it does not grow
+            slow.connect(("127.0.0.1", port))
             address = "/v1/views/shown/stream?offset=-1&live=sse"
             slow.sendall(f"GET {address} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
             wait_until(lambda: bool(service.streams.open), "it follows")
@@ -48,6 +50,7 @@ def test_a_slow_subscriber_delays_nobody_and_resumes(
             assert all(len(feed._items) <= 5 for feed in feeds)
             read = httpx.get(service.stream("shown", offset="now"), timeout=HANG_SECONDS)
             assert read.headers["Stream-Next-Offset"] == service.host.offset()
+            wait_until(lambda: not service.streams.open, "its connection ends")
             slow.settimeout(HANG_SECONDS)
             received = bytearray()
             while part := slow.recv(1 << 20):
