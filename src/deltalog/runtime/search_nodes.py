@@ -22,7 +22,7 @@ class Node:
     change: frozenset[Wish]
     supports: Mapping[Wish, tuple[Wish, ...]] = field(default_factory=dict)
     least: float = 0.0
-    """What every realization that comes of it costs at least, as its parents know."""
+    """The least cost of every realization that comes of it, as its parents know."""
     promise: float = 0.0
     """The side effects that are estimated."""
     depth: int = 0

@@ -41,7 +41,7 @@ class WhyVerbs:
     """Why facts hold, do not hold, and have changed."""
 
     last_program: ReplacedProgram | None = None
-    """What the last change of its program replaced, of a database in memory."""
+    """The program before its last change, of a database in memory."""
 
     @contextmanager
     def _asked_state(self, version: int | None) -> Iterator[AskedState]:
