@@ -595,6 +595,20 @@ MUTANTS = (
         ("tests/unit/test_embedded.py", "-k", "index or newer"),
     ),
     Mutant(
+        "a walk goes on by its old link when the index was made anew",
+        "engines/embedded/kernels/matching.py",
+        "load64(frame, F_CAPACITY) != load64(relation, CAPACITY)",
+        "load64(frame, F_CAPACITY) < 0",
+        ("tests/unit/test_embedded.py", "-k", "grows"),
+    ),
+    Mutant(
+        "machine code goes on by its old link when the index was made anew",
+        "engines/embedded/llvm_walk.py",
+        'w.at.cbranch(w.is_("==", capacity, w.at.load(self.capacity)), self.collect, seek)',
+        'w.at.cbranch(w.is_("==", capacity, capacity), self.collect, seek)',
+        ("tests/unit/test_embedded.py", "-k", "grows"),
+    ),
+    Mutant(
         "links are sorted oldest first",
         "engines/embedded/kernels/indexes.py",
         "        row = end - 1 - number\n",

@@ -101,3 +101,32 @@ def _unified(
         if isinstance(term, Variable):
             extended[term.name] = value
     return extended
+
+
+@st.composite
+def growing(draw: st.DrawFn) -> tuple[str, Facts]:
+    """A view that pairs of its own facts extend, over few keys with many rows each.
+
+    Each derived row has a value of its own, so one that an engine misses is made in no other way.
+    """
+    rules = ["p(X, Y) :- pair(X, Y)."]
+    for number in range(draw(st.integers(1, 3))):
+        guide = draw(st.sampled_from(["p(K, A)", "p(A, K)", "pair(K, A)"]))
+        key = draw(st.sampled_from("KA"))
+        more = (number + 1) * 10_000
+        rules.append(f"p({key}, Y) :- {guide}, p({key}, X), Y = X + {more}, X < 10000.")
+    keys, rows = draw(st.integers(1, 5)), draw(st.integers(20, 160))
+    facts = {(n % keys, keys + n) for n in range(rows)} | {(n, (n + 1) % keys) for n in range(keys)}
+    return "base pair(x: int, y: int).\n" + "\n".join(rules), {"pair": facts}
+
+
+@effort(quick=40, fuzz=1000)
+@given(growing())
+def test_relations_may_grow_while_rules_walk_them(example: tuple[str, Facts]) -> None:
+    program, facts = example
+    note(program)
+    found, expected = (
+        deltalog.connect(program=program, facts=facts, engine=engine).facts("p")
+        for engine in ("embedded", "reference")
+    )
+    assert found == expected

@@ -414,6 +414,31 @@ def test_newer_rows_are_read_by_rounds_that_follow() -> None:
     assert database.facts("path") == afresh.facts("path")
 
 
+GROWS_WHILE_WALKED = """
+base pair(x: int, y: int).
+p(X, Y) :- pair(X, Y).
+p(K, Y) :- p(0, K), p(K, X), Y = X + 1000000, X < 1000000.
+"""
+
+
+@pytest.mark.parametrize("machine_code", ["never", "eager"])
+@pytest.mark.parametrize("count", [100, 1_000, 6_000])
+def test_a_relation_grows_while_a_rule_walks_it(
+    count: int, machine_code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Links are side by side, so that all of them have other numbers after a resize."""
+    monkeypatch.setenv("DELTALOG_MACHINE_CODE", machine_code)
+    rows = [(1, 10 + number) for number in range(count)]
+    expected = {(0, 1), *rows, *((1, 1_000_000 + number) for _, number in rows)}
+    loaded = deltalog.connect(program=GROWS_WHILE_WALKED, facts={"pair": [(0, 1), *rows]})
+    assert loaded.facts("p") == expected
+    changed = deltalog.connect(program=GROWS_WHILE_WALKED, facts={"pair": rows})
+    changed.apply(insert={"pair": [(0, 1)]})
+    assert changed.facts("p") == expected
+    changed.apply(delete={"pair": [(0, 1)]})
+    assert changed.facts("p") == set(rows)
+
+
 # --- changes that are listed --------------------------------------------------------------------
 
 

@@ -28,7 +28,7 @@ class Walk:
         self.window = step.window if self.is_match else layout.ALL
         self.relation, self.where, self.start, self.end = (writer.variable() for _ in range(4))
         self.index, self.taken, self.filled, self.most = (writer.variable() for _ in range(4))
-        self.phase = writer.variable()
+        self.phase, self.last, self.capacity = (writer.variable() for _ in range(3))
         with writer.at.goto_block(writer.entry):
             writer.at.position_at_start(writer.entry)
             size = ir.Constant(HALF, int(layout.BATCH))
@@ -93,8 +93,8 @@ class Walk:
                 number = w.at.select(is_stored, number, other)
             index = w.at.add(w.load(relation, layout.INDEX), w.times(number, layout.INDEX_BYTES))
             w.at.store(index, self.index)
-            bucket = w.at.and_(self.state, w.load(index, layout.HEADS_MASK))
-            first = w.plus(w.load_half(w.load(index, layout.HEADS), bucket), -1)
+            w.at.store(w.load(relation, layout.CAPACITY), self.capacity)
+            first = self._first_link(index)
         else:
             first = w.plus(w.at.load(self.end), -1)
         w.at.store(first, self.where)
@@ -104,8 +104,39 @@ class Walk:
     def _write_fill(self) -> None:
         w = self.w
         w.put_at(self.fill)
-        is_over = w.is_("<", w.at.load(self.where), 0)
-        w.at.cbranch(is_over, self.exhausted, self.collect)
+        w.go_if(w.is_("<", w.at.load(self.where), 0), self.exhausted)
+        if self.is_indexed:
+            self._write_seek()
+        else:
+            w.at.branch(self.collect)
+
+    def _first_link(self, index: Value) -> Value:
+        bucket = self.w.at.and_(self.state, self.w.load(index, layout.HEADS_MASK))
+        return self.w.plus(self.w.load_half(self.w.load(index, layout.HEADS), bucket), -1)
+
+    def _write_seek(self) -> None:
+        """Find the place of the walk again if the index was made anew, like `seek`."""
+        w = self.w
+        capacity = w.load(w.at.load(self.relation), layout.CAPACITY)
+        seek = w.block(f"seek{self.depth}")
+        w.at.cbranch(w.is_("==", capacity, w.at.load(self.capacity)), self.collect, seek)
+        w.put_at(seek)
+        w.at.store(capacity, self.capacity)
+        index = w.at.load(self.index)
+        links = w.load(index, layout.LINKS)
+        w.at.store(self._first_link(index), self.where)
+        look, compare, skip = w.block("link"), w.block("linked"), w.block("skip")
+        w.at.branch(look)
+        w.put_at(look)
+        where = w.at.load(self.where)
+        w.at.cbranch(w.is_("<", where, 0), self.exhausted, compare)
+        w.put_at(compare)
+        link = w.load(links, where)
+        is_seen = w.is_(">=", _linked_row(w, link), w.at.load(self.last))
+        w.at.cbranch(is_seen, skip, self.collect)
+        w.put_at(skip)
+        w.at.store(_next_link(w, link), self.where)
+        w.at.branch(look)
 
     def _write_collect(self) -> None:
         """Take the next rows, by links or one after the other, and ask for their memory."""
@@ -126,7 +157,8 @@ class Walk:
         if self.is_indexed:
             link = w.load(links, where)
             row = _linked_row(w, link)
-            after = w.plus(w.at.lshr(link, w.number(32)), -1)
+            after = _next_link(w, link)
+            w.at.store(row, self.last)
             address = w.plus(rows, w.times(row, 8 * (self.step.arity + 1)))
             w.prefetch(w.plus(address, -8))
         else:
@@ -335,6 +367,10 @@ class Walk:
 
 def _linked_row(w: PipelineWriter, link: Value) -> Value:
     return w.at.and_(link, w.number(layout.LOW_HALF))
+
+
+def _next_link(w: PipelineWriter, link: Value) -> Value:
+    return w.plus(w.at.lshr(link, w.number(layout.LINK_SHIFT)), -1)
 
 
 @dataclass

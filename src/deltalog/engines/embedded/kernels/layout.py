@@ -167,6 +167,7 @@ LISTS_MIN = 256
 BATCH_FIRST, BATCH = np.int64(4), np.int64(16)
 FRAMES_MAX, FRAME = 256, 48
 F_AT, F_PHASE, F_RELATION, F_START, F_END, F_INDEX, F_TAKEN, F_FILLED, F_MOST = range(9)
+F_LAST, F_CAPACITY = 9, 10
 F_ROWS, F_AHEAD = 16, 32
 LARGE = np.int64(1 << 12)
 """From this many rows on memory is prefetched."""

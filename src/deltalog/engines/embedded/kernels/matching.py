@@ -3,6 +3,10 @@
 Large relations are not in the cache of the processor, and nearly every row that is looked at is
 somewhere else in memory. So a match takes its rows in batches: it prefetches the memory of all of
 them, and of what the next step will look up for each, before it goes on with the first.
+
+A rule may add rows to the relation that it walks. A resize then makes its indexes anew, and links
+get other numbers where they are side by side; so a walk also knows the last row it looked at, and
+finds its place again by that (`seek`).
 """
 
 from __future__ import annotations
@@ -33,9 +37,11 @@ from deltalog.engines.embedded.kernels.layout import (
     END,
     F_AHEAD,
     F_AT,
+    F_CAPACITY,
     F_END,
     F_FILLED,
     F_INDEX,
+    F_LAST,
     F_MOST,
     F_PHASE,
     F_RELATION,
@@ -153,8 +159,28 @@ def open_phase(step, frame, keys, slots, marks, phase):
     number = load64(step, INDEX_NUMBER if phase == 0 else PLUS_INDEX)
     index = load64(relation, INDEX) + number * INDEX_BYTES
     store64(frame, F_INDEX, index)
+    store64(frame, F_CAPACITY, load64(relation, CAPACITY))
     bucket = state & load64(index, HEADS_MASK)
     store64(frame, F_AT, load32(load64(index, HEADS), bucket) - 1)
+
+
+@compiled
+def seek(step, frame, keys):
+    """Find the link behind the last row that was looked at, in an index that was made anew.
+
+    Chains go from newer rows to older ones, and a resize keeps the numbers of rows.
+    """
+    index = load64(frame, F_INDEX)
+    state = np.int64(0)
+    for i in range(load64(step, KEYS)):
+        if load64(step, HEADER + KEY_WORDS * i + KEY_COLUMN) < INDEXED_COLUMNS:
+            state = mixed(state, load64(keys, i))
+    links, last = load64(index, LINKS), load64(frame, F_LAST)
+    at = load32(load64(index, HEADS), state & load64(index, HEADS_MASK)) - 1
+    while at >= 0 and linked_row(load64(links, at)) >= last:
+        at = next_link(load64(links, at))
+    store64(frame, F_AT, at)
+    store64(frame, F_CAPACITY, load64(load64(frame, F_RELATION), CAPACITY))
 
 
 @inlined
@@ -195,8 +221,11 @@ def fill(machine, step, frame, keys, slots, marks, rank):
     rows = load64(relation, ROWS) + 8
     width = 8 * (load64(relation, ARITY) + 1)
     start, end = load64(frame, F_START), load64(frame, F_END)
-    at = load64(frame, F_AT)
     is_indexed = load64(step, MODE) == BY_INDEX
+    if is_indexed and load64(frame, F_CAPACITY) != load64(relation, CAPACITY):
+        seek(step, frame, keys)
+    at = load64(frame, F_AT)
+    last = end
     links = load64(load64(frame, F_INDEX), LINKS) if is_indexed else np.int64(0)
     is_stored = load64(frame, F_PHASE) == 0
     is_ranked = is_stored and load64(step, IS_RANKED) == 1
@@ -213,6 +242,7 @@ def fill(machine, step, frame, keys, slots, marks, rank):
         if is_indexed:
             link = load64(links, row)
             row, at = linked_row(link), next_link(link)
+        last = row
         if row < start:
             at = -ONE
             break
@@ -225,6 +255,7 @@ def fill(machine, step, frame, keys, slots, marks, rank):
             store64(frame, F_ROWS + count, row)
             count += 1
     store64(frame, F_AT, at)
+    store64(frame, F_LAST, last)
     if is_far:
         kept = np.int64(0)
         for number in range(count):
