@@ -95,7 +95,7 @@ def _mark_actions(tokens: list[PlacedToken], place: int) -> None:
         if _begins_actions(token, after):
             _mark(token)
             is_acting = True
-        elif _begins_action(before, token, after):
+        elif is_acting and _begins_action(before, token, after):
             _mark(token)
             if before.type == "COMMA":
                 before.type = "NEXT"
