@@ -211,7 +211,7 @@ def first_marks(rule_set: tuple[Drawn, ...]) -> Marks:
     )
 
 
-@effort(quick=60, fuzz=3_000)
+@effort(quick=30, fuzz=3_000)
 @given(rule_sets, facts, transactions, st.booleans(), st.sampled_from((0, 1, WHOLE_MAX)))
 def test_rules_fire_what_the_interpreter_says(
     rule_set: tuple[Drawn, ...],
@@ -272,7 +272,7 @@ def check_history(
     return state, marks
 
 
-@effort(quick=60, fuzz=3_000)
+@effort(quick=30, fuzz=3_000)
 @given(rule_sets, facts, operations, st.booleans(), st.sampled_from((0, WHOLE_MAX)))
 def test_a_what_if_fires_what_the_interpreter_says(
     rule_set: tuple[Drawn, ...],
@@ -317,7 +317,7 @@ def applied_order(change: Operations) -> Operations:
     return [single[key] for key in sorted(single, key=lambda key: key[0])]
 
 
-@effort(quick=60, fuzz=3_000)
+@effort(quick=30, fuzz=3_000)
 @given(st.sampled_from(CONDITIONS[:-1]), facts, transactions, st.sampled_from(sorted(ENGINES)))
 def test_without_cascades_strict_is_the_condition_after_minus_before(
     condition: tuple[str, str], begun: State, history: list[Operations], engine: str
@@ -346,7 +346,7 @@ def test_without_cascades_strict_is_the_condition_after_minus_before(
 DENIED = ["path(X, X)", "a(X), b(X)", "number(N), N > 3, X = N", "k(X, Y), not a(Y)", "most(X, 3)"]
 
 
-@effort(quick=40, fuzz=2_000)
+@effort(quick=20, fuzz=2_000)
 @given(rule_sets, st.sampled_from(DENIED), st.booleans(), transactions)
 def test_enforced_constraints_have_no_violations_after_any_step(
     rule_set: tuple[Drawn, ...], denied: str, is_immediate: bool, history: list[Operations]

@@ -92,7 +92,7 @@ def exactly(facts: Any) -> list[str]:
     return sorted(map(repr, facts))
 
 
-@effort(quick=120, fuzz=5_000)
+@effort(quick=50, fuzz=5_000)
 @given(histories())
 def test_columns_do_what_tuples_do(history: tuple[list[str], list[Any]]) -> None:
     declared, transactions = history

@@ -22,13 +22,13 @@ def loaded(draw: st.DrawFn, features: Features = Features()) -> tuple[Program, F
     return draw(programs(features, bases)), rows
 
 
-@effort(quick=120, fuzz=2500)
+@effort(quick=40, fuzz=2500)
 @given(loaded())
 def test_every_evaluation_agrees_with_clingo(example: tuple[Program, Facts]) -> None:
     agree(*example)
 
 
-@effort(quick=60, fuzz=1000)
+@effort(quick=20, fuzz=1000)
 @given(loaded(Features(longer_joins=True)))
 def test_longer_joins_agree_with_clingo(example: tuple[Program, Facts]) -> None:
     agree(*example)
@@ -65,7 +65,7 @@ def asked(draw: st.DrawFn) -> tuple[Program, Facts, Query]:
     return program, facts, Query(tuple(atoms))
 
 
-@effort(quick=120, fuzz=2500)
+@effort(quick=40, fuzz=2500)
 @given(asked())
 def test_magic_sets_answer_what_full_evaluation_filtered_answers(
     example: tuple[Program, Facts, Query],
@@ -120,7 +120,7 @@ def growing(draw: st.DrawFn) -> tuple[str, Facts]:
     return "base pair(x: int, y: int).\n" + "\n".join(rules), {"pair": facts}
 
 
-@effort(quick=40, fuzz=1000)
+@effort(quick=25, fuzz=1000)
 @given(growing())
 def test_relations_may_grow_while_rules_walk_them(example: tuple[str, Facts]) -> None:
     program, facts = example

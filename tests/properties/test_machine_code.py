@@ -70,7 +70,7 @@ def patch() -> Iterator[pytest.MonkeyPatch]:
 
 @pytest.mark.parametrize("strategy", ["auto", "rederive", "magic"])
 def test_random_programs(strategy: str, patch: pytest.MonkeyPatch) -> None:
-    @effort(quick=2, fuzz=100)
+    @effort(quick=1, fuzz=100)
     @given(scenarios(Features(view_declarations=strategy == "magic")))
     def run(scenario: Scenario) -> None:
         twins = Twins(patch, program=scenario.program, strategy=strategy)
@@ -97,7 +97,7 @@ def test_random_programs(strategy: str, patch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_large_relations(name: str, scale: float, patch: pytest.MonkeyPatch) -> None:
-    """Where memory is far, rows are taken, held and looked up in handfuls."""
+    """Where memory is far, rows are taken, held and looked up in batches."""
     given = workload(name, scale, changes=15)
     twins = Twins(patch, program=given.program)
     twins.apply(insert=given.base)

@@ -51,7 +51,7 @@ def followed(database: MemoryDatabase, is_potential: bool) -> Follower:
 def test_a_superset_that_holds(strategy: str, engine: str) -> None:
     """Also: insertions hold afterwards, deletions held before, and `apply` returns none of it."""
 
-    @effort(quick=15, fuzz=2_000)
+    @effort(quick=6, fuzz=2_000)
     @given(scenarios(Features(view_declarations=False)))
     def run(scenario: Scenario) -> None:
         exact, estimating = (

@@ -38,7 +38,7 @@ from deltalog.language.parser import parse_text
 from deltalog.language.printer import COLUMNS_MAX, print_program
 from deltalog.language.values import INT_MAX, INT_MIN, canonical
 
-checked = settings(derandomize=True, max_examples=200, deadline=None)
+checked = settings(derandomize=True, max_examples=100, deadline=None)
 
 WORDS = "deny require warn view immediate say rule for priority nervous on when do else"
 VERBS = "insert delete set call emit reject"

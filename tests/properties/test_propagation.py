@@ -64,7 +64,7 @@ def check(scenario: Scenario, strategy: str, materialize: bool, engine: str) -> 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("strategy", "materialize"), TREATMENTS)
 def test_strategy(strategy: str, materialize: bool, engine: str) -> None:
-    @effort(quick=20, fuzz=700)
+    @effort(quick=8, fuzz=700)
     @given(scenarios(Features(view_declarations=not materialize)))
     def run(scenario: Scenario) -> None:
         check(scenario, strategy, materialize, engine)
@@ -75,7 +75,7 @@ def test_strategy(strategy: str, materialize: bool, engine: str) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("strategy", ["auto", "recompute"])
 def test_longer_joins(strategy: str, engine: str) -> None:
-    @effort(quick=30, fuzz=700)
+    @effort(quick=10, fuzz=700)
     @given(scenarios(LONGER_JOINS))
     def run(scenario: Scenario) -> None:
         check(scenario, strategy, True, engine)
@@ -85,7 +85,7 @@ def test_longer_joins(strategy: str, engine: str) -> None:
 
 @pytest.mark.parametrize("network", ["bushy", "flat"])
 def test_nervous_reports_too_much_but_never_too_little(network: str) -> None:
-    @effort(quick=30, fuzz=3_000)
+    @effort(quick=12, fuzz=3_000)
     @given(scenarios(Features(view_declarations=False)))
     def run(scenario: Scenario) -> None:
         strict, nervous = (

@@ -110,7 +110,7 @@ def test_pulls_are_exact_while_sources_change(
     monkeypatch.setattr(SqliteSource, "find", find)
     monkeypatch.setattr(SqliteSource, "open", open_)
 
-    @effort(quick=40, fuzz=1_500)
+    @effort(quick=20, fuzz=1_500)
     @given(scenarios(Features(view_declarations=not materialize)))
     def run(scenario: Scenario) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -74,7 +74,7 @@ def test_what_blocks_is_false_and_making_it_true_helps(
 
 
 @given(scenarios(), st.booleans(), st.randoms(use_true_random=False))
-@effort(quick=40, fuzz=1000)
+@effort(quick=20, fuzz=1000)
 def test_causes_of_changes_are_enough(
     scenario: Scenario, materialize: bool, random: random.Random
 ) -> None:
