@@ -173,7 +173,7 @@ def test_a_state_in_use_is_found_before_spark_starts(
     def start(**options: object) -> None:
         raise AssertionError("Spark is started")
 
-    monkeypatch.setattr("deltalog.pipeline.run.session", start)
+    monkeypatch.setattr("deltalog.pipeline.run.active_or_new_session", start)
     path = project(tmp_path, "")
     (tmp_path / "state").mkdir()
     with (tmp_path / "state/lock").open("w+") as file:

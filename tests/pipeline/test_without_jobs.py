@@ -128,7 +128,7 @@ def test_another_program_is_found_before_spark_starts(
     (folder / "incoming/1.csv").write_text("op,src,dst\n+,1,2\n")
     take(spark, folder)
     (folder / "graph.dl").write_text(PROGRAM + "view loop(node: int).\nloop(X) :- path(X, X).\n")
-    monkeypatch.setattr(run_module, "session", no_session)
+    monkeypatch.setattr(run_module, "active_or_new_session", no_session)
     with pytest.raises(deltalog.DataError) as found:
         Pipeline(read_project(folder / "project.toml"))
     assert found.value.codes == ("E1002",)
@@ -141,12 +141,12 @@ def test_a_project_goes_over_to_its_program(
     (folder / "incoming/1.csv").write_text("op,src,dst\n+,1,2\n+,2,1\n")
     take(spark, folder)
     command = ["pipeline", "migrate", str(folder / "project.toml")]
-    monkeypatch.setattr(migrate_project, "session", no_session)
+    monkeypatch.setattr(migrate_project, "active_or_new_session", no_session)
     same = CliRunner().invoke(app, command)
     assert same.exit_code == 0, same.output
     assert "nothing changes" in same.output
     (folder / "graph.dl").write_text(PROGRAM + "view loop(node: int).\nloop(X) :- path(X, X).\n")
-    monkeypatch.setattr(migrate_project, "session", lambda **_: spark)
+    monkeypatch.setattr(migrate_project, "active_or_new_session", lambda **_: spark)
     asked = CliRunner().invoke(app, [*command, "--what-if"])
     assert asked.exit_code == 0, asked.output
     assert "loop" in asked.output

@@ -25,7 +25,7 @@ Ranked = dict[str, list[tuple[int, tuple[object, ...]]]]
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of shapes come up here that nobody will want again."""
-    monkeypatch.setattr(jit, "_kept", jit._made)
+    monkeypatch.setattr(jit, "_kept_machine_code", jit._make_machine_code)
 
 
 class Twins:

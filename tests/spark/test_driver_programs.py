@@ -30,7 +30,7 @@ def no_session(**_: Any) -> NoSession:
 @pytest.mark.parametrize("path", find("programs"), ids=identify)
 def test_program_on_the_driver(path: Path, upkeep: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The facts are there from the beginning, every `update` is one transaction."""
-    monkeypatch.setattr(engine_module, "session", no_session)
+    monkeypatch.setattr(engine_module, "active_or_new_session", no_session)
     case = read_case(path)
     program, facts = without_facts(parse_text(case.text("program")))
     database = UPKEEP[upkeep].connect(program, facts)

@@ -14,7 +14,7 @@ from conformance import test_engines
 from deltalog.engines.base import Engine
 from deltalog.engines.spark.engine import SparkEngine
 from deltalog.engines.spark.lazy_frame import LazyFrame
-from deltalog.engines.spark.partitions import Source, sent, shares
+from deltalog.engines.spark.partitions import Source, rows_to_send, share_numbers
 from deltalog.engines.spark.settings import Settings
 from deltalog.runtime.engine_choice import ENGINES
 
@@ -250,7 +250,7 @@ def test_frames_in_and_out(spark: SparkSession) -> None:
 @pytest.mark.parametrize("partitions", [2, 4, 8])
 def test_every_share_has_a_partition_of_its_own(partitions: int, spark: SparkSession) -> None:
     source = Source("p", ("int",), spark.range(1000).select(F.col("id").alias("c0")), 0)
-    data = sent(source, 0, shares(spark, partitions), {"int_0": "int"})
+    data = rows_to_send(source, 0, share_numbers(spark, partitions), {"int_0": "int"})
     put = data.repartition(partitions, F.col("share")).groupBy(F.spark_partition_id()).count()
     assert len(put.collect()) == partitions
 

@@ -59,7 +59,7 @@ def test_they_are_fetched_once(fetched: list[str]) -> None:
     assert first["spark.jars"].count(".jar") == 2
     assert jars.delta_settings({}) == first
     assert len(fetched) == 1
-    assert f"--packages {jars.coordinates()}" in fetched[0]
+    assert f"--packages {jars.delta_coordinates()}" in fetched[0]
 
 
 def test_one_that_is_missing_is_fetched_again(fetched: list[str], tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_where_fetching_fails_spark_is_told_the_coordinates(
     failed = SimpleNamespace(returncode=1, stderr="(spark.jars,x)", stdout="")
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: failed)
     found = jars.delta_settings({"spark.jars.packages": "a:b:1"})
-    assert found["spark.jars.packages"] == f"a:b:1,{jars.coordinates()}"
+    assert found["spark.jars.packages"] == f"a:b:1,{jars.delta_coordinates()}"
     assert "org.apache.hadoop:*" in found["spark.jars.excludes"]
 
 
@@ -100,4 +100,4 @@ def test_coordinates_are_those_that_delta_would_use(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(pip_utils, "SparkSession", SimpleNamespace(Builder=Builder))
     found: Any = pip_utils.configure_spark_with_delta_pip(Builder())  # type: ignore[arg-type]
-    assert found == ("spark.jars.packages", jars.coordinates())
+    assert found == ("spark.jars.packages", jars.delta_coordinates())

@@ -34,14 +34,14 @@ def nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_the_version_is_read(release: str, version: int, tmp_path: Path) -> None:
-    assert java.version(a_java(tmp_path / "home", release)) == version
+    assert java.java_version(a_java(tmp_path / "home", release)) == version
 
 
 def test_a_java_that_does_not_tell_is_asked(tmp_path: Path) -> None:
     home = a_java(tmp_path / "home", None, """echo 'openjdk version "17.0.9" 2023' >&2""")
-    assert java.version(home) == 17
-    assert java.version(tmp_path / "nothing") == 0
-    assert java.version(a_java(tmp_path / "broken", None, "exit 1")) == 0
+    assert java.java_version(home) == 17
+    assert java.java_version(tmp_path / "nothing") == 0
+    assert java.java_version(a_java(tmp_path / "broken", None, "exit 1")) == 0
 
 
 @pytest.mark.usefixtures("nothing_else")
@@ -58,7 +58,7 @@ def test_one_that_is_new_enough_is_found(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.usefixtures("nothing_else")
 def test_without_a_package_manager_nothing_is_installed() -> None:
-    assert java.install() is False
+    assert java.install_java() is False
 
 
 @pytest.mark.usefixtures("nothing_else")
@@ -81,5 +81,5 @@ def test_as_root_on_debian_it_is_installed(tmp_path: Path, monkeypatch: pytest.M
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", str(fake.parent))
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    assert java.install() is True
+    assert java.install_java() is True
     assert java.java_home() == made

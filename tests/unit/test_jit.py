@@ -32,7 +32,7 @@ def specialist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[jit.
     """A new one, which keeps what it makes in a folder of its own."""
     made = jit.Specialist()
     monkeypatch.setattr(jit, "SPECIALIST", made)
-    monkeypatch.setattr(jit, "_folder", lambda: tmp_path / "pipelines")
+    monkeypatch.setattr(jit, "_machine_code_folder", lambda: tmp_path / "pipelines")
     monkeypatch.setattr(jit, "WHEN", "often")
     monkeypatch.setattr(jit, "STEPS", 50)
     yield made
@@ -116,7 +116,7 @@ def test_it_is_kept_for_the_next_process(
     def refuse(name: str, shape: object) -> bytes:
         raise AssertionError("it has been made before")
 
-    monkeypatch.setattr(jit, "_made", refuse)
+    monkeypatch.setattr(jit, "_make_machine_code", refuse)
     monkeypatch.setattr(jit, "SPECIALIST", jit.Specialist())
     database = used()
     assert made(database) == count > 0
@@ -128,7 +128,7 @@ def test_what_is_damaged_is_made_anew(
 ) -> None:
     monkeypatch.setattr(jit, "WHEN", "eager")
     used()
-    files = list(jit._folder().iterdir())
+    files = list(jit._machine_code_folder().iterdir())
     assert files
     for number, file in enumerate(files):
         kept = bytearray(file.read_bytes())
@@ -143,7 +143,7 @@ def test_a_folder_that_cannot_be_written_is_no_hindrance(
     specialist: jit.Specialist, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setattr(jit, "_folder", lambda: tmp_path / "file" / "pipelines")
+    monkeypatch.setattr(jit, "_machine_code_folder", lambda: tmp_path / "file" / "pipelines")
     monkeypatch.setattr(jit, "WHEN", "eager")
     assert used().facts("path") == PATHS
 
@@ -156,7 +156,7 @@ def test_what_cannot_be_made_is_interpreted(
     def fail(name: str, shape: object) -> bytes:
         raise RuntimeError("no memory that may be executed")
 
-    monkeypatch.setattr(jit, "_made", fail)
+    monkeypatch.setattr(jit, "_make_machine_code", fail)
     database = used()
     assert database.facts("path") == PATHS
     wait_until(lambda: "no machine code" in caplog.text, "a failure is logged")
@@ -201,7 +201,7 @@ def test_long_bodies_are_interpreted(
 def test_a_misspelt_choice_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(jit.VARIABLE, "nevr")
     with pytest.warns(UserWarning, match="often, never or eager"):
-        assert jit._when() == "often"
+        assert jit._when_to_specialize() == "often"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
@@ -227,7 +227,7 @@ def test_a_process_can_end_while_something_is_being_made() -> None:
 import deltalog
 from deltalog.engines.embedded import jit
 jit.STEPS = 50
-jit._kept = jit._made
+jit._kept_machine_code = jit._make_machine_code
 database = deltalog.connect(program={CLOSURE!r}, facts={{"edge": {CHAIN!r}}})
 for edge in {CHAIN!r}[:5]:
     database.apply(delete={{"edge": [edge]}})

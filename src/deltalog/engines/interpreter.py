@@ -105,15 +105,17 @@ class Interpreter:
             return ()
         emitted: dict[Row, None] = {}
         if plan.initial is not None and not part.has_fired[number]:
-            emitted.update(dict.fromkeys(self._distinct(plan.initial, read)))
+            emitted.update(dict.fromkeys(self._run_once_if_constant(plan.initial, read)))
         for occurrence, variant in enumerate(plan.variants):
             if read[occurrence] < self.relations[plan.occurrences[occurrence]].end:
-                emitted.update(dict.fromkeys(self._distinct(variant, read)))
+                emitted.update(dict.fromkeys(self._run_once_if_constant(variant, read)))
         part.has_fired[number] = True
         part.read[number] = [self.relations[name].end for name in plan.occurrences]
         if plan.aggregation is None:
             return emitted
-        return [row for group in emitted for row in self._aggregated(plan.aggregation, group, read)]
+        return [
+            row for group in emitted for row in self._rows_of_group(plan.aggregation, group, read)
+        ]
 
     def delete(self, part: DeletionPart) -> dict[str, int]:
         """Examine suspects in order of rank; see `plan/ranked_deletion.py`."""
@@ -140,7 +142,7 @@ class Interpreter:
                 self.relations[made[number]].add(row)
                 new[made[number]] = new.get(made[number], 0) + 1
             for head, pipeline in plan.lost[number]:
-                for derived in self._run(pipeline, [], row):
+                for derived in self._run_pipeline(pipeline, [], row):
                     entry = (number_of[head], derived)
                     if entry in seen or derived not in self.relations[head]:
                         continue
@@ -153,10 +155,12 @@ class Interpreter:
     def _is_supported(self, pipelines: tuple[Pipeline, ...], row: Row, rank: int) -> bool:
         self.rank_limit = rank
         self.has_passed_over = False
-        return any(True for pipeline in pipelines for _ in self._run(pipeline, [], row))
+        return any(True for pipeline in pipelines for _ in self._run_pipeline(pipeline, [], row))
 
-    def _aggregated(self, aggregation: Aggregation, group: Row, read: list[int]) -> Iterator[Row]:
-        bindings = list(dict.fromkeys(self._run(aggregation.bindings, read, group)))
+    def _rows_of_group(
+        self, aggregation: Aggregation, group: Row, read: list[int]
+    ) -> Iterator[Row]:
+        bindings = list(dict.fromkeys(self._run_pipeline(aggregation.bindings, read, group)))
         if not bindings:
             return
         row: list[Value] = []
@@ -172,18 +176,18 @@ class Interpreter:
                 row.append(part.value if isinstance(part, Fixed) else group[part.index])
         yield tuple(row)
 
-    def _distinct(self, pipeline: Pipeline, read: list[int]) -> Iterator[Row]:
+    def _run_once_if_constant(self, pipeline: Pipeline, read: list[int]) -> Iterator[Row]:
         """Yield what a pipeline emits; one row is enough where all are the same."""
-        rows = self._run(pipeline, read)
+        rows = self._run_pipeline(pipeline, read)
         is_single = not any(isinstance(value, Slot) for value in pipeline.output)
         return itertools.islice(rows, 1) if is_single else rows
 
-    def _run(self, pipeline: Pipeline, read: list[int], inputs: Row = ()) -> Iterator[Row]:
+    def _run_pipeline(self, pipeline: Pipeline, read: list[int], inputs: Row = ()) -> Iterator[Row]:
         slots: Slots = [*inputs, *([None] * (pipeline.slots - len(inputs)))]
-        for _ in self._steps(pipeline, 0, slots, read):
-            yield tuple(_plain(value, slots) for value in pipeline.output)
+        for _ in self._run_steps(pipeline, 0, slots, read):
+            yield tuple(_value_of_operand(value, slots) for value in pipeline.output)
 
-    def _steps(
+    def _run_steps(
         self, pipeline: Pipeline, number: int, slots: Slots, read: list[int]
     ) -> Iterator[None]:
         """Every way through the steps from `number` on; the slots hold the bindings."""
@@ -193,50 +197,52 @@ class Interpreter:
         step = pipeline.steps[number]
         match step:
             case Match():
-                for row in self._matches(step, slots, read):
-                    self._tick()
+                for row in self._matching_rows(step, slots, read):
+                    self._count_tick()
                     for column, slot in step.bind:
                         slots[slot.index] = row[column]
                     if all(row[column] == slots[slot.index] for column, slot in step.same):
-                        yield from self._steps(pipeline, number + 1, slots, read)
+                        yield from self._run_steps(pipeline, number + 1, slots, read)
             case Absent():
-                if not self._exists(step, slots):
-                    yield from self._steps(pipeline, number + 1, slots, read)
+                if not self._has_match(step, slots):
+                    yield from self._run_steps(pipeline, number + 1, slots, read)
             case Test():
-                if _test(step, slots):
-                    yield from self._steps(pipeline, number + 1, slots, read)
+                if _test_holds(step, slots):
+                    yield from self._run_steps(pipeline, number + 1, slots, read)
             case Assign():
-                has_value, slots[step.slot.index] = _evaluated(step.value, slots)
+                has_value, slots[step.slot.index] = _evaluate_operand(step.value, slots)
                 if has_value:
-                    yield from self._steps(pipeline, number + 1, slots, read)
+                    yield from self._run_steps(pipeline, number + 1, slots, read)
 
-    def _tick(self) -> None:
+    def _count_tick(self) -> None:
         """Now and then, see whether a limit has been reached in the middle of a round."""
         self.ticks += 1
         if self.ticks % TICKS == 0 and self.checkpoint is not None:
             self.checkpoint()
 
-    def _matches(self, step: Match, slots: Slots, read: list[int]) -> Iterable[Row]:
+    def _matching_rows(self, step: Match, slots: Slots, read: list[int]) -> Iterable[Row]:
         columns = tuple(column for column, _ in step.key)
-        key = tuple(_plain(value, slots) for _, value in step.key)
+        key = tuple(_value_of_operand(value, slots) for _, value in step.key)
         if isinstance(step.relation, Overlay):
             kept: Iterable[Row] = ()
             if step.window is not Window.NEW:
-                kept = self._kept(step.relation, columns, key)
+                kept = self._rows_not_overdeleted(step.relation, columns, key)
             if step.is_ranked:
-                kept = self._older(step, kept)
+                kept = self._rows_below_rank_limit(step, kept)
             if step.relation.plus is None:
                 return kept
             plus = self.relations[step.relation.plus]
             return [*kept, *_in_window(plus, step, columns, key, read)]
         return _in_window(self.relations[step.relation], step, columns, key, read)
 
-    def _kept(self, overlay: Overlay, columns: tuple[int, ...], key: Row) -> list[Row]:
+    def _rows_not_overdeleted(
+        self, overlay: Overlay, columns: tuple[int, ...], key: Row
+    ) -> list[Row]:
         """Yield the rows that an overlay has of its stored relation."""
         stored, minus = self.relations[overlay.stored], self.relations[overlay.minus]
         return [row for row in stored.matching(columns, key, 0, stored.end) if row not in minus]
 
-    def _older(self, step: Match, rows: Iterable[Row]) -> Iterable[Row]:
+    def _rows_below_rank_limit(self, step: Match, rows: Iterable[Row]) -> Iterable[Row]:
         """Of the rows of a ranked match, those older than the fact that is examined."""
         assert isinstance(step.relation, Overlay)
         stored = self.relations[step.relation.stored]
@@ -245,9 +251,9 @@ class Interpreter:
         self.has_passed_over |= len(older) < len(rows)
         return older
 
-    def _exists(self, step: Absent, slots: Slots) -> bool:
+    def _has_match(self, step: Absent, slots: Slots) -> bool:
         as_match = Match(step.relation, step.key)
-        return bool(self._matches(as_match, slots, []))
+        return bool(self._matching_rows(as_match, slots, []))
 
 
 def _in_window(
@@ -261,23 +267,23 @@ def _in_window(
     return relation.matching(columns, key, start, end)
 
 
-def _plain(value: Slot | Fixed, slots: Slots) -> Value:
+def _value_of_operand(value: Slot | Fixed, slots: Slots) -> Value:
     return value.value if isinstance(value, Fixed) else slots[value.index]
 
 
-def _evaluated(operand: Operand, slots: Slots) -> tuple[bool, Value]:
+def _evaluate_operand(operand: Operand, slots: Slots) -> tuple[bool, Value]:
     """Whether the operand has a value, and which; null is a value, what has none is not."""
     if not isinstance(operand, Compute):
-        return True, _plain(operand, slots)
+        return True, _value_of_operand(operand, slots)
     result = compute(
         operand.function,
         operand.type,
-        [_evaluated(inner, slots)[1] for inner in operand.operands],
+        [_evaluate_operand(inner, slots)[1] for inner in operand.operands],
     )
     return result is not None, result
 
 
-def _test(step: Test, slots: Slots) -> bool:
-    has_left, left = _evaluated(step.left, slots)
-    has_right, right = _evaluated(step.right, slots)
+def _test_holds(step: Test, slots: Slots) -> bool:
+    has_left, left = _evaluate_operand(step.left, slots)
+    has_right, right = _evaluate_operand(step.right, slots)
     return has_left and has_right and holds(step.operator, left, right)

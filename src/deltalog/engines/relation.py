@@ -118,12 +118,12 @@ class Relation:
         if not columns:
             return self.between(start, end)
         if columns not in self.indexes:
-            self._build(columns)
+            self._build_index(columns)
         found = self.indexes[columns].get(key, ())
         rows = (self.log[position] for position in found if start <= position < end)
         return [row for row in rows if row is not None]
 
-    def _build(self, columns: tuple[int, ...]) -> None:
+    def _build_index(self, columns: tuple[int, ...]) -> None:
         index: dict[Key, list[int]] = {}
         for row, position in self.position.items():
             index.setdefault(tuple(row[c] for c in columns), []).append(position)

@@ -78,7 +78,7 @@ def aggregate(function: str, type_: str | None, values: Sequence[Value]) -> Valu
 # --- numbers ------------------------------------------------------------------------------------
 
 
-def _int(value: int) -> int:
+def _check_int_range(value: int) -> int:
     if not INT_MIN <= value <= INT_MAX:
         raise OverflowError
     return value
@@ -89,52 +89,52 @@ def _divide_int(left: int, right: int) -> int:
     return quotient if (left < 0) == (right < 0) else -quotient
 
 
-def _mod(left: int, right: int) -> int:
+def _remainder(left: int, right: int) -> int:
     remainder = abs(left) % abs(right)
     return remainder if left >= 0 else -remainder
 
 
-def _float(value: float) -> float:
+def _check_finite(value: float) -> float:
     if not math.isfinite(value):
         raise OverflowError
     return value + 0.0
 
 
-def _whole(value: float | Decimal) -> int:
-    return _int(int(value))
+def _truncate_to_int(value: float | Decimal) -> int:
+    return _check_int_range(int(value))
 
 
-def _rounded(value: float | Decimal) -> int:
+def _round_to_int(value: float | Decimal) -> int:
     """To the nearest int, halves to the even one."""
     exact = Decimal(value)
-    return _int(int(exact.to_integral_value(rounding=ROUND_HALF_EVEN)))
+    return _check_int_range(int(exact.to_integral_value(rounding=ROUND_HALF_EVEN)))
 
 
-def _checked(result: Callable[[Any], Any], operation: Function) -> Function:
+def _check_results_of(result: Callable[[Any], Any], operation: Function) -> Function:
     return lambda *operands: result(operation(*operands))
 
 
 _ARITHMETIC: dict[tuple[str, str], Function] = {
-    ("+", "int"): _checked(_int, lambda a, b: a + b),
-    ("*", "int"): _checked(_int, lambda a, b: a * b),
+    ("+", "int"): _check_results_of(_check_int_range, lambda a, b: a + b),
+    ("*", "int"): _check_results_of(_check_int_range, lambda a, b: a * b),
     ("/", "int"): _divide_int,
-    ("mod", "int"): _mod,
+    ("mod", "int"): _remainder,
     ("abs", "int"): abs,
-    ("+", "float"): _checked(_float, lambda a, b: a + b),
-    ("*", "float"): _checked(_float, lambda a, b: a * b),
-    ("/", "float"): _checked(_float, lambda a, b: a / b),
+    ("+", "float"): _check_results_of(_check_finite, lambda a, b: a + b),
+    ("*", "float"): _check_results_of(_check_finite, lambda a, b: a * b),
+    ("/", "float"): _check_results_of(_check_finite, lambda a, b: a / b),
     ("abs", "float"): abs,
     ("round", "int"): lambda value: value,
-    ("round", "float"): _rounded,
-    ("+", "decimal"): _checked(rounded_decimal, DECIMALS.add),
-    ("*", "decimal"): _checked(rounded_decimal, DECIMALS.multiply),
-    ("/", "decimal"): _checked(rounded_decimal, DECIMALS.divide),
+    ("round", "float"): _round_to_int,
+    ("+", "decimal"): _check_results_of(rounded_decimal, DECIMALS.add),
+    ("*", "decimal"): _check_results_of(rounded_decimal, DECIMALS.multiply),
+    ("/", "decimal"): _check_results_of(rounded_decimal, DECIMALS.divide),
     ("abs", "decimal"): Decimal.copy_abs,
-    ("round", "decimal"): _rounded,
+    ("round", "decimal"): _round_to_int,
 }
 
 
-def _minus(result: Callable[[Any], Any]) -> Function:
+def _negate_or_subtract(result: Callable[[Any], Any]) -> Function:
     return lambda left, right=None: result(-left if right is None else left - right)
 
 
@@ -143,8 +143,8 @@ def _minus_decimal(left: Decimal, right: Decimal | None = None) -> Decimal:
 
 
 _ARITHMETIC |= {
-    ("-", "int"): _minus(_int),
-    ("-", "float"): _minus(_float),
+    ("-", "int"): _negate_or_subtract(_check_int_range),
+    ("-", "float"): _negate_or_subtract(_check_finite),
     ("-", "decimal"): _minus_decimal,
 }
 
@@ -156,28 +156,28 @@ _ARITHMETIC |= {("greatest", type_): max for type_ in _ORDERED}
 # --- text, dates, conversions -------------------------------------------------------------------
 
 
-def _substring(text: str, start: int, length: int) -> str:
+def _substring_from(text: str, start: int, length: int) -> str:
     """`length` characters from position `start`, counted from one."""
     if start < 1 or length < 0:
         raise ValueError
     return text[start - 1 : start - 1 + length]
 
 
-def _text(length: int, made: Callable[[], str]) -> str:
+def _make_limited_text(length: int, made: Callable[[], str]) -> str:
     """A text that functions make has a limit, so that growing ones come to an end."""
     if length > TEXT_MAX:
         raise OverflowError
     return made()
 
 
-def _replaced(text: str, old: str, new: str) -> str:
+def _replace_text(text: str, old: str, new: str) -> str:
     if not old:
         return text
     longest = len(text) + text.count(old) * max(0, len(new) - len(old))
-    return _text(longest, lambda: text.replace(old, new))
+    return _make_limited_text(longest, lambda: text.replace(old, new))
 
 
-def _trim(text: str) -> str:
+def _trim_whitespace(text: str) -> str:
     return text.strip(" \t\r\n\f\v")
 
 
@@ -185,10 +185,10 @@ _TEXT: dict[tuple[str, str], Function] = {
     ("length", "str"): len,
     ("lower", "str"): str.lower,
     ("upper", "str"): str.upper,
-    ("trim", "str"): _trim,
-    ("concat", "str"): lambda a, b: _text(len(a) + len(b), lambda: a + b),
-    ("replace", "str"): lambda text, old, new: _replaced(text, old, new),
-    ("substring", "str,int"): _substring,
+    ("trim", "str"): _trim_whitespace,
+    ("concat", "str"): lambda a, b: _make_limited_text(len(a) + len(b), lambda: a + b),
+    ("replace", "str"): lambda text, old, new: _replace_text(text, old, new),
+    ("substring", "str,int"): _substring_from,
 }
 
 _DATES: dict[tuple[str, str], Function] = {
@@ -204,11 +204,11 @@ _DATES: dict[tuple[str, str], Function] = {
 
 _CONVERSIONS: dict[tuple[str, str], Function] = {
     **{(type_, type_): lambda value: value for type_ in ("int", "float", "decimal", "date")},
-    ("int", "float"): _whole,
-    ("int", "decimal"): _whole,
+    ("int", "float"): _truncate_to_int,
+    ("int", "decimal"): _truncate_to_int,
     ("int", "str"): lambda text: parse_value(text, "int"),
     ("float", "int"): float,
-    ("float", "decimal"): _checked(_float, float),
+    ("float", "decimal"): _check_results_of(_check_finite, float),
     ("float", "str"): lambda text: parse_value(text, "float"),
     ("decimal", "int"): lambda value: canonical(value, "decimal"),
     ("decimal", "float"): lambda value: rounded_decimal(Decimal(repr(value))),
@@ -239,14 +239,14 @@ _COMPARISONS: dict[str, Function] = {
 HALF = 2**32
 
 
-def _total(high: int, low: int) -> int:
+def _join_halves(high: int, low: int) -> int:
     """The sum of which these are the halves; it may be beyond the range of int."""
     return high * HALF + low
 
 
 def _exact_float(value: Fraction) -> float:
     """The float nearest to a rational number."""
-    return _float(value.numerator / value.denominator)
+    return _check_finite(value.numerator / value.denominator)
 
 
 def _exact_decimal(value: Fraction) -> Decimal:
@@ -257,8 +257,8 @@ def _exact_decimal(value: Fraction) -> Decimal:
 _KEPT: dict[tuple[str, str], Function] = {
     ("high__", "int"): lambda value: value // HALF,
     ("low__", "int"): lambda value: value % HALF,
-    ("whole__", "int"): _checked(_int, _total),
-    ("ratio__", "int"): lambda high, low, count: _total(high, low) / count,
+    ("whole__", "int"): _check_results_of(_check_int_range, _join_halves),
+    ("ratio__", "int"): lambda high, low, count: _join_halves(high, low) / count,
     **{("exact__", type_): Fraction for type_ in ("float", "decimal")},
     ("+", "exact"): lambda a, b: a + b,
     ("-", "exact"): lambda a, b: a - b,
@@ -277,14 +277,14 @@ def _exact_sum(values: list[Any]) -> Fraction:
     return sum(map(Fraction, values), Fraction())
 
 
-def _sum(values: list[Any], type_: str) -> Value:
+def _sum_values(values: list[Any], type_: str) -> Value:
     if type_ == "int":
-        return _int(sum(values))
+        return _check_int_range(sum(values))
     total = _exact_sum(values)
     return total if type_ == "exact" else compute(type_, "exact", (total,))
 
 
-def _average(values: list[Any], type_: str) -> Value:
+def _average_values(values: list[Any], type_: str) -> Value:
     if type_ == "int":
         average: float = sum(values) / len(values)  # of ints, the nearest float
         return average
@@ -293,8 +293,8 @@ def _average(values: list[Any], type_: str) -> Value:
 
 
 _AGGREGATES: dict[str, Callable[[list[Any], str], Value]] = {
-    "sum": _sum,
-    "avg": _average,
+    "sum": _sum_values,
+    "avg": _average_values,
     "min": lambda values, type_: min(values),
     "max": lambda values, type_: max(values),
 }

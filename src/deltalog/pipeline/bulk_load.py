@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 
 from deltalog.engines.spark.columns import RANK
 from deltalog.engines.spark.engine import SparkEngine
-from deltalog.engines.spark.frames import contents, within, without
+from deltalog.engines.spark.frames import relation_frame, rows_matching, rows_without
 from deltalog.engines.spark.lazy_frame import LazyFrame
 from deltalog.pipeline.checked_frames import check_free_keys
 from deltalog.pipeline.commit_writer import CommitWriter, cut
@@ -36,8 +36,8 @@ def check_bulk_keys(database: MemoryDatabase, frames: Mapping[str, DataFrame]) -
     for name, data in frames.items():
         relation = database.relations[name]
         if relation.key and engine.size(name):
-            stored = contents(engine.spark, engine.relations[name])
-            check_free_keys(relation, without(data, stored, relation.arity), stored)
+            stored = relation_frame(engine.spark, engine.relations[name])
+            check_free_keys(relation, rows_without(data, stored, relation.arity), stored)
 
 
 def bulk_load(
@@ -77,7 +77,7 @@ def _stored(engine: SparkEngine, name: str) -> Held:
     """A relation of the engine, where it is."""
     store = engine.relations[name]
     if store.types and store.has_frames():
-        return Held(len(store), data=contents(engine.spark, store, is_ranked=True))
+        return Held(len(store), data=relation_frame(engine.spark, store, is_ranked=True))
     return few([(row, rank) for rank, row in engine.ranked(name)])
 
 
@@ -97,12 +97,14 @@ def _add_difference(
     new = held.frame(engine.spark, table.types)
     old = read_frame(state, table, name, state.last.version)
     arity = len(table.types)
-    inserted, deleted = (cut(engine, without(a, b, arity)) for a, b in ((new, old), (old, new)))
+    inserted, deleted = (
+        cut(engine, rows_without(a, b, arity)) for a, b in ((new, old), (old, new))
+    )
     reranked = NOTHING
     if table.is_ranked:
         columns = [f"c{i}" for i in range(arity)]
         other = old.withColumnRenamed(RANK, "before__")
-        both = within(new, old, tuple(range(arity))).join(other, columns)
+        both = rows_matching(new, old, tuple(range(arity))).join(other, columns)
         reranked = cut(engine, both.where(f"before__ != {RANK}").drop("before__"))
     draft.add(name, table, inserted, deleted, reranked, lambda: new)
 
@@ -128,7 +130,7 @@ def _add_virtual(draft: Draft, table: StoredTable, name: str, before: Any, after
     if any(isinstance(side, LazyFrame) for side in sides) and table.types:
         new, old = (_framed(draft, table, side) for side in sides)
         arity = len(table.types)
-        inserted, deleted = without(new, old, arity), without(old, new, arity)
+        inserted, deleted = rows_without(new, old, arity), rows_without(old, new, arity)
         sizes = inserted.count(), deleted.count()
         draft.add(name, table, Held(sizes[0], data=inserted), Held(sizes[1], data=deleted))
         return

@@ -33,7 +33,7 @@ from deltalog.analysis.columns import Relation
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.engines.spark.columns import SPARK_TYPES, name_of, rows_in
-from deltalog.engines.spark.frames import apart, within, without
+from deltalog.engines.spark.frames import rows_matching, rows_not_matching, rows_without
 from deltalog.language.ast import Column as RelationColumn
 from deltalog.language.ast import Row
 from deltalog.language.values import VALUE_ERRORS, parse_value, plain
@@ -257,7 +257,7 @@ def check_set_once(relation: Relation, data: DataFrame) -> None:
     """No two rows of one `set` have the same key and different values."""
     twice = _repeated_keys(relation, data.distinct()).limit(1).localCheckpoint()
     if not twice.isEmpty():
-        rows = driver_rows(relation, within(data, twice, relation.key).distinct().limit(2))
+        rows = driver_rows(relation, rows_matching(data, twice, relation.key).distinct().limit(2))
         shown = " and ".join(sorted(shown_fact(relation, row) for row in rows))
         raise DataError([key_set_twice(relation, shown, key_of(relation, rows[0]))])
 
@@ -270,7 +270,7 @@ def _repeated_keys(relation: Relation, distinct: DataFrame) -> DataFrame:
 def check_free_keys(relation: Relation, inserted: DataFrame, remaining: DataFrame) -> None:
     """Nothing is inserted beside a fact that has its key and stays."""
     if relation.key:
-        found = driver_rows(relation, within(remaining, inserted, relation.key).limit(1))
+        found = driver_rows(relation, rows_matching(remaining, inserted, relation.key).limit(1))
         if found:
             raise DataError([key_taken(relation, found[0])])
 
@@ -278,21 +278,21 @@ def check_free_keys(relation: Relation, inserted: DataFrame, remaining: DataFram
 def split_by_repeated_keys(relation: Relation, distinct: DataFrame) -> tuple[DataFrame, list[Row]]:
     """The rows whose key no other one has, and the others: which came first, nobody knows."""
     twice = _repeated_keys(relation, distinct).localCheckpoint()
-    refused = driver_rows(relation, within(distinct, twice, relation.key))
-    return apart(distinct, twice, relation.key), refused
+    refused = driver_rows(relation, rows_matching(distinct, twice, relation.key))
+    return rows_not_matching(distinct, twice, relation.key), refused
 
 
 def split_by_taken_keys(
     relation: Relation, inserted: DataFrame, deleted: DataFrame, stored: DataFrame
 ) -> tuple[DataFrame, list[tuple[Row, Row]]]:
     """The rows that can be inserted, and the others, each with the fact that has its key."""
-    stays = within(stored, inserted, relation.key)
-    stays = without(without(stays, deleted, relation.arity), inserted, relation.arity)
+    stays = rows_matching(stored, inserted, relation.key)
+    stays = rows_without(rows_without(stays, deleted, relation.arity), inserted, relation.arity)
     stays = stays.localCheckpoint()
     holders = {key_of(relation, row): row for row in driver_rows(relation, stays)}
-    found = driver_rows(relation, within(inserted, stays, relation.key))
+    found = driver_rows(relation, rows_matching(inserted, stays, relation.key))
     refused = [(row, holders[key_of(relation, row)]) for row in found]
-    return apart(inserted, stays, relation.key), refused
+    return rows_not_matching(inserted, stays, relation.key), refused
 
 
 # --- on the driver

@@ -24,9 +24,9 @@ from pyspark.sql import functions as F
 from deltalog.analysis.columns import Relation
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
-from deltalog.engines.spark.columns import frame, name_of
+from deltalog.engines.spark.columns import frame_of_rows, name_of
 from deltalog.engines.spark.engine import SparkEngine
-from deltalog.engines.spark.frames import contents, within
+from deltalog.engines.spark.frames import relation_frame, rows_matching
 from deltalog.language.ast import Row
 from deltalog.language.values import plain
 from deltalog.pipeline.checked_frames import (
@@ -260,9 +260,9 @@ class _Frames:
         deleted, inserted, put = (self._of_kind(relation, k) for k in ("delete", "insert", "set"))
         by_key = self._of_kind(relation, DELETE_KEY)
         if relation.key:
-            stored = contents(self._database.spark, self._database.engine.relations[name])
+            stored = relation_frame(self._database.spark, self._database.engine.relations[name])
             if not by_key.isEmpty():
-                deleted = deleted.unionAll(within(stored, by_key, relation.key)).distinct()
+                deleted = deleted.unionAll(rows_matching(stored, by_key, relation.key)).distinct()
             put = self._without_repeated(relation, "set", put)
             inserted = self._without_repeated(relation, "insert", inserted)
             inserted, refused = split_frame_by_taken_keys(relation, inserted, deleted, stored)
@@ -298,11 +298,11 @@ class _Frames:
         """Reject facts, with where each was written."""
         if not reasons:
             return
-        rows = frame(self._database.spark, list(reasons), engine_types(relation))
+        rows = frame_of_rows(self._database.spark, list(reasons), engine_types(relation))
         for offer, marked in self._marked:
             if offer.relation.name == relation.name:
                 own = marked.where(F.col(REASON).isNull() & (F.col(KIND) == kind))
-                table = within(own, rows, tuple(range(relation.arity))).toArrow()
+                table = rows_matching(own, rows, tuple(range(relation.arity))).toArrow()
                 beside = (table.column(each).to_pylist() for each in (OP, FILE, LINE, ROW))
                 facts = arrow_facts(relation, table)
                 for row, op, file, line, text in zip(facts, *beside, strict=True):

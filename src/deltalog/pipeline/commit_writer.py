@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from deltalog.engines.spark.columns import name_of
 from deltalog.engines.spark.engine import SparkEngine
-from deltalog.engines.spark.frames import contents, within, without
+from deltalog.engines.spark.frames import relation_frame, rows_matching, rows_without
 from deltalog.engines.spark.lazy_frame import LazyFrame
 from deltalog.engines.spark.relation import SparkRelation, TableFrame
 from deltalog.language.printer import print_program
@@ -169,10 +169,10 @@ class CommitWriter:
         types, spark = table.types, engine.spark
 
         def whole() -> DataFrame:  # the engine may have the change already
-            held = contents(spark, engine.relations[name], is_ranked=True)
-            stays = without(held, deleted.frame(spark, types), len(types))
+            held = relation_frame(spark, engine.relations[name], is_ranked=True)
+            stays = rows_without(held, deleted.frame(spark, types), len(types))
             new = inserted.frame(spark, types)
-            return without(stays, new, len(types)).unionByName(new)
+            return rows_without(stays, new, len(types)).unionByName(new)
 
         draft.add(name, table, inserted, deleted, whole=whole)
 
@@ -200,7 +200,7 @@ class CommitWriter:
         """The same where rows are on the cluster."""
         name, arity = moved.relation, len(table.types)
         added, stored = (
-            contents(engine.spark, engine.relations[each], is_ranked=True)
+            relation_frame(engine.spark, engine.relations[each], is_ranked=True)
             for each in (moved.inserted_in, name)
         )
         if moved.deleted_in is not None and not engine.size(moved.deleted_in):
@@ -210,14 +210,16 @@ class CommitWriter:
         if moved.deleted_in is None:
             removed, whole = stored, added
         else:
-            removed = contents(engine.spark, engine.relations[moved.deleted_in], is_ranked=True)
-            whole = without(stored, removed, arity).unionByName(added)
-        both = within(added, removed, tuple(range(arity))) if table.is_ranked else None
+            removed = relation_frame(
+                engine.spark, engine.relations[moved.deleted_in], is_ranked=True
+            )
+            whole = rows_without(stored, removed, arity).unionByName(added)
+        both = rows_matching(added, removed, tuple(range(arity))) if table.is_ranked else None
         draft.add(
             name,
             table,
-            cut(engine, without(added, removed, arity)),
-            cut(engine, without(removed, added, arity)),
+            cut(engine, rows_without(added, removed, arity)),
+            cut(engine, rows_without(removed, added, arity)),
             NOTHING if both is None else cut(engine, both),
             lambda: whole,
         )

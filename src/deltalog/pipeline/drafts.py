@@ -18,8 +18,8 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from deltalog.engines.spark.columns import RANK, frame, names_of
-from deltalog.engines.spark.probes import counted, spread_of
+from deltalog.engines.spark.columns import RANK, frame_of_rows, names_of
+from deltalog.engines.spark.probes import count_columns, spread_of
 from deltalog.pipeline.log import Files
 from deltalog.pipeline.log_rows import DELETE, INSERT, RERANK, Changes
 from deltalog.pipeline.stored_table import Ranked, StoredTable
@@ -42,7 +42,7 @@ class Held(NamedTuple):
         if self.data is not None:
             return self.data
         rows, ranks = [row for row, _ in self.rows], [rank for _, rank in self.rows]
-        return frame(spark, rows, types, ranks)
+        return frame_of_rows(spark, rows, types, ranks)
 
 
 NOTHING = Held()
@@ -116,7 +116,7 @@ class Draft:
         if name is not None and table.types:
             counting = Observation()
             columns = names_of(table.types)
-            named = [c.alias(f"n{i}") for i, c in enumerate(counted(columns))]
+            named = [c.alias(f"n{i}") for i, c in enumerate(count_columns(columns))]
             data = data.observe(counting, *named)
         writer = table.outwards(data).write.option("parquet.block.size", ROW_GROUP_BYTES)
         writer = writer.option("maxRecordsPerFile", FILE_ROWS_MAX).mode("error")

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, cast
 from pyspark.sql import DataFrame, SparkSession
 
 from deltalog.analysis.columns import Relation
-from deltalog.engines.spark.columns import frame
+from deltalog.engines.spark.columns import frame_of_rows
 from deltalog.pipeline.checked_frames import (
     REASON,
     ROW,
@@ -66,7 +66,7 @@ def input_frame(spark: SparkSession, relation: Relation, given: FactsInput) -> D
     if isinstance(given, CheckedFrame):
         return given.data
     if not _is_frame(given):
-        return frame(spark, incoming_rows(relation, given), engine_types(relation))
+        return frame_of_rows(spark, incoming_rows(relation, given), engine_types(relation))
     return _without_bad_rows(relation, _checked(relation, given)).data
 
 

@@ -18,7 +18,7 @@ from datetime import datetime
 
 import pyarrow
 
-from deltalog.engines.spark.columns import ARROW_TYPES, rows_in, shared_names, vectors
+from deltalog.engines.spark.columns import ARROW_TYPES, arrow_columns, rows_in, shared_names
 from deltalog.language.ast import Row
 
 INSERT, DELETE, RERANK = "insert", "delete", "rank"
@@ -84,7 +84,7 @@ def _encoded(
 ) -> pyarrow.Table:
     """Changes of relations that have these types."""
     rows = [row for each in changes for row in each.rows]
-    own = dict(zip(shared_names(types), vectors(rows, types), strict=True))
+    own = dict(zip(shared_names(types), arrow_columns(rows, types), strict=True))
     for name in ("relation", "change"):
         values = [getattr(each, name) for each in changes for _ in each.rows]
         own[name] = pyarrow.array(values, pyarrow.string())

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from deltalog.checks.program import CheckedProgram
-from deltalog.engines.spark.session import session
+from deltalog.engines.spark.session import active_or_new_session
 from deltalog.language.ast import Program
 from deltalog.pipeline.check_project import CheckedProject, check_project
 from deltalog.pipeline.check_state import check_program_of, check_unused
@@ -33,7 +33,9 @@ class Migration:
         checked = check_project(project)
         self.program: Program = checked.model.checked.program
         is_seen = check_unused(project)  # else Spark has to look
-        state = State(None if is_seen else session(settings=project.spark), str(project.state))
+        state = State(
+            None if is_seen else active_or_new_session(settings=project.spark), str(project.state)
+        )
         state.open(is_writer=False)
         self.is_needed = (
             not state.is_new and state.program != CommitWriter(state, checked.model).program
@@ -49,7 +51,7 @@ class Migration:
         own = stored_program(state.program)
         options = _options(checked.model.options, own)
         check_program_of(state, CommitWriter(state, make_model(own, options)).program)
-        spark = session(settings=project.spark)
+        spark = active_or_new_session(settings=project.spark)
         return open_tables(
             own.program,
             spark,

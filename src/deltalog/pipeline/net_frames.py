@@ -22,7 +22,12 @@ from pyspark.sql import DataFrame
 from deltalog.analysis.columns import Relation
 from deltalog.engines.base import Changed
 from deltalog.engines.spark.engine import SparkEngine
-from deltalog.engines.spark.frames import apart, contents, within, without
+from deltalog.engines.spark.frames import (
+    relation_frame,
+    rows_matching,
+    rows_not_matching,
+    rows_without,
+)
 from deltalog.engines.spark.lazy_frame import LazyFrame
 from deltalog.pipeline.checked_frames import (
     check_free_keys,
@@ -64,21 +69,21 @@ def _net_sides(
 ) -> tuple[LazyFrame, LazyFrame]:
     """The facts of one relation that are deleted, and those that are inserted."""
     arity = relation.arity
-    stored = contents(engine.spark, engine.relations[relation.name])
-    removed = [] if delete is None else [within(stored, delete, tuple(range(arity)))]
+    stored = relation_frame(engine.spark, engine.relations[relation.name])
+    removed = [] if delete is None else [rows_matching(stored, delete, tuple(range(arity)))]
     if put is not None:
         check_set_once(relation, put)
-        removed.append(within(stored, put, relation.key))
-        insert = None if insert is None else apart(insert, put, relation.key)
+        removed.append(rows_matching(stored, put, relation.key))
+        insert = None if insert is None else rows_not_matching(insert, put, relation.key)
     if insert is not None:
         check_unique_keys(relation, insert)
     added = [data for data in (insert, put) if data is not None]
     wanted = reduce(DataFrame.unionAll, added).distinct() if added else stored.limit(0)
     left = reduce(DataFrame.unionAll, removed).distinct() if removed else stored.limit(0)
-    plus = _kept(engine, relation, without(wanted, stored, arity))
-    minus = _kept(engine, relation, without(left, wanted, arity) if added else left)
+    plus = _kept(engine, relation, rows_without(wanted, stored, arity))
+    minus = _kept(engine, relation, rows_without(left, wanted, arity) if added else left)
     if plus:
-        check_free_keys(relation, plus.data, without(stored, minus.data, arity))
+        check_free_keys(relation, plus.data, rows_without(stored, minus.data, arity))
     return minus, plus
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from deltalog.engines.spark.columns import RANK, SPARK_TYPES, name_of, shared_names
-from deltalog.engines.spark.frames import without
+from deltalog.engines.spark.frames import rows_without
 from deltalog.pipeline.change_log import TableLog
 from deltalog.pipeline.feed_columns import FeedColumn, Stretch, stretches
 from deltalog.pipeline.folds import net_fold
@@ -75,7 +75,7 @@ def _followed(
     added = [*fold.updated, *fold.inserted]
     if lost:
         removed = table.inwards(spark.createDataFrame(table.encoded(lost)))
-        data = without(data, removed, len(table.columns)) if table.columns else data.limit(0)
+        data = rows_without(data, removed, len(table.columns)) if table.columns else data.limit(0)
     if added:
         data = data.unionByName(table.inwards(spark.createDataFrame(table.encoded(added))))
     return data
@@ -95,7 +95,7 @@ def _undone(state: State, table: StoredTable, name: str, version: int) -> DataFr
     )
     if not table.columns:  # it holds or not
         return data if net.isEmpty() else before
-    return without(data, later, len(table.columns)).unionByName(before)
+    return rows_without(data, later, len(table.columns)).unionByName(before)
 
 
 def _undone_here(

@@ -31,7 +31,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from deltalog.analysis.columns import Relation
 from deltalog.diagnostics.report import DataError, Diagnostic
-from deltalog.engines.spark.session import session
+from deltalog.engines.spark.session import active_or_new_session
 from deltalog.pipeline.check_project import check_project
 from deltalog.pipeline.check_state import check_state
 from deltalog.pipeline.checked_frames import fitting_rows
@@ -81,7 +81,7 @@ class Pipeline:
         self.project = project
         self._checked = check_project(project)
         check_state(self._checked)
-        self.spark = spark or session(settings=project.spark)
+        self.spark = spark or active_or_new_session(settings=project.spark)
         self.database: TableDatabase = open_tables(
             self._checked.model.checked.program,
             self.spark,

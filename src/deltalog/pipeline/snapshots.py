@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from deltalog.engines.spark.columns import name_of
-from deltalog.engines.spark.frames import without
+from deltalog.engines.spark.frames import rows_without
 from deltalog.pipeline.checked_frames import CheckedFrame, fitting_rows
 from deltalog.pipeline.classify import classify
 from deltalog.pipeline.offers import Offer, offer_bad_rows, offer_frame
@@ -51,6 +51,6 @@ def _compared_frames(database: TableDatabase, offer: Offer) -> Difference:
     bad = offer_bad_rows(offer, data)
     good = fitting_rows(data, relation).distinct()
     held = database.frame(relation.name).toDF(*(name_of(i) for i in range(relation.arity)))
-    inserted = CheckedFrame(relation, without(good, held, relation.arity))
-    deleted = CheckedFrame(relation, without(held, good, relation.arity))
+    inserted = CheckedFrame(relation, rows_without(good, held, relation.arity))
+    deleted = CheckedFrame(relation, rows_without(held, good, relation.arity))
     return Difference(inserted, deleted, bad)

@@ -29,7 +29,7 @@ from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from deltalog.engines.spark.columns import literal
+from deltalog.engines.spark.columns import literal_column
 from deltalog.engines.spark.relation import OnDisk
 from deltalog.language.ast import Row
 from deltalog.pipeline.location import Location
@@ -317,5 +317,5 @@ class SparkSnapshot:
 
 
 def _among(own: Column, type_: str, values: set[Any]) -> Column:
-    found = own.isin([literal(value, type_) for value in values if value is not None])
+    found = own.isin([literal_column(value, type_) for value in values if value is not None])
     return found | own.isNull() if None in values else found

@@ -32,8 +32,8 @@ from deltalake.transaction import AddAction, create_table_with_add_actions
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from deltalog.engines.spark.columns import ARROW_TYPES, RANK, name_of, rows_in, vectors
-from deltalog.engines.spark.probes import RANGED, ranges
+from deltalog.engines.spark.columns import ARROW_TYPES, RANK, arrow_columns, name_of, rows_in
+from deltalog.engines.spark.probes import RANGED, cover_with_ranges
 from deltalog.engines.spark.relation import OnDisk
 from deltalog.language.ast import Row
 from deltalog.pipeline.location import Location
@@ -175,7 +175,7 @@ class StoredTable:
 
     def encoded_plain(self, rows: Sequence[Row]) -> pyarrow.Table:
         """Rows without ranks."""
-        arrays = vectors(rows, self.types) or [pyarrow.repeat(True, len(rows))]
+        arrays = arrow_columns(rows, self.types) or [pyarrow.repeat(True, len(rows))]
         names = self.columns or (HOLDS_COLUMN,)
         return pyarrow.Table.from_arrays(arrays, names=list(names))
 
@@ -344,13 +344,13 @@ class Snapshot:
 def one_of(name: str, type_: str, values: list[Any]) -> pc.Expression:
     """Whether a column has one of the values; ranges exclude what lies outside by statistics."""
     own = pc.field(name)
-    listed = vectors([(value,) for value in values], (type_,))[0]
+    listed = arrow_columns([(value,) for value in values], (type_,))[0]
     wanted = own.isin(listed)
     if type_ not in RANGED or None in values:
         return wanted
     bounds = [
         (own >= _scalar(first, type_)) & (own <= _scalar(last, type_))
-        for first, last in ranges(sorted(values))
+        for first, last in cover_with_ranges(sorted(values))
     ]
     return reduce(or_, bounds) & wanted
 

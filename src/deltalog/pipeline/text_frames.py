@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 
 from deltalog.analysis.columns import Relation
 from deltalog.diagnostics.report import DataError
-from deltalog.engines.spark.columns import names_of, schema, vectors
+from deltalog.engines.spark.columns import arrow_columns, names_of, schema_of_types
 from deltalog.pipeline.checked_frames import FILE, LINE, OP, REASON, ROW, engine_types
 from deltalog.pipeline.text_files import TextReader, TextRow
 
@@ -58,7 +58,7 @@ def rows_frame(spark: SparkSession, relation: Relation, rows: Sequence[TextRow])
 
 def _schema(relation: Relation) -> T.StructType:
     texts = [T.StructField(name, T.StringType()) for name in _TEXTS]
-    values = schema(engine_types(relation), is_ranked=False).fields
+    values = schema_of_types(engine_types(relation), is_ranked=False).fields
     return T.StructType([*values, *texts, T.StructField(LINE, T.LongType())])
 
 
@@ -66,7 +66,7 @@ def _table(relation: Relation, rows: Iterable[TextRow]) -> pyarrow.Table:
     listed = list(rows)
     types = engine_types(relation)
     nothing = (None,) * relation.arity
-    values = vectors([nothing if each.row is None else each.row for each in listed], types)
+    values = arrow_columns([nothing if each.row is None else each.row for each in listed], types)
     texts = [
         [each.op for each in listed],
         [each.reason for each in listed],

@@ -43,14 +43,14 @@ class Numbering:
 
     def word(self, value: Hashable) -> int:
         found = self.number.get(value)
-        return self._new(value) if found is None else found
+        return self._number_new_value(value) if found is None else found
 
     def words(self, values: list[Hashable]) -> list[int]:
         """Return the numbers of distinct values."""
         new = [value for value in values if value not in self.number]
         reused = len(self.free) if self.texts is None else len(new)
         for value in new[:reused]:
-            self._new(value)
+            self._number_new_value(value)
         if added := new[reused:]:
             first = len(self.values)
             self.values += added
@@ -59,7 +59,7 @@ class Numbering:
                 self.due.add(self.type)
         return list(map(self.number.__getitem__, values))
 
-    def _new(self, value: Hashable) -> int:
+    def _number_new_value(self, value: Hashable) -> int:
         if self.free:
             found = self.free.pop()
             self.values[found] = value
@@ -113,7 +113,7 @@ class Texts:
         self.used += size
 
 
-def packed(words: list[int | None]) -> array[int]:
+def words_to_array(words: list[int | None]) -> array[int]:
     """Words as kernels read them."""
     try:
         return array("q", words)  # type: ignore[arg-type]
@@ -170,15 +170,15 @@ class Codec:
             "float": lambda value: struct.unpack("<q", struct.pack("<d", value))[0],
             **{type_: self.numberings[type_].word for type_ in INTERNED},
         }
-        self.decoder = self._decoder()
+        self.decoder = self._make_decoder()
 
-    def _decoder(self) -> Decoder:
+    def _make_decoder(self) -> Decoder:
         return Decoder({type_: self.numberings[type_].values for type_ in INTERNED})
 
     def sweep(self, type_: str, marks: array[int]) -> None:
         """Free every number of a type that is not marked."""
         self.numberings[type_].sweep(marks)
-        self.decoder = self._decoder()
+        self.decoder = self._make_decoder()
 
     def word(self, value: Value, type_: str) -> int:
         return NULL_WORD if value is None else self.encoders[type_](value)

@@ -48,7 +48,7 @@ class CopiedWords(LazyRows):
     def in_order(self) -> LazyRows:
         if "exact" in self.types:  # which Arrow does not have
             return super().in_order()
-        return LazyTable(self.to_arrow(_unnamed(self.types))).in_order()
+        return LazyTable(self.to_arrow(_number_columns(self.types))).in_order()
 
     def to_arrow(self, columns: tuple[Column, ...]) -> pyarrow.Table:
         import pyarrow
@@ -61,7 +61,7 @@ class CopiedWords(LazyRows):
         return pyarrow.Table.from_arrays(arrays, schema=arrow_schema(columns))
 
 
-def _unnamed(types: tuple[str, ...]) -> tuple[Column, ...]:
+def _number_columns(types: tuple[str, ...]) -> tuple[Column, ...]:
     return tuple(Column(f"c{i + 1}", type_, True) for i, type_ in enumerate(types))
 
 
@@ -71,16 +71,16 @@ def words_of(table: pyarrow.Table, types: Sequence[str], codec: Codec) -> array[
     for position, (column, type_) in enumerate(zip(table.columns, types, strict=True)):
         start = 0
         for chunk in column.chunks:
-            matrix[start : start + len(chunk), position] = _words(chunk, type_, codec)
+            matrix[start : start + len(chunk), position] = _words_of_chunk(chunk, type_, codec)
             start += len(chunk)
     words = array("q")
     words.frombytes(matrix.data.cast("B") if matrix.size else b"")
     return words
 
 
-def _words(chunk: pyarrow.Array, type_: str, codec: Codec) -> Words:
+def _words_of_chunk(chunk: pyarrow.Array, type_: str, codec: Codec) -> Words:
     if type_ in codec.numberings:
-        words = _numbers(chunk, type_, codec)
+        words = _numbers_of_values(chunk, type_, codec)
     else:
         words = _plain_words(chunk.fill_null(_ZERO.get(type_, 0)) if chunk.null_count else chunk)
     if chunk.null_count:
@@ -105,7 +105,7 @@ def _plain_words(chunk: pyarrow.Array) -> Words:
     return _to_numpy(chunk).astype(np.int64, copy=False)
 
 
-def _numbers(chunk: pyarrow.Array, type_: str, codec: Codec) -> Words:
+def _numbers_of_values(chunk: pyarrow.Array, type_: str, codec: Codec) -> Words:
     """Return the numbers of values, null as any of them."""
     encoded = chunk.dictionary_encode()
     values = encoded.dictionary.to_pylist()
@@ -130,7 +130,7 @@ def _arrow_array(words: Words, type_: str, decoder: Decoder) -> pyarrow.Array:
     found = words == NULL_WORD
     nulls = found if found.any() else None
     if type_ in decoder.values:
-        return _values(words, nulls, decoder.values[type_], wanted)
+        return _values_of_numbers(words, nulls, decoder.values[type_], wanted)
     if type_ == "float":
         return pyarrow.array(words.view(np.float64), mask=nulls)
     if type_ == "bool":
@@ -140,7 +140,7 @@ def _arrow_array(words: Words, type_: str, decoder: Decoder) -> pyarrow.Array:
     return pyarrow.array(words, mask=nulls).view(wanted)
 
 
-def _values(
+def _values_of_numbers(
     words: Words, nulls: NDArray[np.bool_] | None, values: list[Any], wanted: pyarrow.DataType
 ) -> pyarrow.Array:
     """Return the values with these numbers: each distinct one is converted once."""

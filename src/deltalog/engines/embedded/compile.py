@@ -65,7 +65,7 @@ Report = Callable[[int, int], None]
 def compile_kernels(report: Report) -> None:
     """Compile, or load, every kernel; `report` gets how many are ready, of how many."""
     sources = compiled_sources()  # as they are now: they may change meanwhile
-    with _interruptible():
+    with _reraise_interrupt():
         for number, function in enumerate(KERNELS):
             report(number, len(KERNELS))
             function.compile((types.int64,) * function.py_func.__code__.co_argcount)
@@ -75,7 +75,7 @@ def compile_kernels(report: Report) -> None:
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
+def _reraise_interrupt() -> Iterator[None]:
     """Raise an interrupt again as what it was, whatever numba makes of it.
 
     A compilation that is interrupted may fail with `generator raised StopIteration`.
@@ -112,8 +112,8 @@ def ensure_compiled() -> None:
     for made in kept_at().glob("pipelines_*"):
         shutil.rmtree(made, ignore_errors=True)
     started = time.monotonic()
-    compile_kernels(_show)
-    _write(f"ready in {time.monotonic() - started:.0f} s\n")
+    compile_kernels(_show_progress)
+    _write_to_stderr(f"ready in {time.monotonic() - started:.0f} s\n")
 
 
 def _is_compiled() -> bool:
@@ -140,16 +140,16 @@ _line_due = [0.0]
 """When the next line is due where there is no terminal."""
 
 
-def _show(done: int, total: int) -> None:
+def _show_progress(done: int, total: int) -> None:
     text = f"compiling the kernels of the embedded engine, once per machine: {done} of {total}"
     if sys.stderr is not None and sys.stderr.isatty():
-        _write(f"\r{text} " if done < total else f"\r{text}, ")
+        _write_to_stderr(f"\r{text} " if done < total else f"\r{text}, ")
     elif done == 0 or time.monotonic() >= _line_due[0]:
         _line_due[0] = time.monotonic() + SECONDS_BETWEEN_LINES
-        _write(f"{text}\n")
+        _write_to_stderr(f"{text}\n")
 
 
-def _write(text: str) -> None:
+def _write_to_stderr(text: str) -> None:
     if sys.stderr is not None:
         sys.stderr.write(text)
         sys.stderr.flush()

@@ -66,7 +66,7 @@ class EmbeddedEngine:
         self.machine_address = self.machine.buffer_info()[0]
         self.interpreter = Interpreter(self.relations)
         self._address_lists: dict[tuple[str, ...], array[int]] = {}
-        weakref.finalize(self, _release, self.lines, self.machine).atexit = False
+        weakref.finalize(self, _release_memory, self.lines, self.machine).atexit = False
 
     def fresh(self) -> EmbeddedEngine:
         return EmbeddedEngine()
@@ -98,9 +98,9 @@ class EmbeddedEngine:
         self.relations[relation].clear()
 
     def clear_all(self, relations: tuple[str, ...]) -> None:
-        bulk.clear_all(self._addresses(relations), len(relations))
+        bulk.clear_all(self._addresses_of_relations(relations), len(relations))
 
-    def _addresses(self, relations: tuple[str, ...]) -> int:
+    def _addresses_of_relations(self, relations: tuple[str, ...]) -> int:
         """Return the address of a list of the addresses of some relations."""
         known = self._address_lists.get(relations)
         if known is None:
@@ -169,7 +169,7 @@ class EmbeddedEngine:
     def move(self, changes: tuple[tuple[str, str, str], ...]) -> None:
         cursor = (changes[0][0],)  # any name: its place holds how far the inserted rows are read
         relations = tuple(name for change in changes for name in (*change, *cursor))
-        bulk.move(self.machine_address, self._addresses(relations), len(changes))
+        bulk.move(self.machine_address, self._addresses_of_relations(relations), len(changes))
 
     def settle(self) -> None:
         """Give numbers of values back that nothing holds any more."""
@@ -210,10 +210,10 @@ class EmbeddedEngine:
             code = self.codes.get(hot[at + layout.HOT_CODE])
             if code is not None:
                 start, mode = hot[at + layout.HOT_START], hot[at + layout.HOT_MODE]
-                jit.SPECIALIST.ask(code, start, mode, self._arity)
+                jit.SPECIALIST.ask(code, start, mode, self._arity_at_address)
         self.machine[layout.HOT] = 0
 
-    def _arity(self, address: int) -> int:
+    def _arity_at_address(self, address: int) -> int:
         return self.lines[address][layout.ARITY]
 
     def publish_texts(self) -> None:
@@ -231,9 +231,9 @@ class EmbeddedEngine:
         translation = Translation(self.codec, self.relations)
         where = translation.rules(plans)
         part = EmbeddedPart(plans, where=where, groups=translation.groups)
-        part.code = self._finished(translation)
+        part.code = self._finish_translation(translation)
         if part.groups:
-            weakref.finalize(part, _discard, part.groups).atexit = False
+            weakref.finalize(part, _discard_relations, part.groups).atexit = False
         return part
 
     def prepare_deletion(self, plan: RankedDeletion) -> EmbeddedDeletion:
@@ -241,17 +241,17 @@ class EmbeddedEngine:
         part = EmbeddedDeletion(plan)
         try:
             translation.deletion(plan)
-            part.code = self._finished(translation)
+            part.code = self._finish_translation(translation)
         except UntranslatableError:
             pass
         return part
 
-    def _finished(self, translation: Translation) -> array[int]:
+    def _finish_translation(self, translation: Translation) -> array[int]:
         code = translation.finished()
         self.codes[code.buffer_info()[0]] = code
         if jit.WHEN == "eager":
             for start, mode in translation.pipelines:
-                jit.SPECIALIST.make(code, start, mode, self._arity)
+                jit.SPECIALIST.make(code, start, mode, self._arity_at_address)
         return code
 
     def wave(self, stations: int) -> EmbeddedWave:
@@ -294,12 +294,12 @@ class EmbeddedEngine:
         return {h: new for h, line in lines.items() if (new := line[layout.END] - before[h])}
 
 
-def _discard(relations: list[EmbeddedRelation]) -> None:
+def _discard_relations(relations: list[EmbeddedRelation]) -> None:
     for relation in relations:
         relation.discard()
 
 
-def _release(lines: dict[int, array[int]], machine: array[int]) -> None:
+def _release_memory(lines: dict[int, array[int]], machine: array[int]) -> None:
     for address in lines:
         relation_memory.discard(address)
     bulk.discard_machine(machine.buffer_info()[0])

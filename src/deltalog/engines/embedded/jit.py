@@ -34,7 +34,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from deltalog.engines.embedded import llvm_codegen, llvm_writer
 from deltalog.engines.embedded.compile import compiled_sources, kept_at
 from deltalog.engines.embedded.kernels import layout, pipeline
-from deltalog.engines.embedded.llvm_codegen import function
+from deltalog.engines.embedded.llvm_codegen import function_text
 from deltalog.engines.embedded.llvm_shapes import Check, Comparison, Lookup, Shape
 
 STEPS = 20_000
@@ -49,7 +49,7 @@ _LOG = logging.getLogger(__name__)
 ArityOf = Callable[[int], int]
 
 
-def _when() -> str:
+def _when_to_specialize() -> str:
     said = os.environ.get(VARIABLE, "often")
     if said not in ("often", "never", "eager"):
         warnings.warn(f"{VARIABLE}={said}: it is often, never or eager", stacklevel=2)
@@ -57,7 +57,7 @@ def _when() -> str:
     return said
 
 
-WHEN = _when()
+WHEN = _when_to_specialize()
 """When a pipeline becomes machine code: if it is run `often`, `never`, or `eager`: at once."""
 
 
@@ -68,27 +68,27 @@ def shape_of(code: Sequence[int], start: int, mode: int, arity_of: ArityOf) -> S
     places = code[first : first + steps]
     values = range(first + steps, first + steps + layout.VALUE_WORDS * outputs, layout.VALUE_WORDS)
     return Shape(
-        tuple(_step(code, at, arity_of) for at in places),
+        tuple(_step_shape(code, at, arity_of) for at in places),
         code[start + layout.DECIDING],
-        tuple(_slot(code, value) for value in values),
+        tuple(_slot_read(code, value) for value in values),
         mode,
         code[start + layout.IS_ONCE] != 0,
     )
 
 
-def _slot(code: Sequence[int], value: int) -> int | None:
+def _slot_read(code: Sequence[int], value: int) -> int | None:
     """The slot that a value is read from, or None for a constant."""
     is_slot = code[value + layout.VALUE_KIND] == layout.FROM_SLOT
     return code[value + layout.VALUE_WORD] if is_slot else None
 
 
-def _step(code: Sequence[int], at: int, arity_of: ArityOf) -> Lookup | Check | Comparison:
+def _step_shape(code: Sequence[int], at: int, arity_of: ArityOf) -> Lookup | Check | Comparison:
     operation = code[at + layout.OPERATION]
     if operation == layout.TEST:
-        return _test(code, at)
+        return _test_shape(code, at)
     if operation == layout.ASSIGN:
         slot, expression = code[at + layout.ASSIGN_SLOT], code[at + layout.ASSIGN_VALUE]
-        return Check(operation, _read(code, expression), slot)
+        return Check(operation, _slots_of_expression(code, expression), slot)
     if operation == layout.SOME:
         return Check(operation, ())
     head = code[at : at + layout.HEADER]
@@ -111,21 +111,22 @@ def _step(code: Sequence[int], at: int, arity_of: ArityOf) -> Lookup | Check | C
         occurrence=head[layout.OCCURRENCE],
         is_ranked=head[layout.IS_RANKED] == 1,
         keys=tuple(
-            (code[key + layout.KEY_COLUMN], _slot(code, key + layout.KEY_VALUE)) for key in keys
+            (code[key + layout.KEY_COLUMN], _slot_read(code, key + layout.KEY_VALUE))
+            for key in keys
         ),
         binds=tuple(bound[: head[layout.BINDS]]),
         sames=tuple(bound[head[layout.BINDS] :]),
     )
 
 
-def _test(code: Sequence[int], at: int) -> Check | Comparison:
+def _test_shape(code: Sequence[int], at: int) -> Check | Comparison:
     left, right = code[at + layout.TEST_LEFT], code[at + layout.TEST_RIGHT]
     kind = code[at + layout.TEST_KIND]
     if kind in (layout.INT, layout.WORD) and _is_simple(code, left) and _is_simple(code, right):
         return Comparison(
             code[at + layout.TEST_OPERATOR], _pushed_slot(code, left), _pushed_slot(code, right)
         )
-    reads = _read(code, left) + _read(code, right)
+    reads = _slots_of_expression(code, left) + _slots_of_expression(code, right)
     return Check(layout.TEST, tuple(dict.fromkeys(reads)))
 
 
@@ -141,7 +142,7 @@ def _is_simple(code: Sequence[int], expression: int) -> bool:
     return is_push and code[expression + layout.PUSH_WORDS] == layout.STOP
 
 
-def _read(code: Sequence[int], at: int) -> tuple[int, ...]:
+def _slots_of_expression(code: Sequence[int], at: int) -> tuple[int, ...]:
     """The slots that a postfix expression reads."""
     slots = []
     while code[at] != layout.STOP:
@@ -174,41 +175,43 @@ class Specialist:
             return
         shape = shape_of(code, start, mode, arity_of)
         if shape in self.addresses:
-            self._publish(code, start, shape)
+            self._publish_address(code, start, shape)
             return
         with self._is_awake:
             self._wanted.append((code, start, shape))
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, daemon=True, name="specialist")
+                self._thread = threading.Thread(
+                    target=self._work_off_wanted, daemon=True, name="specialist"
+                )
                 self._thread.start()
             self._is_awake.notify()
 
     def make(self, code: array[int], start: int, mode: int, arity_of: ArityOf) -> None:
         """Have it made now, unless it adds up totals or is long."""
         if mode != layout.TOTALS and code[start + layout.STEPS_OF] <= LONGEST:
-            self._publish(code, start, shape_of(code, start, mode, arity_of))
+            self._publish_address(code, start, shape_of(code, start, mode, arity_of))
 
-    def _publish(self, code: array[int], start: int, shape: Shape) -> None:
+    def _publish_address(self, code: array[int], start: int, shape: Shape) -> None:
         address = self.addresses.get(shape)
         if address is None and len(self.addresses) < SHAPES_MAX:
             with global_compiler_lock:
                 address = self.addresses.get(shape)  # another may have made it meanwhile
                 if address is None:
-                    address = self.addresses[shape] = self._loaded(shape)
+                    address = self.addresses[shape] = self._load_shape(shape)
         if address is not None:
             code[start + layout.NATIVE] = address
 
-    def _loaded(self, shape: Shape) -> int:
+    def _load_shape(self, shape: Shape) -> int:
         """Return the address of the function for a shape."""
         if self._engine is None:
-            self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())
+            self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
         name = f"pipeline_{hashlib.sha256(repr(shape).encode()).hexdigest()}"
-        made = llvm.ObjectFileRef.from_data(_kept(name, shape))
+        made = llvm.ObjectFileRef.from_data(_kept_machine_code(name, shape))
         self._engine.add_object_file(made)
         self._engine.finalize_object()
         return int(self._engine.get_function_address(name))
 
-    def _work(self) -> None:
+    def _work_off_wanted(self) -> None:
         while True:
             with self._is_awake:
                 self._is_making = False
@@ -219,7 +222,7 @@ class Specialist:
             if wanted is None:
                 return
             try:
-                self._publish(*wanted)
+                self._publish_address(*wanted)
             except Exception:  # it is interpreted, as before
                 _LOG.warning("no machine code for %s", wanted[2], exc_info=True)
             del wanted  # the code of a database that is gone is not held
@@ -235,7 +238,7 @@ class Specialist:
             thread.join()
 
 
-def _target() -> Any:
+def _target_machine() -> Any:
     """This processor, for code that is made while the program runs."""
     target = llvm.Target.from_triple(llvm.get_process_triple())
     features = llvm.get_host_cpu_features().flatten()
@@ -244,17 +247,17 @@ def _target() -> Any:
     )
 
 
-def _kept(name: str, shape: Shape) -> bytes:
+def _kept_machine_code(name: str, shape: Shape) -> bytes:
     """The machine code for a shape: what an earlier process has kept, or made now and kept.
 
     A digest of the code stands before it, as what is damaged must not be run.
     """
-    path = _folder() / name
+    path = _machine_code_folder() / name
     with suppress(OSError):
         digest, made = (kept := path.read_bytes())[:_DIGEST], kept[_DIGEST:]
         if digest == hashlib.sha256(made).digest():
             return made
-    made = _made(name, shape)
+    made = _make_machine_code(name, shape)
     with suppress(OSError):
         path.parent.mkdir(exist_ok=True)
         begun = path.with_suffix(f".{os.getpid()}")
@@ -263,9 +266,9 @@ def _kept(name: str, shape: Shape) -> bytes:
     return made
 
 
-def _made(name: str, shape: Shape) -> bytes:
-    module = llvm.parse_assembly(function(name, shape))
-    target = _target()
+def _make_machine_code(name: str, shape: Shape) -> bytes:
+    module = llvm.parse_assembly(function_text(name, shape))
+    target = _target_machine()
     passes = llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
@@ -278,7 +281,7 @@ def _made(name: str, shape: Shape) -> bytes:
 
 
 @cache
-def _folder() -> Path:
+def _machine_code_folder() -> Path:
     """Return the folder of machine code: beside the kernels, one for what it was made with."""
     generators = Path(str(llvm_codegen.__file__)).parent
     made_with = (
@@ -295,10 +298,10 @@ def _folder() -> Path:
 @cache
 def kernel_addresses() -> tuple[int, ...]:
     """Return the addresses of the kernels that machine code calls; these return a word."""
-    return tuple(_address(getattr(pipeline, name)) for name in llvm_writer.CALLED)
+    return tuple(_address_of_function(getattr(pipeline, name)) for name in llvm_writer.CALLED)
 
 
-def _address(function: Any) -> int:
+def _address_of_function(function: Any) -> int:
     words = (types.int64,) * function.py_func.__code__.co_argcount
     function.compile(words)
     made = function.overloads[words]

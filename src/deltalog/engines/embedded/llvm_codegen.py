@@ -26,7 +26,7 @@ from deltalog.engines.embedded.llvm_writer import HALF, WORD, Block, Value, Writ
 _CHECKED_BY = {layout.TEST: "holds", layout.ASSIGN: "assigned", layout.SOME: "is_some"}
 
 
-def function(name: str, shape: Shape) -> str:
+def function_text(name: str, shape: Shape) -> str:
     """The function for a shape, in the language of LLVM."""
     module = ir.Module()
     kind = ir.FunctionType(HALF, [WORD] * 8)
@@ -53,22 +53,22 @@ class PipelineWriter(Writer):
         backs, back = [], self.done
         for depth, step in enumerate(shape.steps):
             self.put_at(enters[depth])
-            back = self._step(step, depth, [*enters[1:], emits][depth], back)
+            back = self._write_step(step, depth, [*enters[1:], emits][depth], back)
             backs.append(back)
         self.put_at(emits)
         if shape.mode == layout.FIRST:
-            self._finish(layout.FOUND)
+            self._finish_function(layout.FOUND)
         else:
-            self._emit()
+            self._emit_row()
             self.tick(is_checked=True)
             self.at.branch(backs[shape.deciding - 1] if shape.deciding > 0 else self.done)
         self.put_at(self.done)
         if shape.mode == layout.INTO:
             self._send_held()
-        self._finish(layout.DONE)
+        self._finish_function(layout.DONE)
         self.put_at(self.stopped)
         self.call("send", self.machine, shape.mode)
-        self._finish(layout.STOPPED)
+        self._finish_function(layout.STOPPED)
         self.put_at(self.entry)
         self.at.branch(body)
 
@@ -85,7 +85,7 @@ class PipelineWriter(Writer):
                 if slot not in self.slots:
                     self.slots[slot] = self.variable()
 
-    def _finish(self, status: int) -> None:
+    def _finish_function(self, status: int) -> None:
         ticks = self.at.load(self.ticks)
         steps = self.load(self.machine, layout.STEPS)
         self.store(self.machine, layout.STEPS, self.at.add(steps, ticks))
@@ -113,7 +113,7 @@ class PipelineWriter(Writer):
         self.at.branch(sent)
         self.put_at(sent)
 
-    def _emit(self) -> None:
+    def _emit_row(self) -> None:
         """Make a row of what is bound, and hold it, or put it where memory is near."""
         mode = self.shape.mode
         scratch = self.load(self.machine, layout.SCRATCH)
@@ -129,7 +129,7 @@ class PipelineWriter(Writer):
         ]
         near, far, out = self.block("near"), self.block("far"), self.block("emitted")
         if self.shape.is_once and mode == layout.INTO:
-            self._list(emitted, words, out)
+            self._append_row(emitted, words, out)
         state = self.hash_of(emitted)
         relation = self.target
         if mode == layout.SUSPECT:
@@ -156,7 +156,7 @@ class PipelineWriter(Writer):
         self.at.branch(out)
         self.put_at(out)
 
-    def _list(self, emitted: list[Value], words: Value, out: Block) -> None:
+    def _append_row(self, emitted: list[Value], words: Value, out: Block) -> None:
         """If rows are listed, put one at the end and go there."""
         listed, room, full, hashed = (
             self.block(name) for name in ("list", "room", "no_room", "hashed")
@@ -190,22 +190,22 @@ class PipelineWriter(Writer):
 
     # --- steps: each returns where to go when a deeper one has nothing more
 
-    def _step(
+    def _write_step(
         self, step: Lookup | Check | Comparison, depth: int, onwards: Block, back: Block
     ) -> Block:
         if isinstance(step, Comparison):
-            self._compare(step, depth, onwards, back)
+            self._write_comparison(step, depth, onwards, back)
         elif isinstance(step, Check):
-            self._check(step, depth, onwards, back)
+            self._write_check(step, depth, onwards, back)
         elif step.mode == layout.BY_ROW:
             self._look_for_row(step, depth, onwards, back)
         elif step.operation == layout.ABSENT:
-            self._walk(step, depth, back, onwards)
+            self._write_walk(step, depth, back, onwards)
         else:
-            return self._walk(step, depth, onwards, back)
+            return self._write_walk(step, depth, onwards, back)
         return back
 
-    def _compare(self, step: Comparison, depth: int, onwards: Block, back: Block) -> None:
+    def _write_comparison(self, step: Comparison, depth: int, onwards: Block, back: Block) -> None:
         address = self.step_address[depth]()
 
         def side(slot: int | None, which: int) -> Value:
@@ -219,7 +219,7 @@ class PipelineWriter(Writer):
         operator = ("==", "!=", "<", "<=", ">", ">=")[step.operator]
         self.at.cbranch(self.is_(operator, left, right), onwards, back)
 
-    def _check(self, step: Check, depth: int, onwards: Block, back: Block) -> None:
+    def _write_check(self, step: Check, depth: int, onwards: Block, back: Block) -> None:
         slots = self._slots_address()
         for slot in step.reads:
             self.store(slots, slot, self.at.load(self.slot(slot)))
@@ -286,5 +286,5 @@ class PipelineWriter(Writer):
         self.at.branch(block)
         self.put_at(older)
 
-    def _walk(self, step: Lookup, depth: int, onwards: Block, back: Block) -> Block:
+    def _write_walk(self, step: Lookup, depth: int, onwards: Block, back: Block) -> Block:
         return Walk(self, step, depth, onwards, back).write()

@@ -52,11 +52,11 @@ class Walk:
         if step.is_overlay and self.window == layout.NEW:
             w.at.branch(self.exhausted)
         else:
-            self._open(layout.STORED, is_marked=not step.is_overlay)
+            self._open_relation(layout.STORED, is_marked=not step.is_overlay)
         if self.open_plus is not None:
             w.put_at(self.open_plus)
             w.at.store(w.number(1), self.phase)
-            self._open(layout.PLUS, is_marked=True)
+            self._open_relation(layout.PLUS, is_marked=True)
         self._write_opened()
         self._write_fill()
         self._write_collect()
@@ -65,7 +65,7 @@ class Walk:
         self._write_exhausted()
         return self.next
 
-    def _open(self, which: int, is_marked: bool) -> None:
+    def _open_relation(self, which: int, is_marked: bool) -> None:
         """Where the candidates begin and end."""
         w = self.w
         relation = w.load(self.address, which)
@@ -196,7 +196,7 @@ class Walk:
             is_some = w.is_("!=", w.load(minus, layout.LIVE), 0)
             if step.has_plus:
                 is_some = w.at.and_(is_some, w.is_("==", w.at.load(self.phase), 0))
-        ahead = self._ahead()
+        ahead = self._prepare_lookahead()
         kept, number = w.variable(), w.variable()
         w.at.store(w.number(0), kept)
         w.at.store(w.number(0), number)
@@ -247,7 +247,7 @@ class Walk:
             self._ask_for_rows(ahead)
         w.at.branch(self.next)
 
-    def _ahead(self) -> _Ahead | None:
+    def _prepare_lookahead(self) -> _Ahead | None:
         """Return the lookup of the next step, if its memory is to be prefetched."""
         w, steps = self.w, self.w.shape.steps
         if not self.is_match or self.depth + 1 == len(steps):

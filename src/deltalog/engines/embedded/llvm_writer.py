@@ -55,20 +55,20 @@ class Writer:
     def put_at(self, block: Block) -> None:
         self.at.position_at_end(block)
 
-    def _pointer(self, address: Value, index: int | Value, kind: Any) -> Value:
+    def _pointer_to_word(self, address: Value, index: int | Value, kind: Any) -> Value:
         base = self.at.inttoptr(address, kind.as_pointer())
         if isinstance(index, int | np.integer):
             index = self.number(index)
         return self.at.gep(base, [index])
 
     def load(self, address: Value, index: int | Value = 0) -> Value:
-        return self.at.load(self._pointer(address, index, WORD))
+        return self.at.load(self._pointer_to_word(address, index, WORD))
 
     def load_half(self, address: Value, index: int | Value = 0) -> Value:
-        return self.at.sext(self.at.load(self._pointer(address, index, HALF)), WORD)
+        return self.at.sext(self.at.load(self._pointer_to_word(address, index, HALF)), WORD)
 
     def store(self, address: Value, index: int | Value, value: Value) -> None:
-        self.at.store(value, self._pointer(address, index, WORD))
+        self.at.store(value, self._pointer_to_word(address, index, WORD))
 
     def plus(self, left: Value, right: int | Value) -> Value:
         return self.at.add(left, self.number(right) if isinstance(right, int) else right)

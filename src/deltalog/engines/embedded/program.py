@@ -109,13 +109,13 @@ class Translation:
         """Translate a part; returns where each rule is, -1 for one that kernels cannot run."""
         heads = list(dict.fromkeys(plan.head for plan in plans))
         start = layout.PART_HEADER + len(heads)
-        self.code = [layout.RULES, len(heads), 0, *(self._address(head) for head in heads)]
+        self.code = [layout.RULES, len(heads), 0, *(self._address_of(head) for head in heads)]
         self.code += [0] * len(plans)
         where = []
         for plan in plans:
             kept = len(self.code)
             try:
-                where.append(self._rule(plan))
+                where.append(self._translate_rule(plan))
             except UntranslatableError:
                 del self.code[kept:]
                 self.pipelines = [entry for entry in self.pipelines if entry[0] < kept]
@@ -128,8 +128,8 @@ class Translation:
     def deletion(self, plan: RankedDeletion) -> None:
         """A ranked deletion; it is translated wholly or not at all."""
         count = len(plan.predicates)
-        deleted = [self._address(name) for name in plan.deleted]
-        doubtful = [self._address(name) for name in plan.doubtful]
+        deleted = [self._address_of(name) for name in plan.deleted]
+        doubtful = [self._address_of(name) for name in plan.doubtful]
         self.code = [layout.DELETION, count, 0, *([0] * count), *deleted, *doubtful]
         number_of = {name: number for number, name in enumerate(plan.predicates)}
         for number, name in enumerate(plan.predicates):
@@ -139,24 +139,24 @@ class Translation:
             ]
             support = [self.pipeline(each, int(layout.FIRST)) for each in plan.support[number]]
             self.code[layout.PART_HEADER + number] = len(self.code)
-            self.code += [self._address(name), self._address(plan.suspects[number])]
+            self.code += [self._address_of(name), self._address_of(plan.suspects[number])]
             self.code += [deleted[number], doubtful[number], len(lost), len(support), number]
             self.code += [word for pair in lost for word in pair] + support
 
-    def _address(self, relation: str) -> int:
+    def _address_of(self, relation: str) -> int:
         return self.relations[relation].address
 
-    def _rule(self, plan: RulePlan) -> int:
+    def _translate_rule(self, plan: RulePlan) -> int:
         initial = -1 if plan.initial is None else self.pipeline(plan.initial)
         variants = [self.pipeline(variant) for variant in plan.variants]
-        aggregation = 0 if plan.aggregation is None else self._aggregation(plan)
+        aggregation = 0 if plan.aggregation is None else self._translate_aggregation(plan)
         start = len(self.code)
-        self.code += [self._address(plan.head), initial, 0, len(variants), aggregation]
+        self.code += [self._address_of(plan.head), initial, 0, len(variants), aggregation]
         for occurrence, variant in zip(plan.occurrences, variants, strict=True):
-            self.code += [self._address(occurrence), 0, variant]
+            self.code += [self._address_of(occurrence), 0, variant]
         return start
 
-    def _aggregation(self, plan: RulePlan) -> int:
+    def _translate_aggregation(self, plan: RulePlan) -> int:
         from deltalog.engines.embedded.relation import EmbeddedRelation
 
         aggregation = plan.aggregation
@@ -171,13 +171,13 @@ class Translation:
         self.groups.append(groups)
         start = len(self.code)
         self.code += [groups.address, bindings, width, len(aggregation.head), len(totals)]
-        self.code += self._parts(aggregation)
+        self.code += self._translate_head_parts(aggregation)
         for total in totals:
-            kind = self._kind(str(total.type)) if total.function in ("min", "max") else 0
+            kind = self._kind_of_type(str(total.type)) if total.function in ("min", "max") else 0
             self.code += [_TOTALS[total.function], kind, total.column or 0]
         return start
 
-    def _parts(self, aggregation: Aggregation) -> list[int]:
+    def _translate_head_parts(self, aggregation: Aggregation) -> list[int]:
         words: list[int] = []
         number = 0
         for part in aggregation.head:
@@ -185,7 +185,7 @@ class Translation:
                 words += [layout.FROM_TOTAL, number]
                 number += 1
             else:
-                words += self._value(part)
+                words += self._translate_value(part)
         return words
 
     def pipeline(self, plan: Pipeline, mode: int = int(layout.INTO)) -> int:
@@ -197,18 +197,18 @@ class Translation:
         ):
             raise UntranslatableError
         steps = [
-            self._some(step) if _is_some(plan, number) else self._step(step)
+            self._translate_some(step) if _is_some(plan, number) else self._translate_step(step)
             for number, step in enumerate(plan.steps)
         ]
         start = len(self.code)
-        once = self._once(plan)
-        self.code += [len(plan.steps), _deciding(plan), len(plan.output), once, 0, 0, *steps]
+        once = self._makes_rows_once(plan)
+        self.code += [len(plan.steps), _count_deciding(plan), len(plan.output), once, 0, 0, *steps]
         for value in plan.output:
-            self.code += self._value(value)
+            self.code += self._translate_value(value)
         self.pipelines.append((start, mode))
         return start
 
-    def _once(self, plan: Pipeline) -> int:
+    def _makes_rows_once(self, plan: Pipeline) -> int:
         """Whether every row emitted determines which rows it was made of, so that none comes twice.
 
         Steps behind those that decide only ask whether there is something, so they make no row
@@ -216,7 +216,7 @@ class Translation:
         that is walked first it need not be known which row it was if there is but one.
         """
         known = {value.index for value in plan.output if isinstance(value, Slot)}
-        matches = [step for step in plan.steps[: _deciding(plan)] if isinstance(step, Match)]
+        matches = [step for step in plan.steps[: _count_deciding(plan)] if isinstance(step, Match)]
         if self._are_determined(matches, known):
             return layout.ONCE
         first = plan.steps[0] if plan.steps else None
@@ -229,31 +229,31 @@ class Translation:
     def _are_determined(self, matches: list[Match], known: set[int]) -> bool:
         return all(
             {slot.index for _, slot in step.bind} <= known
-            and len(step.key) + len(step.bind) + len(step.same) == self._arity(step.relation)
+            and len(step.key) + len(step.bind) + len(step.same) == self._arity_of(step.relation)
             for step in matches
         )
 
-    def _arity(self, relation: str | Overlay) -> int:
+    def _arity_of(self, relation: str | Overlay) -> int:
         return self.relations[relation.stored if isinstance(relation, Overlay) else relation].arity
 
-    def _value(self, value: Slot | Fixed) -> list[int]:
+    def _translate_value(self, value: Slot | Fixed) -> list[int]:
         if isinstance(value, Slot):
             return [layout.FROM_SLOT, value.index]
         return [layout.FROM_CODE, self.codec.constant(value.value, value.type)]
 
-    def _step(self, step: Step) -> int:
+    def _translate_step(self, step: Step) -> int:
         match step:
             case Match() | Absent():
-                return self._match(step)
+                return self._translate_match(step)
             case Test():
-                return self._test(step)
+                return self._translate_test(step)
             case Assign():
-                value = self._expression(step.value)
+                value = self._translate_expression(step.value)
                 start = len(self.code)
                 self.code += [layout.ASSIGN, step.slot.index, value]
                 return start
 
-    def _match(self, step: Match | Absent) -> int:
+    def _translate_match(self, step: Match | Absent) -> int:
         overlay = step.relation if isinstance(step.relation, Overlay) else None
         stored = self.relations[overlay.stored if overlay else str(step.relation)]
         plus = self.relations[overlay.plus] if overlay and overlay.plus is not None else None
@@ -273,7 +273,7 @@ class Translation:
             layout.MATCH if is_match else layout.ABSENT,
             mode,
             stored.address,
-            self._address(overlay.minus) if overlay else 0,
+            self._address_of(overlay.minus) if overlay else 0,
             plus.address if plus is not None else 0,
             int(overlay is not None),
             _WINDOWS[step.window] if isinstance(step, Match) else layout.ALL,
@@ -286,56 +286,56 @@ class Translation:
             len(same),
         ]
         for column, value in step.key:
-            self.code += [column, *self._value(value)]
+            self.code += [column, *self._translate_value(value)]
         for column, slot in (*bind, *same):
             self.code += [column, slot.index]
         return start
 
-    def _some(self, step: Step) -> int:
+    def _translate_some(self, step: Step) -> int:
         assert isinstance(step, Match | Absent)
         overlay = step.relation if isinstance(step.relation, Overlay) else None
         stored = overlay.stored if overlay else str(step.relation)
-        minus = self._address(overlay.minus) if overlay else 0
-        plus = self._address(overlay.plus) if overlay and overlay.plus is not None else 0
+        minus = self._address_of(overlay.minus) if overlay else 0
+        plus = self._address_of(overlay.plus) if overlay and overlay.plus is not None else 0
         start = len(self.code)
         is_wanted = int(isinstance(step, Match))
-        self.code += [layout.SOME, is_wanted, self._address(stored), minus, plus]
+        self.code += [layout.SOME, is_wanted, self._address_of(stored), minus, plus]
         return start
 
-    def _kind(self, type_: str) -> int:
+    def _kind_of_type(self, type_: str) -> int:
         if type_ not in _KINDS:
             raise UntranslatableError
         if type_ == "str":
             self.codec.sort_texts()
         return _KINDS[type_]
 
-    def _test(self, step: Test) -> int:
+    def _translate_test(self, step: Test) -> int:
         if step.operator not in _OPERATORS:
             raise UntranslatableError
         is_order = step.operator not in ("=", "!=")
-        kind = self._kind(step.type) if is_order else layout.WORD
-        left, right = self._expression(step.left), self._expression(step.right)
+        kind = self._kind_of_type(step.type) if is_order else layout.WORD
+        left, right = self._translate_expression(step.left), self._translate_expression(step.right)
         start = len(self.code)
         self.code += [layout.TEST, _OPERATORS[step.operator], kind, left, right]
         return start
 
-    def _expression(self, operand: Operand) -> int:
-        words = self._postfix(operand)
+    def _translate_expression(self, operand: Operand) -> int:
+        words = self._postfix_words(operand)
         if len(words) >= 2 * layout.STACK_MAX:
             raise UntranslatableError
         start = len(self.code)
         self.code += [*words, layout.STOP]
         return start
 
-    def _postfix(self, operand: Operand) -> list[int]:
+    def _postfix_words(self, operand: Operand) -> list[int]:
         if isinstance(operand, Slot):
             return [layout.PUSH_SLOT, operand.index]
         if isinstance(operand, Fixed):
             return [layout.PUSH_WORD, self.codec.constant(operand.value, operand.type)]
-        return self._applied(operand)
+        return self._postfix_of_function(operand)
 
-    def _applied(self, operand: Compute) -> list[int]:
-        inner = [word for each in operand.operands for word in self._postfix(each)]
+    def _postfix_of_function(self, operand: Compute) -> list[int]:
+        inner = [word for each in operand.operands for word in self._postfix_words(each)]
         count = len(operand.operands)
         found = _FUNCTIONS.get((operand.function, operand.type, count))
         if found is None:
@@ -351,12 +351,12 @@ def _is_some(plan: Pipeline, number: int) -> bool:
     if not isinstance(step, Match) or step.key or step.same or not step.bind:
         return False
     bound = {slot for _, slot in step.bind}
-    read = {slot for later in plan.steps[number + 1 :] for slot in _slots(later)}
+    read = {slot for later in plan.steps[number + 1 :] for slot in _slots_read_by(later)}
     is_used = bound & {*read, *plan.output}
     return not is_used and step.window is Window.ALL and not step.is_ranked
 
 
-def _slots(step: Step) -> Iterator[Slot]:
+def _slots_read_by(step: Step) -> Iterator[Slot]:
     """The slots that a step reads."""
     match step:
         case Match() | Absent():
@@ -374,7 +374,7 @@ def _slots(step: Step) -> Iterator[Slot]:
             waiting += operand.operands
 
 
-def _deciding(plan: Pipeline) -> int:
+def _count_deciding(plan: Pipeline) -> int:
     """How many steps it takes until every output has its value."""
     wanted = {value.index for value in plan.output if isinstance(value, Slot)}
     count = 0

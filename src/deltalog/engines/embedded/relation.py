@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from deltalog.engines.base import LazyRows, LazyTable
-from deltalog.engines.embedded.codec import Decoder, packed
+from deltalog.engines.embedded.codec import Decoder, words_to_array
 from deltalog.engines.embedded.columns import CopiedWords, words_of
 from deltalog.engines.embedded.kernels import bulk, layout, relation_memory
 from deltalog.language.ast import Row
@@ -72,7 +72,7 @@ class EmbeddedRelation:
         bulk.copy_rows(self.address, 0, self.line[layout.END], words.buffer_info()[0], 0)
         return words
 
-    def _blocks(self) -> Iterator[tuple[array[int], int]]:
+    def _blocks_of_rows(self) -> Iterator[tuple[array[int], int]]:
         """The same in blocks of bounded size, with the number of rows in each."""
         words = array("q", bytes(8 * self.arity * min(BLOCK, self.end)))
         for start in range(0, self.end, BLOCK):
@@ -81,14 +81,14 @@ class EmbeddedRelation:
 
     def copy_from(self, other: EmbeddedRelation) -> None:
         """Add the rows of a relation whose words mean the same."""
-        for words, count in other._blocks():
-            self._insert(words, count)
+        for words, count in other._blocks_of_rows():
+            self._insert_packed(words, count)
 
     def beyond(self, other: EmbeddedRelation) -> list[Row]:
         """The rows that are not in a relation whose words mean the same."""
         found: list[Row] = []
         flags = array("q", bytes(8 * min(BLOCK, self.end)))
-        for words, count in self._blocks():
+        for words, count in self._blocks_of_rows():
             addresses = words.buffer_info()[0], count, flags.buffer_info()[0]
             bulk.find_rows(other.address, *addresses)
             if sum(flags[:count]) < count:
@@ -115,7 +115,7 @@ class EmbeddedRelation:
     def encoded(self, rows: Iterable[Row]) -> array[int]:
         if isinstance(rows, LazyTable):
             return words_of(rows.table, self.types, self.engine.codec)
-        return packed(self.words(rows))
+        return words_to_array(self.words(rows))
 
     def decoded(self, words: array[int], count: int) -> list[Row]:
         if self.arity == 0:
@@ -162,7 +162,7 @@ class EmbeddedRelation:
 
     def load(self, ranked: Collection[Row]) -> int:
         """Append rows that begin with their rank; the clock goes along."""
-        words = packed(self.engine.codec.row_encoder(("int", *self.types))(ranked))
+        words = words_to_array(self.engine.codec.row_encoder(("int", *self.types))(ranked))
         machine, address = self.engine.machine_address, words.buffer_info()[0]
         return int(bulk.load_rows(machine, self.address, address, len(ranked)))
 
@@ -171,13 +171,13 @@ class EmbeddedRelation:
 
     def insert(self, rows: Iterable[Row]) -> int:
         rows = rows if isinstance(rows, frozenset | LazyRows) else list(rows)
-        return self._insert(self.encoded(rows), len(rows))
+        return self._insert_packed(self.encoded(rows), len(rows))
 
     def insert_words(self, words: array[int]) -> int:
         """Rows of columns whose values are their own words, one after the other."""
-        return self._insert(words, len(words) // self.arity)
+        return self._insert_packed(words, len(words) // self.arity)
 
-    def _insert(self, words: array[int], count: int) -> int:
+    def _insert_packed(self, words: array[int], count: int) -> int:
         machine, first = self.engine.machine_address, words.buffer_info()[0]
         return int(bulk.insert_rows(machine, self.address, first, count))
 

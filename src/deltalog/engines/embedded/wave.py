@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from deltalog.engines.base import Changed, LazyRows, RunResult, Sides, Station
-from deltalog.engines.embedded.codec import Decoder, packed
+from deltalog.engines.embedded.codec import Decoder, words_to_array
 from deltalog.engines.embedded.kernels import layout, wave
 from deltalog.engines.embedded.parts import EmbeddedSequence
 from deltalog.engines.embedded.relation import EmbeddedRelation
@@ -77,12 +77,12 @@ class EmbeddedWave:
             words += [len(words_of) // width, 8 * at]
             at += len(words_of)
         self.codes[number] = array("q", [*begun, *words, *(w for each in lists for w in each)])
-        self.code[self._where(number)] = self.codes[number].buffer_info()[0]
+        self.code[self._place_of_number(number)] = self.codes[number].buffer_info()[0]
         self.output.extend([0] * (wave.OUTPUT_ENTRY * len(sides)))  # an entry for each
         self.made.extend([0] * (wave.COUNT_ENTRY * len(heads)))
         self._publish_buffers()
 
-    def _where(self, number: int) -> int:
+    def _place_of_number(self, number: int) -> int:
         return wave.WAVE_HEADER + self.stations + number
 
     def bind(self, number: int, inserted: Changed, deleted: Changed) -> None:
@@ -104,7 +104,7 @@ class EmbeddedWave:
         self._input_count += 1
 
     def _take_ahead(self, relation: EmbeddedRelation, rows: LazyRows) -> None:
-        self._input_ahead += packed(self._input)
+        self._input_ahead += words_to_array(self._input)
         self._input_ahead += relation.encoded(rows)
         self._input = []
 
@@ -114,7 +114,7 @@ class EmbeddedWave:
         engine, machine = self.engine, self.engine.machine
         if engine.codec.texts.texts is not None:
             engine.publish_texts()
-        input_words, taken = packed(self._input), self._input_count
+        input_words, taken = words_to_array(self._input), self._input_count
         if self._input_ahead:
             input_words = self._input_ahead + input_words
             self._input_ahead = array("q")
@@ -133,7 +133,7 @@ class EmbeddedWave:
         if machine[layout.HOT]:
             engine.specialise()
         new = machine[layout.FACTS] - facts
-        generated = partial(self._generated, self._made()) if new else dict
+        generated = partial(self._count_generated, self._counts_made()) if new else dict
         if status == layout.DONE:
             rounds, productive = machine[layout.ROUNDS], machine[layout.PRODUCTIVE]
             return RunResult(True, False, rounds, productive, new, generated)
@@ -142,11 +142,11 @@ class EmbeddedWave:
         is_asked = status in (wave.ASKED, layout.ABORTED)
         return ended._replace(asked=number) if is_asked else ended
 
-    def _made(self) -> array[int]:
+    def _counts_made(self) -> array[int]:
         made = self.made
         return made[wave.COUNTS_HEADER : wave.COUNTS_HEADER + wave.COUNT_ENTRY * made[wave.ENTRIES]]
 
-    def _generated(self, counted: array[int]) -> Mapping[str, int]:
+    def _count_generated(self, counted: array[int]) -> Mapping[str, int]:
         made: Counter[str] = Counter()
         for number, head, rows in zip(*[iter(counted)] * wave.COUNT_ENTRY, strict=True):
             made[self.sequences[number].heads[head][0]] += rows
@@ -154,7 +154,7 @@ class EmbeddedWave:
 
     def changes(self) -> Sides:
         bound = self.bound if self.code[wave.IS_EFFECTIVE] else _NOTHING
-        return self._read(self.output, bound, self.engine.codec.decoder)
+        return self._read_output(self.output, bound, self.engine.codec.decoder)
 
     def lazy_changes(self) -> Callable[[], Sides] | None:
         output = self.output
@@ -164,9 +164,11 @@ class EmbeddedWave:
         bound = self.bound if self.code[wave.IS_EFFECTIVE] else _NOTHING
         if not output[wave.ENTRIES] and not (bound[0] or bound[1]):
             return None
-        return partial(self._read, output[: output[wave.USED]], bound, self.engine.codec.decoder)
+        return partial(
+            self._read_output, output[: output[wave.USED]], bound, self.engine.codec.decoder
+        )
 
-    def _read(self, output: array[int], bound: Sides, decoder: Decoder) -> Sides:
+    def _read_output(self, output: array[int], bound: Sides, decoder: Decoder) -> Sides:
         """Return what is bound to sources, and the changes in an output buffer."""
         inserted, deleted = bound
         sides = inserted.copy(), deleted.copy()
@@ -191,7 +193,7 @@ class EmbeddedWave:
         wave.enter(self.address, number)
 
     def leave(self, number: int) -> None:
-        wave.leave(self.address, self.code[self._where(number)])
+        wave.leave(self.address, self.code[self._place_of_number(number)])
 
     def ran(self) -> tuple[int, ...]:
         log = wave.WAVE_HEADER + 2 * self.stations

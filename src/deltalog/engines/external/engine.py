@@ -55,7 +55,7 @@ class ExternalEngine(ReferenceEngine):
         self._depth += 1
         try:
             if self._depth == 1:
-                self._open()
+                self._open_sources()
             yield
         finally:
             self._depth -= 1
@@ -63,7 +63,7 @@ class ExternalEngine(ReferenceEngine):
                 for source in self._all_sources():
                     source.close()
 
-    def _open(self) -> None:
+    def _open_sources(self) -> None:
         for source in self._all_sources():
             source.open()
         for relation in self.external.values():

@@ -50,15 +50,15 @@ class ExternalRelation(Relation):
         return net
 
     def _was_there(self, row: Row, net: int) -> bool:
-        return self._count(row) - net > 0
+        return self._count_in_sources(row) - net > 0
 
-    def _count(self, row: Row) -> int:
+    def _count_in_sources(self, row: Row) -> int:
         """How often the sources have a row."""
-        return len(self._probe(self._all, row))
+        return len(self._probe_sources(self._all, row))
 
     def announced(self) -> tuple[set[Row], set[Row]]:
         """The rows that unprocessed events inserted and deleted, net."""
-        is_there = {row: self._count(row) > 0 for row in self._holds}
+        is_there = {row: self._count_in_sources(row) > 0 for row in self._holds}
         inserted = {row for row, now in is_there.items() if now and not self._holds[row]}
         deleted = {row for row, now in is_there.items() if self._holds[row] and not now}
         return inserted, deleted
@@ -71,7 +71,7 @@ class ExternalRelation(Relation):
 
     # --- rows
 
-    def _probe(self, columns: Columns, key: Row) -> list[Row]:
+    def _probe_sources(self, columns: Columns, key: Row) -> list[Row]:
         """The rows of the snapshots with a key, with repetitions; asked for once per snapshot."""
         found = self._found.get((columns, key))
         if found is None:
@@ -85,7 +85,9 @@ class ExternalRelation(Relation):
             return ()
         if not columns:
             return list(self)
-        rows = dict.fromkeys(row for row in self._probe(columns, key) if row not in self._holds)
+        rows = dict.fromkeys(
+            row for row in self._probe_sources(columns, key) if row not in self._holds
+        )
         own = (row for row, holds in self._holds.items() if holds)
         return [*rows, *(row for row in own if tuple(row[c] for c in columns) == key)]
 
@@ -95,7 +97,7 @@ class ExternalRelation(Relation):
     def __contains__(self, row: object) -> bool:
         assert isinstance(row, tuple)
         holds = self._holds.get(row)
-        return self._count(row) > 0 if holds is None else holds
+        return self._count_in_sources(row) > 0 if holds is None else holds
 
     def __iter__(self) -> Iterator[Row]:
         seen = dict.fromkeys(row for source in self.sources for row in source.scan())
@@ -116,12 +118,12 @@ class ExternalRelation(Relation):
         return OLDEST
 
     def add(self, row: Row) -> bool:
-        return self._change(row, True)
+        return self._set_whether_holds(row, True)
 
     def remove(self, row: Row) -> bool:
-        return self._change(row, False)
+        return self._set_whether_holds(row, False)
 
-    def _change(self, row: Row, holds: bool) -> bool:
+    def _set_whether_holds(self, row: Row, holds: bool) -> bool:
         if (row in self) == holds:
             return False
         self._holds[row] = holds

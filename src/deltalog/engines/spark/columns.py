@@ -56,28 +56,28 @@ def shared_names(types: Sequence[str]) -> list[str]:
     return [f"{type_}_{types[:column].count(type_)}" for column, type_ in enumerate(types)]
 
 
-def schema(types: Sequence[str], is_ranked: bool = True) -> T.StructType:
+def schema_of_types(types: Sequence[str], is_ranked: bool = True) -> T.StructType:
     fields = [T.StructField(name_of(i), SPARK_TYPES[type_]) for i, type_ in enumerate(types)]
     rank = [T.StructField(RANK, T.LongType())] if is_ranked else []
     return T.StructType(fields + rank)
 
 
-def encoded(value: Value, type_: str) -> Any:
+def encode_value(value: Value, type_: str) -> Any:
     return str(value) if type_ == "exact" and value is not None else value
 
 
-def decoded(value: Any, type_: str) -> Value:
+def decode_value(value: Any, type_: str) -> Value:
     decode = _DECODERS.get(type_)
     result: Value = value if decode is None or value is None else decode(value)
     return result
 
 
-def vectors(rows: Sequence[Row], types: Sequence[str]) -> list[pyarrow.Array]:
+def arrow_columns(rows: Sequence[Row], types: Sequence[str]) -> list[pyarrow.Array]:
     """The rows, column by column."""
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(types)
     return [
         pyarrow.array(
-            [encoded(value, type_) for value in column] if type_ == "exact" else column,
+            [encode_value(value, type_) for value in column] if type_ == "exact" else column,
             ARROW_TYPES[type_],
         )
         for column, type_ in zip(columns, types, strict=True)
@@ -94,7 +94,7 @@ def rows_in(columns: Sequence[pyarrow.Array], types: Sequence[str], count: int) 
     return list(zip(*lists, strict=True)) if lists else [()] * count
 
 
-def frame(
+def frame_of_rows(
     spark: SparkSession,
     rows: Iterable[Row],
     types: Sequence[str],
@@ -102,20 +102,20 @@ def frame(
 ) -> DataFrame:
     """Rows of the driver as a DataFrame, with their ranks if they are given."""
     listed = list(rows)
-    arrays = vectors(listed, types)
+    arrays = arrow_columns(listed, types)
     names = names_of(types)
     if ranks is not None:
         arrays.append(pyarrow.array(ranks, pyarrow.int64()))
         names.append(RANK)
     table = pyarrow.Table.from_arrays(arrays, names=names)
-    return spark.createDataFrame(table, schema(types, ranks is not None))
+    return spark.createDataFrame(table, schema_of_types(types, ranks is not None))
 
 
-def literal(value: Value, type_: str) -> Column:
+def literal_column(value: Value, type_: str) -> Column:
     """A constant as a column of our type."""
     if type_ not in SPARK_TYPES:  # null, which has no type of its own
         return F.lit(None)
     spark_type = SPARK_TYPES[type_]
     if type_ in ("timestamp", "decimal") and value is not None:
         return F.lit(str(value)).cast(spark_type)
-    return F.lit(encoded(value, type_)).cast(spark_type)
+    return F.lit(encode_value(value, type_)).cast(spark_type)

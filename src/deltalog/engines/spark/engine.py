@@ -30,16 +30,16 @@ from pyspark.sql import functions as F
 from deltalog.engines.base import AbortedError, Capabilities, Part
 from deltalog.engines.interpreter import RulesPart
 from deltalog.engines.spark.columns import RANK
-from deltalog.engines.spark.frames import Frames, contents, without
+from deltalog.engines.spark.frames import Frames, relation_frame, rows_without
 from deltalog.engines.spark.local_fixpoint import (
     MakeEngine,
 )
-from deltalog.engines.spark.lookahead import Lookup, deletion_lookups, lookups
+from deltalog.engines.spark.lookahead import Lookup, deletion_lookups, next_lookups
 from deltalog.engines.spark.parts import SparkDeletion, SparkPart
 from deltalog.engines.spark.probes import look_at_columns
 from deltalog.engines.spark.probing import ProbingInterpreter
 from deltalog.engines.spark.relation import SparkRelation
-from deltalog.engines.spark.session import session
+from deltalog.engines.spark.session import active_or_new_session
 from deltalog.engines.spark.settings import Settings
 from deltalog.engines.spark.storage import PROBES_MAX
 from deltalog.engines.spark.whole_parts import WholeParts
@@ -80,7 +80,7 @@ class SparkEngine(WholeParts):
         spark: SparkSession | None = None,
         settings: Settings | None = None,
     ) -> None:
-        spark = spark or session()
+        spark = spark or active_or_new_session()
         super().__init__(spark, settings or Settings.of(spark))
         self.local = local
         self.interpreter = ProbingInterpreter(self.relations, self.needs)
@@ -95,8 +95,8 @@ class SparkEngine(WholeParts):
         self.interpreter.checkpoint = checkpoint
 
     def prepare(self, plans: tuple[RulePlan, ...]) -> RulesPart:
-        self._tidy()
-        self._expect_lookups(lookups(plans))
+        self._tidy_grown()
+        self._expect_lookups(next_lookups(plans))
         return SparkPart(plans, pivot=pivot(plans))
 
     def prepare_deletion(self, plan: RankedDeletion) -> SparkDeletion:
@@ -120,7 +120,7 @@ class SparkEngine(WholeParts):
 
     def run_round(self, part: Part) -> dict[str, int]:
         if isinstance(part, SparkDeletion):
-            return self._delete(part)
+            return self._run_deletion(part)
         assert isinstance(part, SparkPart)
         if self._derives_nothing(part):
             return {}
@@ -132,7 +132,7 @@ class SparkEngine(WholeParts):
         result = self._driver_round(part)
         frames = self._cluster_round(part, result.to_cluster, *marks)
         before = {plan.head: self.size(plan.head) for plan in part.plans}
-        self._add(result.derived)
+        self._add_derived(result.derived)
         for head, data in frames.items():
             self._add_frame(self.relations[head], data)
         return {head: new for head in before if (new := self.size(head) - before[head])}
@@ -153,7 +153,7 @@ class SparkEngine(WholeParts):
                     return False
         return True
 
-    def _delete(self, part: SparkDeletion) -> dict[str, int]:
+    def _run_deletion(self, part: SparkDeletion) -> dict[str, int]:
         """Ranked deletion on the driver; it starts again whenever it learns more.
 
         If it may be, it is aborted when computing everything anew would have taken less time, and
@@ -196,7 +196,7 @@ class SparkEngine(WholeParts):
             is_heavy = self._is_heavy(plan, part, number)
             (result.to_cluster if is_heavy else waiting).append(number)
         for _ in range(PROBES_MAX):
-            waiting = self._fired(part, waiting, result)
+            waiting = self._fire_rules(part, waiting, result)
             if not waiting:
                 return result
             if len(self.needs) > self.settings.probe_keys_max:
@@ -206,7 +206,7 @@ class SparkEngine(WholeParts):
             self.fetch(is_widened=True)
         raise AssertionError("a round does not come to an end")
 
-    def _fired(self, part: RulesPart, numbers: list[int], result: Round) -> list[int]:
+    def _fire_rules(self, part: RulesPart, numbers: list[int], result: Round) -> list[int]:
         """Fire rules on what the driver knows; returns those that need more."""
         unfinished = []
         for number in numbers:
@@ -235,11 +235,15 @@ class SparkEngine(WholeParts):
         ]
         if active and plan.aggregation is not None:
             active.append(plan.aggregation.bindings)
-        if part.is_large and active and self._unread(plan, read) > self.settings.literal_keys_max:
+        if (
+            part.is_large
+            and active
+            and self._count_unread(plan, read) > self.settings.literal_keys_max
+        ):
             return True
         return any(self.scans(pipeline, read) for pipeline in active)
 
-    def _unread(self, plan: RulePlan, read: list[int]) -> int:
+    def _count_unread(self, plan: RulePlan, read: list[int]) -> int:
         """How many rows are new for a rule; if nothing may grow, how many its first step reads."""
         if plan.occurrences:
             ends = (self.relations[name].end for name in plan.occurrences)
@@ -262,7 +266,7 @@ class SparkEngine(WholeParts):
             part.read[number] = [self.relations[name].end for name in plan.occurrences]
         return {head: reduce(DataFrame.unionAll, parts) for head, parts in found.items()}
 
-    def _add(self, derived: list[tuple[str, Row]]) -> None:
+    def _add_derived(self, derived: list[tuple[str, Row]]) -> None:
         for name, row in derived:
             if self.relations[name].has_frames():
                 self.needs.note(name, self.relations[name].all_columns, row)
@@ -284,6 +288,6 @@ class SparkEngine(WholeParts):
             return
         new = data.distinct()
         if len(store):
-            new = without(new, contents(self.spark, store), len(store.types))
+            new = rows_without(new, relation_frame(self.spark, store), len(store.types))
         new, count = self.cut(new.withColumn(RANK, F.lit(next(self.clock))), "round")
         self.place(store, new, count)

@@ -18,7 +18,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from deltalog.engines.scalars import HALF, compute
-from deltalog.engines.spark.columns import SPARK_TYPES, decoded, encoded, literal
+from deltalog.engines.spark.columns import SPARK_TYPES, decode_value, encode_value, literal_column
 from deltalog.language.functions import signature
 from deltalog.language.values import INT_MAX, INT_MIN
 from deltalog.plan.nodes import Compute, Fixed, Operand, Slot, Test
@@ -48,14 +48,14 @@ def column_of(operand: Operand, types: Types) -> Column:
     if isinstance(operand, Slot):
         return F.col(slot_name(operand.index))
     if isinstance(operand, Fixed):
-        return literal(operand.value, operand.type)
+        return literal_column(operand.value, operand.type)
     native = _NATIVE.get((operand.function, operand.type))
     if native is not None and len(operand.operands) == native[0]:
         return native[1](*(column_of(inner, types) for inner in operand.operands))
-    return _computed(operand, types)
+    return _compute_in_python(operand, types)
 
 
-def holds(test: Test, types: Types) -> Column:
+def test_column(test: Test, types: Types) -> Column:
     """Whether a comparison holds; nothing holds of an expression without a value."""
     left, right = column_of(test.left, types), column_of(test.right, types)
     conditions = [
@@ -67,7 +67,7 @@ def holds(test: Test, types: Types) -> Column:
     return reduce(Column.__and__, [*conditions, compared])
 
 
-def _computed(operand: Compute, types: Types) -> Column:
+def _compute_in_python(operand: Compute, types: Types) -> Column:
     """Computed in Python, on the cluster."""
     inner = operand.operands
     given = [type_of(each, types) for each in inner]
@@ -75,25 +75,25 @@ def _computed(operand: Compute, types: Types) -> Column:
     function, type_ = operand.function, operand.type
 
     def call(*values: Any) -> Any:
-        operands = [decoded(value, each) for value, each in zip(values, given, strict=True)]
-        return encoded(compute(function, type_, operands), result)
+        operands = [decode_value(value, each) for value, each in zip(values, given, strict=True)]
+        return encode_value(compute(function, type_, operands), result)
 
     as_column = F.udf(call, SPARK_TYPES[result])
     return as_column(*(column_of(each, types) for each in inner))
 
 
-def _finite(value: Column) -> Column:
+def _null_if_not_finite(value: Column) -> Column:
     """The float, or null if it is not finite (NaN is above all others); zero has no sign."""
     kept = F.when(F.abs(value) <= FLOAT_MAX, value)
     return F.when(kept == 0.0, F.lit(0.0)).otherwise(kept)
 
 
-def _int(value: Column) -> Column:
+def _null_if_int_min(value: Column) -> Column:
     """The int, or null if it is the one that has no negative."""
     return F.when(value >= INT_MIN, value)
 
 
-def _whole(high: Column, low: Column) -> Column:
+def _join_halves(high: Column, low: Column) -> Column:
     """The sum of which these are the halves, or null if it is not in the range of int."""
     total = high.cast("decimal(19,0)") * F.lit(HALF).cast("decimal(10,0)") + low.cast(
         "decimal(19,0)"
@@ -102,16 +102,16 @@ def _whole(high: Column, low: Column) -> Column:
 
 
 _NATIVE: dict[tuple[str, str], tuple[int, Callable[..., Column]]] = {
-    ("+", "int"): (2, lambda a, b: _int(F.try_add(a, b))),
-    ("-", "int"): (2, lambda a, b: _int(F.try_subtract(a, b))),
-    ("*", "int"): (2, lambda a, b: _int(F.try_multiply(a, b))),
+    ("+", "int"): (2, lambda a, b: _null_if_int_min(F.try_add(a, b))),
+    ("-", "int"): (2, lambda a, b: _null_if_int_min(F.try_subtract(a, b))),
+    ("*", "int"): (2, lambda a, b: _null_if_int_min(F.try_multiply(a, b))),
     ("mod", "int"): (2, F.try_mod),
     ("high__", "int"): (1, lambda a: F.shiftright(a, HALF_BITS)),
     ("low__", "int"): (1, lambda a: a.bitwiseAND(F.lit(HALF - 1))),
-    ("whole__", "int"): (2, lambda high, low: _whole(high, low)),
-    ("+", "float"): (2, lambda a, b: _finite(a + b)),
-    ("-", "float"): (2, lambda a, b: _finite(a - b)),
-    ("*", "float"): (2, lambda a, b: _finite(a * b)),
+    ("whole__", "int"): (2, lambda high, low: _join_halves(high, low)),
+    ("+", "float"): (2, lambda a, b: _null_if_not_finite(a + b)),
+    ("-", "float"): (2, lambda a, b: _null_if_not_finite(a - b)),
+    ("*", "float"): (2, lambda a, b: _null_if_not_finite(a * b)),
     ("float", "int"): (1, lambda a: a.cast("double")),
     ("int", "int"): (1, lambda a: a),
 }

@@ -41,7 +41,7 @@ PROVIDED = (
 SCALA = "2.13"
 
 
-def coordinates() -> str:
+def delta_coordinates() -> str:
     """The Maven coordinates of the Delta Lake that belongs to the installed packages."""
     spark = ".".join(version("pyspark").split(".")[:2])
     return f"io.delta:delta-spark_{spark}_{SCALA}:{version('delta-spark')}"
@@ -57,7 +57,10 @@ def delta_settings(settings: Mapping[str, str]) -> dict[str, str]:
     if found:
         added = {"spark.jars": ",".join(found)}
     else:
-        added = {"spark.jars.packages": coordinates(), "spark.jars.excludes": ",".join(PROVIDED)}
+        added = {
+            "spark.jars.packages": delta_coordinates(),
+            "spark.jars.excludes": ",".join(PROVIDED),
+        }
     return {
         name: f"{settings[name]},{value}" if settings.get(name) else value
         for name, value in added.items()
@@ -75,7 +78,7 @@ def known_jars() -> list[str]:
 
 def fetch_jars() -> list[str]:
     """Have Spark resolve the jars, and remember where they are; empty if it cannot."""
-    found = _resolved()
+    found = _resolve_jars()
     if not found:
         return []
     target = _list_path()
@@ -89,7 +92,7 @@ def fetch_jars() -> list[str]:
     return found
 
 
-def _resolved() -> list[str]:
+def _resolve_jars() -> list[str]:
     """The jars as URIs, from what `spark-submit` says about an application that does nothing."""
     import pyspark
 
@@ -107,7 +110,7 @@ def _resolved() -> list[str]:
             "--master",
             "local[1]",
             "--packages",
-            coordinates(),
+            delta_coordinates(),
         ]
         command += ["--exclude-packages", ",".join(PROVIDED), application]
         try:
@@ -124,7 +127,7 @@ def _resolved() -> list[str]:
 
 def _list_path() -> Path:
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "deltalog" / f"{coordinates().replace(':', '_')}.jars"
+    return Path(cache) / "deltalog" / f"{delta_coordinates().replace(':', '_')}.jars"
 
 
 if __name__ == "__main__" and not (known_jars() or fetch_jars()):

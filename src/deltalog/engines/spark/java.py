@@ -30,10 +30,12 @@ HINT = "install a JDK or JRE (Debian: `apt-get install openjdk-17-jre-headless`)
 
 def java_home() -> Path | None:
     """The home of the first Java that is new enough."""
-    return next((home for home in _homes() if version(home) >= VERSION_MIN), None)
+    return next(
+        (home for home in _possible_java_homes() if java_version(home) >= VERSION_MIN), None
+    )
 
 
-def _homes() -> Iterator[Path]:
+def _possible_java_homes() -> Iterator[Path]:
     named = os.environ.get("JAVA_HOME")
     if named:
         yield Path(named)
@@ -44,7 +46,7 @@ def _homes() -> Iterator[Path]:
         yield from sorted(Path("/").glob(place.lstrip("/")))
 
 
-def version(home: Path) -> int:
+def java_version(home: Path) -> int:
     """The major version of the Java in a folder; 0 if there is none.
 
     It is in a file there; a Java without that file is asked.
@@ -66,22 +68,25 @@ def version(home: Path) -> int:
     return int(found[1]) if found else 0
 
 
-def install() -> bool:
+def install_java() -> bool:
     """Install Java if this is a Debian machine and we are root; returns whether it is there."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0 or shutil.which("apt-get") is None:
         return False
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     print("installing Java for Spark ...", flush=True)
-    _run("apt-get", "update", "-qq", env=quiet)
+    _run_quietly("apt-get", "update", "-qq", env=quiet)
     for package in PACKAGES:
-        if _run("apt-get", "install", "-y", "-qq", package, env=quiet) and java_home() is not None:
+        if (
+            _run_quietly("apt-get", "install", "-y", "-qq", package, env=quiet)
+            and java_home() is not None
+        ):
             return True
     return False
 
 
-def _run(*command: str, env: dict[str, str]) -> bool:
+def _run_quietly(*command: str, env: dict[str, str]) -> bool:
     return subprocess.run(command, env=env, stdout=subprocess.DEVNULL).returncode == 0
 
 
-if __name__ == "__main__" and java_home() is None and not install():
+if __name__ == "__main__" and java_home() is None and not install_java():
     sys.exit(f"Spark needs {WANTED}: {HINT}; everything else works without")

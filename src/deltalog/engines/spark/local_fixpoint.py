@@ -20,7 +20,7 @@ ROUNDS_MAX = 10_000_000
 FOREVER = 2**62
 
 
-def fixpoint(engine: Engine, plans: tuple[RulePlan, ...], facts_max: int = FOREVER) -> bool:
+def run_to_fixpoint(engine: Engine, plans: tuple[RulePlan, ...], facts_max: int = FOREVER) -> bool:
     """Run the rules until nothing is new; returns whether that took no more facts than allowed."""
     part = engine.prepare(plans)
     whole = engine.sequence((part,), is_soft=False, may_abort=False)
@@ -35,7 +35,7 @@ def fixpoint(engine: Engine, plans: tuple[RulePlan, ...], facts_max: int = FOREV
     raise AssertionError("a recursion does not come to an end")
 
 
-def references(plans: Iterable[RulePlan]) -> Iterator[Reference]:
+def references_of_plans(plans: Iterable[RulePlan]) -> Iterator[Reference]:
     """Every relation and state that the rules read."""
     for plan in plans:
         for pipeline in plan.pipelines:
@@ -50,20 +50,20 @@ def reference_name(reference: Reference) -> str:
     return f"{reference.stored}__without__{reference.minus}__with__{reference.plus}"
 
 
-def localised(plan: RulePlan) -> RulePlan:
+def localise_plan(plan: RulePlan) -> RulePlan:
     """The plan as such an engine knows it."""
     aggregation = plan.aggregation
     if aggregation is not None:
-        aggregation = replace(aggregation, bindings=_localised(aggregation.bindings))
+        aggregation = replace(aggregation, bindings=_localise_pipeline(aggregation.bindings))
     return replace(
         plan,
-        variants=tuple(map(_localised, plan.variants)),
-        initial=None if plan.initial is None else _localised(plan.initial),
+        variants=tuple(map(_localise_pipeline, plan.variants)),
+        initial=None if plan.initial is None else _localise_pipeline(plan.initial),
         aggregation=aggregation,
     )
 
 
-def _localised(pipeline: Pipeline) -> Pipeline:
+def _localise_pipeline(pipeline: Pipeline) -> Pipeline:
     steps = tuple(
         replace(step, relation=reference_name(step.relation))
         if isinstance(step, Match | Absent)

@@ -21,7 +21,7 @@ Lookup = tuple[Columns, str, Columns]
 """Columns of a new row, a relation, and its columns that will be looked up with their values."""
 
 
-def lookups(plans: Iterable[RulePlan]) -> Iterator[tuple[str, Lookup]]:
+def next_lookups(plans: Iterable[RulePlan]) -> Iterator[tuple[str, Lookup]]:
     """Yield, per relation that a rule starts from, what is looked up next."""
     for plan in plans:
         for pipeline in plan.pipelines:

@@ -34,12 +34,12 @@ from deltalog.engines.spark.columns import (
     ARROW_TYPES,
     RANK,
     SPARK_TYPES,
+    arrow_columns,
     name_of,
     rows_in,
     shared_names,
-    vectors,
 )
-from deltalog.engines.spark.local_fixpoint import MakeEngine, fixpoint
+from deltalog.engines.spark.local_fixpoint import MakeEngine, run_to_fixpoint
 from deltalog.language.ast import Row
 from deltalog.plan.nodes import RulePlan
 
@@ -67,19 +67,19 @@ def run_partitions(
     local: MakeEngine,
 ) -> DataFrame:
     """All facts of the component: `source` is the number of the head, ranks are above `rank`."""
-    places = shares(spark, partitions)
-    wide = _wide([source.types for source in sources])
-    parts = [sent(source, number, places, wide) for number, source in enumerate(sources)]
+    places = share_numbers(spark, partitions)
+    wide = _shared_columns([source.types for source in sources])
+    parts = [rows_to_send(source, number, places, wide) for number, source in enumerate(sources)]
     together = reduce(DataFrame.unionAll, parts).repartition(partitions, F.col(SHARE))
-    output = _wide(list(heads.values()))
-    task = _task([(s.name, s.types) for s in sources], heads, plans, rank, local)
+    output = _shared_columns(list(heads.values()))
+    task = _partition_task([(s.name, s.types) for s in sources], heads, plans, rank, local)
     return together.drop(SHARE).mapInArrow(task, _output_schema(output))
 
 
 # --- sending ------------------------------------------------------------------------------------
 
 
-def _wide(all_types: Sequence[tuple[str, ...]]) -> dict[str, str]:
+def _shared_columns(all_types: Sequence[tuple[str, ...]]) -> dict[str, str]:
     """Every column that some relation needs, with its type."""
     return {
         name: type_
@@ -88,7 +88,9 @@ def _wide(all_types: Sequence[tuple[str, ...]]) -> dict[str, str]:
     }
 
 
-def sent(source: Source, number: int, shares: Sequence[int], wide: Mapping[str, str]) -> DataFrame:
+def rows_to_send(
+    source: Source, number: int, shares: Sequence[int], wide: Mapping[str, str]
+) -> DataFrame:
     own = {name: name_of(i) for i, name in enumerate(shared_names(source.types))}
     columns = [
         (F.col(own[name]) if name in own else F.lit(None).cast(SPARK_TYPES[type_])).alias(name)
@@ -103,7 +105,7 @@ def sent(source: Source, number: int, shares: Sequence[int], wide: Mapping[str, 
     return source.data.select(share.alias(SHARE), F.lit(number).alias(SOURCE), *columns)
 
 
-def shares(spark: SparkSession, partitions: int) -> list[int]:
+def share_numbers(spark: SparkSession, partitions: int) -> list[int]:
     """Numbers that Spark's partitioning by hash puts into partitions of their own."""
     candidates = spark.range(64 * partitions).select(
         F.col("id"), F.pmod(F.hash(F.col("id")), F.lit(partitions)).alias("place")
@@ -124,14 +126,14 @@ def _output_schema(output: Mapping[str, str]) -> T.StructType:
 Batches = Iterator[pyarrow.RecordBatch]
 
 
-def _task(
+def _partition_task(
     sources: list[tuple[str, tuple[str, ...]]],
     heads: Mapping[str, tuple[str, ...]],
     plans: tuple[RulePlan, ...],
     rank: int,
     local: MakeEngine,
 ) -> Callable[[Batches], Batches]:
-    output = _wide(list(heads.values()))
+    output = _shared_columns(list(heads.values()))
 
     def task(batches: Batches) -> Batches:
         listed = list(batches)
@@ -149,15 +151,15 @@ def _task(
             engine = local()
             for name, types in sources:
                 engine.create(name, types)
-                _insert(engine, name, types, tables[name])
+                _insert_table(engine, name, types, tables[name])
             del listed, received, tables
-            fixpoint(engine, plans)
-            yield from _batches(engine, heads, output, rank)
+            run_to_fixpoint(engine, plans)
+            yield from _batches_of_result(engine, heads, output, rank)
 
     return task
 
 
-def _insert(engine: Engine, name: str, types: tuple[str, ...], table: pyarrow.Table) -> None:
+def _insert_table(engine: Engine, name: str, types: tuple[str, ...], table: pyarrow.Table) -> None:
     """Ints as words, if the engine takes them; anything else as rows."""
     columns = table.columns
     if _are_ints(types) and takes_raw_int64(engine) and not any(c.null_count for c in columns):
@@ -194,7 +196,7 @@ def _word_batches(engine: RawInt64Engine, head: str, arity: int, rank: int) -> B
         yield pyarrow.RecordBatch.from_arrays(arrays, names=names)
 
 
-def _batches(
+def _batches_of_result(
     engine: Engine, heads: Mapping[str, tuple[str, ...]], output: Mapping[str, str], rank: int
 ) -> Batches:
     """Every fact of the component in the order of derivation, relation by relation."""
@@ -211,16 +213,18 @@ def _batches(
     for number, (head, types) in enumerate(heads.items()):
         found = numbered[head]
         for start in range(0, len(found), BATCH_ROWS):
-            yield _batch(number, types, found[start : start + BATCH_ROWS], output)
+            yield _batch_of_relation(number, types, found[start : start + BATCH_ROWS], output)
 
 
-def _batch(
+def _batch_of_relation(
     number: int,
     types: tuple[str, ...],
     found: Sequence[tuple[int, Row]],
     output: Mapping[str, str],
 ) -> pyarrow.RecordBatch:
-    own = dict(zip(shared_names(types), vectors([row for _, row in found], types), strict=True))
+    own = dict(
+        zip(shared_names(types), arrow_columns([row for _, row in found], types), strict=True)
+    )
     arrays = [
         pyarrow.array([number] * len(found), pyarrow.int32()),
         pyarrow.array([position for position, _ in found], pyarrow.int64()),

@@ -27,9 +27,9 @@ from pyspark.sql import functions as F
 from deltalog.engines.spark.columns import (
     RANK,
     SPARK_TYPES,
-    encoded,
-    frame,
-    literal,
+    encode_value,
+    frame_of_rows,
+    literal_column,
     name_of,
     rows_in,
     shared_names,
@@ -75,7 +75,7 @@ class Probe:
         return True
 
 
-def probes(
+def probes_needed(
     needs: Needs, relations: Mapping[str, SparkRelation], is_widened: bool = False
 ) -> list[Probe]:
     """One per frame and column set, with the keys this frame has not been asked for yet.
@@ -91,7 +91,7 @@ def probes(
             unknown = [key for key in keys if piece.known(columns, key) is None]
             asked = columns
             if len(columns) > 1 and columns == relation.all_columns:
-                narrow = _narrow(piece, columns, unknown, is_widened)
+                narrow = _narrow_column(piece, columns, unknown, is_widened)
                 if narrow is not None:
                     asked = (narrow,)
                     unknown = [(key[narrow],) for key in unknown]
@@ -102,7 +102,7 @@ def probes(
     return list(wanted.values())
 
 
-def _narrow(piece: Frame, columns: Columns, keys: list[Row], is_widened: bool) -> int | None:
+def _narrow_column(piece: Frame, columns: Columns, keys: list[Row], is_widened: bool) -> int | None:
     found = piece.narrow(columns, NEIGHBOURS_MAX if is_widened else TWINS_MAX)
     if found is None or len({key[found] for key in keys}) * piece.spread[found] > FETCHED_MAX:
         return None
@@ -117,12 +117,12 @@ def is_little(piece: Frame, columns: Columns, keys: int) -> bool:
 
 def look_at_columns(piece: Frame, types: Sequence[str]) -> None:
     """Find out how many rows the values of each column have, on average; one job."""
-    found = piece.data.select(*counted([name_of(i) for i in range(len(types))])).first()
+    found = piece.data.select(*count_columns([name_of(i) for i in range(len(types))])).first()
     assert found is not None
     piece.spread = spread_of(found)
 
 
-def counted(names: Sequence[str]) -> list[Column]:
+def count_columns(names: Sequence[str]) -> list[Column]:
     """The number of rows, and about how many values each column has."""
     return [F.count(F.lit(1)), *(F.approx_count_distinct(name) for name in names)]
 
@@ -132,7 +132,7 @@ def spread_of(found: Sequence[int]) -> tuple[float, ...]:
     return tuple(found[0] / max(1, values) for values in found[1:])
 
 
-def fetch(spark: SparkSession, wanted: Sequence[Probe], literal_keys_max: int) -> None:
+def fetch_probes(spark: SparkSession, wanted: Sequence[Probe], literal_keys_max: int) -> None:
     """Run all probes as one job; each frame remembers what was found."""
     wide = {
         name: SPARK_TYPES[type_].simpleString()
@@ -140,7 +140,7 @@ def fetch(spark: SparkSession, wanted: Sequence[Probe], literal_keys_max: int) -
         for name, type_ in zip(probe.shared_names(), probe.types, strict=True)
     }
     parts = [
-        _selected(spark, probe, number, literal_keys_max, wide)
+        _select_shared_columns(spark, probe, number, literal_keys_max, wide)
         for number, probe in enumerate(wanted)
     ]
     table = reduce(DataFrame.unionAll, parts).toArrow()
@@ -153,20 +153,20 @@ def fetch(spark: SparkSession, wanted: Sequence[Probe], literal_keys_max: int) -
         probe.frame.remember(probe.columns, probe.keys, zip(rows, ranks, strict=True))
 
 
-def _selected(
+def _select_shared_columns(
     spark: SparkSession,
     probe: Probe,
     number: int,
     literal_keys_max: int,
     wide: Mapping[str, str],
 ) -> DataFrame:
-    found = _filtered(spark, probe, literal_keys_max)
+    found = _rows_with_keys(spark, probe, literal_keys_max)
     own = {name: name_of(i) for i, name in enumerate(probe.shared_names())}
     named = [f"{own.get(name, f'CAST(NULL AS {kind})')} AS {name}" for name, kind in wide.items()]
     return found.selectExpr(f"{number} AS {PROBE}", RANK, *named)
 
 
-def _filtered(spark: SparkSession, probe: Probe, literal_keys_max: int) -> DataFrame:
+def _rows_with_keys(spark: SparkSession, probe: Probe, literal_keys_max: int) -> DataFrame:
     """The rows that have one of the keys, and perhaps others that mix the values of several."""
     values = [list(dict.fromkeys(column)) for column in zip(*probe.keys, strict=True)]
     is_exact = prod(map(len, values)) <= MIXED_MAX
@@ -186,17 +186,19 @@ def _filtered(spark: SparkSession, probe: Probe, literal_keys_max: int) -> DataF
             data = data.where(_is_one_of(column, type_, wanted))
     if texts:  # ints are what most keys are: as text, all of them are one call to Spark
         data = data.where(" AND ".join(texts))
-    return data if is_exact else _joined(spark, data, probe)
+    return data if is_exact else _join_with_keys(spark, data, probe)
 
 
 def _in_range_text(name: str, wanted: Sequence[Any]) -> str:
-    parts = (f"{name} BETWEEN {first} AND {last}" for first, last in ranges(sorted(wanted)))
+    parts = (
+        f"{name} BETWEEN {first} AND {last}" for first, last in cover_with_ranges(sorted(wanted))
+    )
     return f"({' OR '.join(parts)})"
 
 
-def _joined(spark: SparkSession, data: DataFrame, probe: Probe) -> DataFrame:
+def _join_with_keys(spark: SparkSession, data: DataFrame, probe: Probe) -> DataFrame:
     """The rows that have one of the keys, by a join with all of them."""
-    made = frame(spark, probe.keys, [probe.types[column] for column in probe.columns])
+    made = frame_of_rows(spark, probe.keys, [probe.types[column] for column in probe.columns])
     named = made.select(*(F.col(name_of(i)).alias(f"k{i}") for i in range(len(probe.columns))))
     same = []
     for i, column in enumerate(probe.columns):
@@ -215,13 +217,13 @@ def _in_range(data: DataFrame, column: int, type_: str, wanted: Sequence[Value])
         return data
     own = F.col(name_of(column))
     parts = [
-        own.between(literal(first, type_), literal(last, type_))
-        for first, last in ranges(sorted(wanted))
+        own.between(literal_column(first, type_), literal_column(last, type_))
+        for first, last in cover_with_ranges(sorted(wanted))
     ]
     return data.where(reduce(Column.__or__, parts))
 
 
-def ranges(values: list[Any]) -> list[tuple[Any, Any]]:
+def cover_with_ranges(values: list[Any]) -> list[tuple[Any, Any]]:
     """A few ranges that hold all values: the widest gaps are left out.
 
     >>> ranges([1, 2, 3, 900, 901])
@@ -243,7 +245,7 @@ def _is_one_of(column: int, type_: str, wanted: Sequence[Value]) -> Column:
     present = [value for value in wanted if value is not None]
     conditions = [own.isNull()] if len(present) < len(wanted) else []
     if present and type_ in PLAIN:
-        conditions.append(own.isin([encoded(value, type_) for value in present]))
+        conditions.append(own.isin([encode_value(value, type_) for value in present]))
     elif present:
-        conditions.append(own.isin(*(literal(value, type_) for value in present)))
+        conditions.append(own.isin(*(literal_column(value, type_) for value in present)))
     return reduce(Column.__or__, conditions)

@@ -26,9 +26,9 @@ class ProbingInterpreter(Interpreter):
         super().__init__(relations)
         self.needs = needs
 
-    def _exists(self, step: Absent, slots: Slots) -> bool:
+    def _has_match(self, step: Absent, slots: Slots) -> bool:
         before = self.needs.misses
-        return super()._exists(step, slots) or self.needs.misses > before
+        return super()._has_match(step, slots) or self.needs.misses > before
 
     def _is_supported(self, pipelines: tuple[Pipeline, ...], row: Row, rank: int) -> bool:
         before = self.needs.misses

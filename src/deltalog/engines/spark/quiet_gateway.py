@@ -38,13 +38,13 @@ def quiet_gateway(settings: Mapping[str, str]) -> None:
         return
     conf = SparkConf(loadDefaults=False)
     conf.setAll(list(settings.items()))
-    with _opened(settings.get(CONSOLE)) as console:
+    with _open_log(settings.get(CONSOLE)) as console:
         start = console.tell()
         try:
             gateway = launch_gateway(conf, {"stdout": console, "stderr": console})  # type: ignore[no-untyped-call]
         except PySparkRuntimeError:
             console.seek(start)
-            reason = _reason(console.read())
+            reason = _reason_of_failure(console.read())
             hint = f'look at the settings of Spark; `{CONSOLE} = "show"` shows all it writes'
             raise DataError(
                 [catalogue.SPARK_NOT_STARTED.at(None, reason=reason, hint=hint)]
@@ -52,7 +52,7 @@ def quiet_gateway(settings: Mapping[str, str]) -> None:
     SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
 
-def _opened(path: str | None) -> IO[str]:
+def _open_log(path: str | None) -> IO[str]:
     if path is not None:
         try:
             return Path(path).open("a+", encoding="utf-8", errors="replace")
@@ -65,7 +65,7 @@ def _opened(path: str | None) -> IO[str]:
     return Path(name).open("a+", encoding="utf-8", errors="replace")
 
 
-def _reason(text: str) -> str:
+def _reason_of_failure(text: str) -> str:
     """The first line that says what is wrong."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if not line.startswith(_NOISE)]

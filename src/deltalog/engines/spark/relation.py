@@ -274,12 +274,12 @@ class SparkRelation:
         assert isinstance(row, tuple)
         if any(row in piece for piece in self.locals):
             return True
-        return any(self._known(piece, self.all_columns, row) for piece in self.frames)
+        return any(self._known_or_needed(piece, self.all_columns, row) for piece in self.frames)
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.matching((), (), 0, self.end))
 
-    def _known(self, piece: Frame, columns: Columns, key: Row) -> list[Row]:
+    def _known_or_needed(self, piece: Frame, columns: Columns, key: Row) -> list[Row]:
         known = piece.known(columns, key)
         if known is None:
             self.needs.note(self.name, columns, key)
@@ -291,7 +291,7 @@ class SparkRelation:
             if row in piece:
                 return piece.rank(row)
         for frame in self.frames:
-            if self._known(frame, self.all_columns, row):
+            if self._known_or_needed(frame, self.all_columns, row):
                 return frame.ranks[row]
         return 0  # not known yet, or not there
 
@@ -301,7 +301,7 @@ class SparkRelation:
         for piece in self.pieces:
             if isinstance(piece, Frame):
                 if start <= piece.start and piece.end <= end:
-                    rows += self._known(piece, columns, key)
+                    rows += self._known_or_needed(piece, columns, key)
             else:
                 first, last = max(0, start - piece.start), min(piece.end, end - piece.start)
                 if first < last:
@@ -310,16 +310,16 @@ class SparkRelation:
 
     def add(self, row: Row) -> bool:
         """Add a row; whether it is in a frame must be known."""
-        return row not in self and self._last().add(row)
+        return row not in self and self._last_local().add(row)
 
     def put(self, row: Row, rank: int) -> None:
         """Add a row that is new for certain, with the rank it has."""
         for frame in self.frames:
             if frame.known(self.all_columns, row) is None:
                 frame.remember(self.all_columns, [row], [])
-        self._last().put(row, rank)
+        self._last_local().put(row, rank)
 
-    def _last(self) -> Local:
+    def _last_local(self) -> Local:
         """The piece of the driver at the end."""
         if not self.pieces or isinstance(self.pieces[-1], Frame):
             self.pieces.append(Local(self.clock, self.end))
@@ -333,7 +333,7 @@ class SparkRelation:
             if piece.remove(row):
                 return True
         for frame in self.frames:
-            if self._known(frame, self.all_columns, row):
+            if self._known_or_needed(frame, self.all_columns, row):
                 frame.mask.add(row)
                 return True
         return False

@@ -37,7 +37,9 @@ DELTA: Mapping[str, str] = {
 NO_SETTINGS: Mapping[str, str] = {}
 
 
-def session(*, has_delta: bool = True, settings: Mapping[str, str] = NO_SETTINGS) -> SparkSession:
+def active_or_new_session(
+    *, has_delta: bool = True, settings: Mapping[str, str] = NO_SETTINGS
+) -> SparkSession:
     """The active session, or a new one on this machine."""
     active = SparkSession.getActiveSession()
     return active if active is not None else local_session(has_delta=has_delta, settings=settings)

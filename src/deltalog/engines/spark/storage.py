@@ -19,16 +19,16 @@ from pyspark.sql import functions as F
 
 from deltalog.engines.base import AbortedError, LazyRows
 from deltalog.engines.spark.columns import RANK, names_of, rows_in
-from deltalog.engines.spark.frames import contents, without
+from deltalog.engines.spark.frames import relation_frame, rows_without
 from deltalog.engines.spark.lazy_frame import LazyFrame
 from deltalog.engines.spark.lookahead import Lookup
 from deltalog.engines.spark.probes import (
     FETCHED_MAX,
     NEIGHBOURS_MAX,
-    counted,
-    fetch,
+    count_columns,
+    fetch_probes,
     is_little,
-    probes,
+    probes_needed,
     spread_of,
 )
 from deltalog.engines.spark.relation import (
@@ -70,7 +70,7 @@ class Storage:
     def drop(self, relation: str) -> None:
         known = self.relations.pop(relation, None)
         if known is not None:
-            self._release(known.frames)
+            self._release_frames(known.frames)
         self.lookups.pop(relation, None)  # another one of this name may have other columns
 
     def clear(self, relation: str) -> None:
@@ -81,12 +81,12 @@ class Storage:
             store = self.relations[relation]
             frames = store.frames
             store.clear()
-            self._release(frames)
-        self._tidy()
+            self._release_frames(frames)
+        self._tidy_grown()
 
     def settle(self) -> None:
         self.ahead.clear()
-        self._tidy()
+        self._tidy_grown()
 
     # --- reading
 
@@ -104,9 +104,9 @@ class Storage:
         store = self.relations[relation]
         found = [(piece.rank(row), row) for piece in store.locals for row in piece]
         if store.has_frames():
-            data = contents(self.spark, store.only(store.frames), is_ranked=True)
+            data = relation_frame(self.spark, store.only(store.frames), is_ranked=True)
             self.jobs["collect"] += 1
-            found += collected(data, store.types)
+            found += collect_rows(data, store.types)
             found.sort(key=lambda entry: entry[0])
         return found
 
@@ -114,15 +114,15 @@ class Storage:
         store = self.relations[relation]
         if not store.has_frames():
             return frozenset(row for piece in store.locals for row in piece)
-        data = contents(self.spark, store, is_ranked=True)
+        data = relation_frame(self.spark, store, is_ranked=True)
 
         def read() -> list[Row]:
             self.jobs["collect"] += 1
-            return [row for _, row in collected(data, store.types)]
+            return [row for _, row in collect_rows(data, store.types)]
 
         def some(count: int) -> list[Row]:
             self.jobs["collect"] += 1
-            return [row for _, row in collected(data.limit(count), store.types)]
+            return [row for _, row in collect_rows(data.limit(count), store.types)]
 
         return LazyFrame(len(store), read, data.drop(RANK), some)
 
@@ -134,14 +134,14 @@ class Storage:
         store, other = self.relations[relation], twin.relations[relation]
         if not store.types or not (store.has_frames() or other.has_frames()):
             return list(set(self.rows(relation)) - set(twin.rows(relation)))
-        held = contents(self.spark, store, is_ranked=True)
+        held = relation_frame(self.spark, store, is_ranked=True)
         self.jobs["compare"] += 1
-        apart = without(held, contents(self.spark, other), len(store.types))
-        return [row for _, row in collected(apart, store.types)]
+        apart = rows_without(held, relation_frame(self.spark, other), len(store.types))
+        return [row for _, row in collect_rows(apart, store.types)]
 
     def frame(self, relation: str) -> DataFrame:
         """The rows of a relation as they are now, as a DataFrame with columns `c0`, `c1`, …"""
-        return contents(self.spark, self.relations[relation])
+        return relation_frame(self.spark, self.relations[relation])
 
     def present(self, relation: str, rows: Collection[Row]) -> list[bool]:
         store = self.relations[relation]
@@ -165,18 +165,20 @@ class Storage:
     def insert(self, relation: str, rows: Iterable[Row]) -> int:
         if isinstance(rows, LazyFrame):
             return self.load_frame(relation, rows.data)
-        store, new = self._opened(relation, rows)
+        store, new = self._open_for_change(relation, rows)
         self.look_ahead(relation, new)
         return sum(store.add(row) for row in new)
 
     def delete(self, relation: str, rows: Iterable[Row]) -> int:
-        store, new = self._opened(relation, rows)
+        store, new = self._open_for_change(relation, rows)
         count = sum(store.remove(row) for row in new)
         for piece in store.locals if len(store.pieces) == 1 else ():
             piece.compact()
         return count
 
-    def _opened(self, relation: str, rows: Iterable[Row]) -> tuple[SparkRelation, list[Row]]:
+    def _open_for_change(
+        self, relation: str, rows: Iterable[Row]
+    ) -> tuple[SparkRelation, list[Row]]:
         """A relation that will change, and the rows; what is there of them is known."""
         store = self.relations[relation]
         found = list(rows)
@@ -189,17 +191,17 @@ class Storage:
         """Rows keep the ranks they were derived with: all later than what is stored."""
         for stored, deleted, _ in changes:
             if self.size(stored) and self.size(deleted):
-                self._take(self.relations[stored], self.relations[deleted])
+                self._delete_all_of(self.relations[stored], self.relations[deleted])
         for stored, _, inserted in changes:
-            self._give(self.relations[stored], self.relations[inserted])
+            self._insert_all_of(self.relations[stored], self.relations[inserted])
 
-    def _take(self, store: SparkRelation, deleted: SparkRelation) -> None:
+    def _delete_all_of(self, store: SparkRelation, deleted: SparkRelation) -> None:
         if deleted.has_frames():
-            self._fold(store, deleted)
+            self._fold_pieces(store, deleted)
         else:
             self.delete(store.name, [row for piece in deleted.locals for row in piece])
 
-    def _give(self, store: SparkRelation, inserted: SparkRelation) -> None:
+    def _insert_all_of(self, store: SparkRelation, inserted: SparkRelation) -> None:
         for piece in inserted.pieces:
             if isinstance(piece, Frame):
                 store.take_over(piece)
@@ -216,12 +218,12 @@ class Storage:
         store = self.relations[relation]
         named = data.toDF(*names_of(store.types)).distinct()
         if len(store):
-            named = without(named, contents(self.spark, store), len(store.types))
+            named = rows_without(named, relation_frame(self.spark, store), len(store.types))
         kept = named.withColumn(RANK, F.lit(next(self.clock)))
         kept = kept.sortWithinPartitions(*names_of(store.types)[:1])  # so that probes can skip
         kept = kept.persist(StorageLevel.MEMORY_AND_DISK_DESER)  # else every probe unpacks it all
         self.jobs["load"] += 1
-        found = kept.select(*counted(names_of(store.types))).first()
+        found = kept.select(*count_columns(names_of(store.types))).first()
         assert found is not None
         self.place(store, kept, found[0], spread=spread_of(found))
         return int(found[0])
@@ -231,7 +233,7 @@ class Storage:
         store = self.relations[relation]
         frames = store.frames
         store.pieces = [TableFrame(table, 0)]
-        self._release(frames)
+        self._release_frames(frames)
 
     def place(
         self,
@@ -246,7 +248,7 @@ class Storage:
             store.append(data, count, kept, spread)
         elif count:
             self.jobs["collect"] += 1
-            found = collected(data, store.types) if store.types else [(next(self.clock), ())]
+            found = collect_rows(data, store.types) if store.types else [(next(self.clock), ())]
             for rank, row in found:
                 store.put(row, rank)
             (data if kept is None else kept).unpersist()
@@ -297,12 +299,12 @@ class Storage:
     def fetch(self, is_widened: bool = False) -> None:
         """Get what is needed, and what is expected, in one job."""
         self.needs.take(self.ahead, self.relations)
-        wanted = probes(self.needs, self.relations, is_widened)
+        wanted = probes_needed(self.needs, self.relations, is_widened)
         self.needs.clear()
         elsewhere = [probe for probe in wanted if not probe.read_on_disk()]
         if elsewhere:
             self.jobs["probe"] += 1
-            fetch(self.spark, elsewhere, self.settings.literal_keys_max)
+            fetch_probes(self.spark, elsewhere, self.settings.literal_keys_max)
 
     def look_around(self, relation: str, rows: Iterable[Row]) -> None:
         """Expect what is looked up for the neighbours of rows, as far as they are here."""
@@ -317,7 +319,7 @@ class Storage:
 
     # --- in order
 
-    def _release(self, frames: Iterable[Frame]) -> None:
+    def _release_frames(self, frames: Iterable[Frame]) -> None:
         """Give frames back that no relation has any more."""
         released = {id(piece.kept): piece.kept for piece in frames if piece.kept is not None}
         if released:
@@ -325,7 +327,7 @@ class Storage:
             for data in (data for key, data in released.items() if key not in held):
                 data.unpersist()
 
-    def _tidy(self) -> None:
+    def _tidy_grown(self) -> None:
         """Send what has grown to the cluster, and merge pieces.
 
         Positions in the relation change, so this is done only where nothing is being read: when
@@ -342,17 +344,17 @@ class Storage:
         masked = sum(len(piece.mask) for piece in store.frames)
         limit = settings.overlay_rows_max if store.frames else settings.driver_rows_max
         if masked > settings.overlay_rows_max or len(store.frames) > settings.pieces_max:
-            self._fold(store)
+            self._fold_pieces(store)
         elif local > limit:
-            self._promote(store)
+            self._promote_local(store)
         for piece in store.frames:
             if len(piece.ranks) > settings.cached_rows_max:
                 piece.forget()
 
-    def _promote(self, store: SparkRelation) -> None:
+    def _promote_local(self, store: SparkRelation) -> None:
         """Local rows become a frame; the frames that are there stay as they are."""
         local = store.only(store.locals)
-        data, count = self.cut(contents(self.spark, local, is_ranked=True), "promote")
+        data, count = self.cut(relation_frame(self.spark, local, is_ranked=True), "promote")
         frames = store.frames
         store.pieces = []
         for piece in frames:
@@ -360,17 +362,17 @@ class Storage:
             store.pieces.append(piece)
         store.append(data, count)
 
-    def _fold(self, store: SparkRelation, deleted: SparkRelation | None = None) -> None:
+    def _fold_pieces(self, store: SparkRelation, deleted: SparkRelation | None = None) -> None:
         """All pieces become one frame, without deleted rows."""
-        data = contents(self.spark, store, is_ranked=True)
+        data = relation_frame(self.spark, store, is_ranked=True)
         if deleted is not None:
-            data = without(data, contents(self.spark, deleted), len(store.types))
+            data = rows_without(data, relation_frame(self.spark, deleted), len(store.types))
         data, count = self.cut(data, "fold")
         frames = store.frames
         spread = max(frames, key=len).spread if frames else ()
         store.clear()
         store.append(data, count, spread=spread)
-        self._release(frames)
+        self._release_frames(frames)
 
     def cut(self, data: DataFrame, purpose: str) -> tuple[DataFrame, int]:
         """Computed now, its lineage cut; and how many rows there are."""
@@ -382,7 +384,7 @@ class Storage:
         return kept, kept.count() if rows is None else int(rows)
 
 
-def collected(data: DataFrame, types: tuple[str, ...]) -> list[tuple[int, Row]]:
+def collect_rows(data: DataFrame, types: tuple[str, ...]) -> list[tuple[int, Row]]:
     """The rows of a frame with their ranks, lowest first, on the driver."""
     table = data.toArrow().sort_by(RANK)
     columns = [table.column(name) for name in names_of(types)]

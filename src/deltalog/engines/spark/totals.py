@@ -19,12 +19,12 @@ from pyspark.sql import functions as F
 from deltalog.engines.scalars import aggregate
 from deltalog.engines.spark.columns import (
     ARROW_TYPES,
-    encoded,
-    literal,
+    encode_value,
+    literal_column,
     name_of,
     names_of,
     rows_in,
-    schema,
+    schema_of_types,
 )
 from deltalog.engines.spark.expressions import column_of, slot_name
 from deltalog.language.values import INT_MAX, INT_MIN
@@ -47,11 +47,11 @@ WIDE = "decimal(28,0)"
 """Spark sums it in 38 digits: enough for ten thousand million million million ints."""
 
 
-def totals(
+def totals_of_groups(
     data: DataFrame, slots: Types, aggregation: Aggregation, types: Sequence[str]
 ) -> DataFrame:
     """The rows of all groups, from a frame of slots with all bindings."""
-    sources = _sources(aggregation)
+    sources = _native_sources(aggregation)
     is_native = all(part in sources for part in aggregation.head if isinstance(part, Total))
     needed = set(sources.values()) if is_native else None
     values = [
@@ -77,9 +77,9 @@ def open_bindings(pipeline: Pipeline) -> Pipeline | None:
     steps: list[Step] = []
     for step in pipeline.steps:
         if isinstance(step, Match):
-            steps.append(_opened(step, bound))
-            bound |= {slot.index for _, slot in (*step.bind, *_slots(step))}
-        elif not _used(step) <= bound:
+            steps.append(_bind_unknown_slots(step, bound))
+            bound |= {slot.index for _, slot in (*step.bind, *_key_slots(step))}
+        elif not _slots_used_by(step) <= bound:
             return None
         else:
             steps.append(step)
@@ -89,11 +89,11 @@ def open_bindings(pipeline: Pipeline) -> Pipeline | None:
     return Pipeline(tuple(steps), pipeline.output, pipeline.slots)
 
 
-def _slots(step: Match | Absent) -> list[tuple[int, Slot]]:
+def _key_slots(step: Match | Absent) -> list[tuple[int, Slot]]:
     return [(column, value) for column, value in step.key if isinstance(value, Slot)]
 
 
-def _opened(step: Match, bound: set[int]) -> Match:
+def _bind_unknown_slots(step: Match, bound: set[int]) -> Match:
     key: list[tuple[int, Slot | Fixed]] = []
     bind, same = list(step.bind), list(step.same)
     own: set[int] = set()
@@ -108,10 +108,10 @@ def _opened(step: Match, bound: set[int]) -> Match:
     return Match(step.relation, tuple(key), tuple(bind), tuple(same), step.window, step.occurrence)
 
 
-def _used(step: Step) -> set[int]:
+def _slots_used_by(step: Step) -> set[int]:
     """The slots that a step must find bound."""
     if isinstance(step, Match | Absent):
-        return {slot.index for _, slot in _slots(step)}
+        return {slot.index for _, slot in _key_slots(step)}
     operands = [step.value] if isinstance(step, Assign) else [step.left, step.right]
     used: set[int] = set()
     while operands:
@@ -132,7 +132,7 @@ def _has_overlay(pipeline: Pipeline) -> bool:
 # --- by Spark -----------------------------------------------------------------------------------
 
 
-def _sources(aggregation: Aggregation) -> dict[Total, int]:
+def _native_sources(aggregation: Aggregation) -> dict[Total, int]:
     """The totals that Spark computes exactly, each with the column of the bindings it reads."""
     found: dict[Total, int] = {}
     for part in aggregation.head:
@@ -145,7 +145,7 @@ def _sources(aggregation: Aggregation) -> dict[Total, int]:
     return found
 
 
-def _halves(bindings: Pipeline) -> set[int]:
+def _columns_of_halves(bindings: Pipeline) -> set[int]:
     """The columns that hold halves of ints: their sums stay in range (decision 0012)."""
     made = {
         step.slot
@@ -163,9 +163,9 @@ def _native_totals(
     sources: Mapping[Total, int],
     types: Sequence[str],
 ) -> DataFrame:
-    halves = _halves(aggregation.bindings)
+    halves = _columns_of_halves(aggregation.bindings)
     made = [
-        _native(part, sources[part], sources[part] in halves).alias(f"t{i}")
+        _native_total(part, sources[part], sources[part] in halves).alias(f"t{i}")
         for i, part in enumerate(aggregation.head)
         if isinstance(part, Total)
     ]
@@ -180,14 +180,14 @@ def _native_totals(
                 grouped = grouped.where(value.isNull() | value.between(INT_MIN, INT_MAX))
                 value = value.cast("bigint")
         elif isinstance(part, Fixed):
-            value = literal(part.value, types[i])
+            value = literal_column(part.value, types[i])
         else:
             value = column_of(part, {})
         columns.append(value.alias(name_of(i)))
     return grouped.select(*columns)
 
 
-def _native(part: Total, source: int, is_half: bool) -> Column:
+def _native_total(part: Total, source: int, is_half: bool) -> Column:
     if part.function == "count":
         return F.count(F.lit(1))
     column = F.col(f"b{source}")
@@ -217,7 +217,7 @@ def _exact_totals(
         rows = rows_in(table.columns[: len(input_types)], input_types, table.num_rows)
         made = list(_head_row(head, rows, inputs))
         arrays = [
-            pyarrow.array([encoded(row[i], type_) for row in made], ARROW_TYPES[type_])
+            pyarrow.array([encode_value(row[i], type_) for row in made], ARROW_TYPES[type_])
             for i, type_ in enumerate(types)
         ]
         return pyarrow.Table.from_arrays(arrays, names=names_of(types))
@@ -225,7 +225,7 @@ def _exact_totals(
     keys = [slot_name(index) for index in range(inputs)]
     if not keys:  # one group of everything
         bindings, keys = bindings.withColumn("group", F.lit(0)), ["group"]
-    return bindings.groupBy(*keys).applyInArrow(of_group, schema(types, is_ranked=False))
+    return bindings.groupBy(*keys).applyInArrow(of_group, schema_of_types(types, is_ranked=False))
 
 
 def _head_row(

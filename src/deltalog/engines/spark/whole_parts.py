@@ -13,17 +13,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from deltalog.engines.spark.columns import RANK, name_of, shared_names
-from deltalog.engines.spark.frames import Frames, contents
+from deltalog.engines.spark.frames import Frames, relation_frame
 from deltalog.engines.spark.local_fixpoint import (
     MakeEngine,
-    fixpoint,
-    localised,
+    localise_plan,
     reference_name,
-    references,
+    references_of_plans,
+    run_to_fixpoint,
 )
 from deltalog.engines.spark.partitions import SOURCE, Source, run_partitions
 from deltalog.engines.spark.parts import SparkPart
-from deltalog.engines.spark.probes import counted, spread_of
+from deltalog.engines.spark.probes import count_columns, spread_of
 from deltalog.engines.spark.storage import Storage
 from deltalog.language.ast import Row
 from deltalog.plan.nodes import Absent, Match, Overlay, Pipeline, Window
@@ -50,18 +50,20 @@ class WholeParts(Storage):
         for name in heads:
             engine.create(name, self.relations[name].types)
             engine.insert(name, self.rows(name))
-        for each in dict.fromkeys(references(part.plans)):
+        for each in dict.fromkeys(references_of_plans(part.plans)):
             if each not in heads:
                 name = each.stored if isinstance(each, Overlay) else each
                 engine.create(reference_name(each), self.relations[name].types)
                 engine.insert(reference_name(each), self._local_rows(each))
-        if not fixpoint(engine, tuple(map(localised, part.plans)), self.settings.driver_rows_max):
+        if not run_to_fixpoint(
+            engine, tuple(map(localise_plan, part.plans)), self.settings.driver_rows_max
+        ):
             part.is_large = True
             return None
         before = {name: self.size(name) for name in heads}
         for name, row in engine.history(heads):
             self.relations[name].add(row)
-        return self._finished(part, before)
+        return self._finish_part(part, before)
 
     def _is_worth_copying(self, part: SparkPart) -> bool:
         """Whether much is read from end to end, compared with what must be copied."""
@@ -73,9 +75,9 @@ class WholeParts(Storage):
         )
         if scanned < self.settings.scanned_rows_min:  # a small change: nothing more is looked at
             return False
-        read = set(references(part.plans))
+        read = set(references_of_plans(part.plans))
         grows = {name for plan in part.plans for name in (plan.head, *plan.occurrences)}
-        parts = {name for each in read for name in _parts(each)}
+        parts = {name for each in read for name in _relations_of_state(each)}
         if any(isinstance(each, Overlay) and each.plus in grows for each in read):
             return False
         if any(self.relations[name].has_frames() for name in parts | grows):
@@ -91,7 +93,7 @@ class WholeParts(Storage):
         yield from (row for row in self.rows(reference.stored) if row not in minus)
         yield from () if reference.plus is None else self.rows(reference.plus)
 
-    def _finished(self, part: SparkPart, before: dict[str, int]) -> dict[str, int]:
+    def _finish_part(self, part: SparkPart, before: dict[str, int]) -> dict[str, int]:
         """A part has read everything; returns what is new."""
         part.has_fired = [True] * len(part.plans)
         part.read = [[self.relations[n].end for n in plan.occurrences] for plan in part.plans]
@@ -109,17 +111,17 @@ class WholeParts(Storage):
         heads = {name: self.relations[name] for name in found.columns}
         if any(len(store) for store in heads.values()) or not self._is_worth_it(part, found):
             return None
-        sources = self._sources(found)
-        plans = tuple(map(localised, found.recursive))
+        sources = self._sources_of_pivot(found)
+        plans = tuple(map(localise_plan, found.recursive))
         types = {name: store.types for name, store in heads.items()}
-        partitions = self._partitions()
+        partitions = self._count_partitions()
         self.jobs["partitions"] += 1
         result = run_partitions(
             self.spark, sources, types, plans, partitions, self.clock.now, self.local
         )
         result = result.persist(StorageLevel.MEMORY_AND_DISK_DESER)
         columns = result.columns[2:]
-        found_rows = result.groupBy(SOURCE).agg(*counted(columns)).collect()
+        found_rows = result.groupBy(SOURCE).agg(*count_columns(columns)).collect()
         counts = {row[0]: row[1:] for row in found_rows}
         self.clock.skip(sum(count[0] for count in counts.values()))
         for number, store in enumerate(heads.values()):
@@ -129,7 +131,7 @@ class WholeParts(Storage):
             count, *values = counts.get(number, (0, *(0 for _ in columns)))
             spread = spread_of([count, *(values[columns.index(name)] for name in names)])
             self.place(store, data, count, result, spread)
-        return self._finished(part, dict.fromkeys(heads, 0))
+        return self._finish_part(part, dict.fromkeys(heads, 0))
 
     def _is_worth_it(self, part: SparkPart, found: Pivot) -> bool:
         """Whether it starts from something large, and what every task gets is not too much.
@@ -148,7 +150,7 @@ class WholeParts(Storage):
         plus = 0 if reference.plus is None else self.size(reference.plus)
         return self.size(reference.stored) + plus
 
-    def _sources(self, found: Pivot) -> list[Source]:
+    def _sources_of_pivot(self, found: Pivot) -> list[Source]:
         """Relations that tasks read: facts of rules that are not recursive, and other inputs."""
         frames = Frames(self.spark, self.relations)
         sources = []
@@ -156,7 +158,9 @@ class WholeParts(Storage):
             types = self.relations[name].types
             seeds = [frames.derived(plan, [], False) for plan in found.exits if plan.head == name]
             known = [data for data in seeds if data is not None]
-            data = reduce(DataFrame.unionAll, known, contents(self.spark, self.relations[name]))
+            data = reduce(
+                DataFrame.unionAll, known, relation_frame(self.spark, self.relations[name])
+            )
             sources.append(Source(name, types, data.distinct(), column))
         for each in (*found.shared, *found.copied):
             data = frames.read(Match(each), [])
@@ -164,7 +168,7 @@ class WholeParts(Storage):
             sources.append(Source(reference_name(each), types, data, found.shared.get(each)))
         return sources
 
-    def _partitions(self) -> int:
+    def _count_partitions(self) -> int:
         partitions = self.settings.partitions
         return partitions or int(self.spark.conf.get("spark.sql.shuffle.partitions") or "2")
 
@@ -191,7 +195,7 @@ class WholeParts(Storage):
         return False
 
 
-def _parts(reference: Reference) -> tuple[str, ...]:
+def _relations_of_state(reference: Reference) -> tuple[str, ...]:
     """The relations that a state is made of."""
     if not isinstance(reference, Overlay):
         return (reference,)
