@@ -16,7 +16,7 @@ from test_table_database import replay, rows
 import deltalog
 from deltalog.pipeline.data_source import BoundReader, Read
 from deltalog.pipeline.read import opened_state
-from deltalog.pipeline.relation_parts import contents
+from deltalog.pipeline.relation_parts import contents_at
 from deltalog.pipeline.state_tables import known_table
 from deltalog.pipeline.table_database import TableDatabase
 
@@ -121,7 +121,7 @@ def test_filters_are_bindings(spark: SparkSession, state: Path) -> None:
     assert [tuple(row)[:4] for row in feed.collect()] == [(1, 9, "insert", 2)]
     opened_ = opened_state(str(state))
     table = known_table(opened_, "edge")
-    assert not contents(opened_, table, "edge", 2, {"src": (100,)})  # no file can have it
+    assert not contents_at(opened_, table, "edge", 2, {"src": (100,)})  # no file can have it
     reader = BoundReader(Read.of({"path": str(state), "relation": "hop"}))
     assert not list(reader.pushFilters([EqualTo(("src",), 1)]))
     ((batch,),) = [list(reader.read(part)) for part in reader.partitions()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from deltalog.pipeline.location import Location
-from deltalog.pipeline.log import Log, Record, now
+from deltalog.pipeline.log import Log, Record, current_time
 from deltalog.pipeline.log_rows import DELETE, INSERT, RERANK, Changes, decoded_rows
 from deltalog.pipeline.log_table import COMPACTED_FILES, KEPT_VERSIONS, DriverLogTable
 
@@ -14,7 +14,7 @@ NAMED = ("int", "str")
 
 
 def commit(log: Log, number: int, *changes: Changes) -> None:
-    record = Record(sequence=number, version=number, at=now())
+    record = Record(sequence=number, version=number, at=current_time())
     log.append(record, changes, {PAIR, NAMED}, batches=(("test", str(number)),))
     log.tidy()
 

@@ -19,7 +19,7 @@ from database_verbs import PROGRAM as VERBS
 from database_verbs import check_verbs
 from deltalog.pipeline import log_table, spark_storage, stored_table
 from deltalog.pipeline.location import STORAGE, Location
-from deltalog.pipeline.log import now
+from deltalog.pipeline.log import current_time
 from deltalog.pipeline.state import State
 
 
@@ -136,7 +136,7 @@ def test_of_many_writers_at_once_one_commits(away: SparkSession, tmp_path: Path)
     def commit(number: int) -> None:
         try:
             record = writers[number].last
-            writers[number].commit(type(record)(version=2, at=now(), kind=f"by {number}"))
+            writers[number].commit(type(record)(version=2, at=current_time(), kind=f"by {number}"))
             won.append(number)
         except deltalog.DataError as error:
             lost.extend(error.codes)

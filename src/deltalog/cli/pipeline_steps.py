@@ -18,7 +18,7 @@ from deltalog.cli.results import table_lines
 from deltalog.cli.terminal import counted, write_result
 from deltalog.language.values import plain
 from deltalog.pipeline.project import Project
-from deltalog.pipeline.source_columns import shortened
+from deltalog.pipeline.source_columns import shorten_text
 from deltalog.pipeline.spark_needed import spark_needed
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def show_step(step: Step, as_json: bool, limit: int | None, is_later: bool) -> N
     for bad in step.refused[:REASONS_SHOWN]:
         place = f"{bad.file}:{bad.line}: " if bad.line else ""
         what = "batch" if step.is_refused else "row"
-        write_result(Text(f"{what} refused: {place}{bad.reason}  {shortened(bad.row)}"))
+        write_result(Text(f"{what} refused: {place}{bad.reason}  {shorten_text(bad.row)}"))
     if len(step.refused) > REASONS_SHOWN:
         write_result(f"… {counted(len(step.refused) - REASONS_SHOWN, 'more row')} in quarantine")
     if step.delta.changes and len(step.delta.changes) <= CHANGES_LISTED_MAX:

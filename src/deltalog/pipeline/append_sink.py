@@ -13,17 +13,19 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import TableNotFoundError
 
-from deltalog.pipeline.feed_columns import stretches
+from deltalog.pipeline.feed_columns import stretches_between
 from deltalog.pipeline.reading import COMMIT_VERSION
-from deltalog.pipeline.relation_parts import feed, output_schema
+from deltalog.pipeline.relation_parts import feed_parts, output_schema
 from deltalog.pipeline.state import State
 
 
 def feed_table(state: State, relation: str, after: int) -> pyarrow.Table:
     """The changes of a relation after a version, in the order of commits, on the driver."""
     until = state.last.version
-    batches = [batch for part in feed(state, relation, after, until, {}) for batch in part.read()]
-    columns = stretches(state, relation, after, until)[-1].columns
+    batches = [
+        batch for part in feed_parts(state, relation, after, until, {}) for batch in part.read()
+    ]
+    columns = stretches_between(state, relation, after, until)[-1].columns
     found = pyarrow.Table.from_batches(batches, output_schema(columns, is_feed=True))
     return found.sort_by(COMMIT_VERSION)
 

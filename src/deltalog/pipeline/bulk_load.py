@@ -19,9 +19,9 @@ from deltalog.engines.spark.engine import SparkEngine
 from deltalog.engines.spark.frames import relation_frame, rows_matching, rows_without
 from deltalog.engines.spark.lazy_frame import LazyFrame
 from deltalog.pipeline.checked_frames import check_free_keys
-from deltalog.pipeline.commit_writer import CommitWriter, cut
+from deltalog.pipeline.commit_writer import CommitWriter, cut_for_commit
 from deltalog.pipeline.deltas import Counts
-from deltalog.pipeline.drafts import NOTHING, Draft, Held, few, unranked
+from deltalog.pipeline.drafts import NOTHING, Draft, Held, hold_rows, with_zero_ranks
 from deltalog.pipeline.reading import read_frame
 from deltalog.pipeline.stored_table import StoredTable
 from deltalog.runtime.checked_rows import CheckedRows
@@ -51,7 +51,9 @@ def bulk_load(
     """
     engine, state = cast("SparkEngine", database.engine), writer.state
     virtual = sorted(database.model.checked.relations.keys() - writer.stored.keys())
-    before = {} if state.is_new else {name: _virtual(database, name) for name in virtual}
+    before = (
+        {} if state.is_new else {name: _facts_of_virtual_view(database, name) for name in virtual}
+    )
     for name, data in frames.items():
         if isinstance(data, CheckedRows):
             engine.insert(name, data)
@@ -61,27 +63,33 @@ def bulk_load(
     check_state(database)
     draft = Draft(engine.spark)
     for name, table in writer.stored.items():
-        held = _stored(engine, name)
+        held = _held_relation(engine, name)
         if state.is_new:
             draft.add_load(name, table, held)
         else:
             _add_difference(draft, engine, writer, name, held)
     for name in virtual:
-        _add_virtual(draft, writer.unstored(name), name, before.get(name), _virtual(database, name))
+        _add_virtual(
+            draft,
+            writer.unstored(name),
+            name,
+            before.get(name),
+            _facts_of_virtual_view(database, name),
+        )
     is_changed = any(map(any, draft.counts.values()))
     writer.commit(draft, engine, state.last.version + is_changed, "load")
     return state.last.counts
 
 
-def _stored(engine: SparkEngine, name: str) -> Held:
+def _held_relation(engine: SparkEngine, name: str) -> Held:
     """A relation of the engine, where it is."""
     store = engine.relations[name]
     if store.types and store.has_frames():
         return Held(len(store), data=relation_frame(engine.spark, store, is_ranked=True))
-    return few([(row, rank) for rank, row in engine.ranked(name)])
+    return hold_rows([(row, rank) for rank, row in engine.ranked(name)])
 
 
-def _virtual(database: MemoryDatabase, name: str) -> Any:
+def _facts_of_virtual_view(database: MemoryDatabase, name: str) -> Any:
     """The facts of a view that is not stored."""
     return database.rows(name).held
 
@@ -98,14 +106,14 @@ def _add_difference(
     old = read_frame(state, table, name, state.last.version)
     arity = len(table.types)
     inserted, deleted = (
-        cut(engine, rows_without(a, b, arity)) for a, b in ((new, old), (old, new))
+        cut_for_commit(engine, rows_without(a, b, arity)) for a, b in ((new, old), (old, new))
     )
     reranked = NOTHING
     if table.is_ranked:
         columns = [f"c{i}" for i in range(arity)]
         other = old.withColumnRenamed(RANK, "before__")
         both = rows_matching(new, old, tuple(range(arity))).join(other, columns)
-        reranked = cut(engine, both.where(f"before__ != {RANK}").drop("before__"))
+        reranked = cut_for_commit(engine, both.where(f"before__ != {RANK}").drop("before__"))
     draft.add(name, table, inserted, deleted, reranked, lambda: new)
 
 
@@ -116,9 +124,9 @@ def _add_small(draft: Draft, writer: CommitWriter, name: str, held: Held) -> Non
     draft.add(
         name,
         table,
-        few([each for each in new.items() if each[0] not in old]),
-        few([(row, 0) for row in old if row not in new]),
-        few(
+        hold_rows([each for each in new.items() if each[0] not in old]),
+        hold_rows([(row, 0) for row in old if row not in new]),
+        hold_rows(
             [e for e in new.items() if e[0] in old and old[e[0]] != e[1]] if table.is_ranked else []
         ),
     )
@@ -128,7 +136,7 @@ def _add_virtual(draft: Draft, table: StoredTable, name: str, before: Any, after
     """The change of a view that is not stored, from what it was."""
     sides = (after, () if before is None else before)
     if any(isinstance(side, LazyFrame) for side in sides) and table.types:
-        new, old = (_framed(draft, table, side) for side in sides)
+        new, old = (_frame_of_side(draft, table, side) for side in sides)
         arity = len(table.types)
         inserted, deleted = rows_without(new, old, arity), rows_without(old, new, arity)
         sizes = inserted.count(), deleted.count()
@@ -136,11 +144,14 @@ def _add_virtual(draft: Draft, table: StoredTable, name: str, before: Any, after
         return
     now, then = (set(side.read() if isinstance(side, LazyFrame) else side) for side in sides)
     draft.add(
-        name, table, few([(row, 0) for row in now - then]), few([(row, 0) for row in then - now])
+        name,
+        table,
+        hold_rows([(row, 0) for row in now - then]),
+        hold_rows([(row, 0) for row in then - now]),
     )
 
 
-def _framed(draft: Draft, table: StoredTable, side: Any) -> DataFrame:
+def _frame_of_side(draft: Draft, table: StoredTable, side: Any) -> DataFrame:
     if isinstance(side, LazyFrame):
-        return unranked(side.data)
-    return few([(row, 0) for row in side]).frame(draft.spark, table.types)
+        return with_zero_ranks(side.data)
+    return hold_rows([(row, 0) for row in side]).frame(draft.spark, table.types)

@@ -40,11 +40,11 @@ class TableLog:
         return [(r.version, str(r.at), r.program) for r in self._state.records if r.program]
 
     def columns_at(self, version: int) -> Mapping[str, Types]:
-        return _columns(self.program_at(version))
+        return _column_types(self.program_at(version))
 
     def net(self, after: int, until: int, relation: str | None = None) -> ChangeSet:
         """All changes after a version, up to another one, as one; `relation` selects its part."""
-        return _net(self._changes(after, until, relation))
+        return _net_of_changes(self._changes(after, until, relation))
 
     def commits(
         self, after: int, until: int, relations: Collection[str] | None = None
@@ -60,7 +60,7 @@ class TableLog:
         for record in self._state.records:
             if after < record.version <= until and _is_version(record):
                 assert record.at is not None
-                change = _net(changes.get(record.version, []))
+                change = _net_of_changes(changes.get(record.version, []))
                 yield Commit(record.version, record.at, record.kind, change)
 
     def _changes(self, after: int, until: int, relation: str | None) -> Iterator[_Change]:
@@ -102,7 +102,7 @@ class TableLog:
 _Change = tuple[int, str, str, Row]
 
 
-def _net(changes: Iterable[_Change]) -> ChangeSet:
+def _net_of_changes(changes: Iterable[_Change]) -> ChangeSet:
     totals: Counter[tuple[str, Row]] = Counter()
     for _, name, kind, row in changes:
         totals[name, row] += 1 if kind == INSERT else -1
@@ -120,6 +120,6 @@ def _is_version(record: Record) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _columns(text: str) -> Mapping[str, Types]:
+def _column_types(text: str) -> Mapping[str, Types]:
     relations = stored_program(text).relations
     return {name: engine_types(relation) for name, relation in relations.items()}

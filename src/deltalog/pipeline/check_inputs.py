@@ -41,14 +41,14 @@ def _of_source(source: Source, relation: Relation) -> Iterator[Diagnostic]:
         yield from unreadable(Path(shown_path(path)), "no such file or directory").diagnostics
         return
     op = source.op if source.kind in ("changes", "stream") else None
-    for sample in _samples(source, path):
+    for sample in _sample_files(source, path):
         try:
             _check_sample(source, relation, op, sample)
         except DataError as error:
             yield from error.diagnostics
 
 
-def _samples(source: Source, path: Path) -> list[Path]:
+def _sample_files(source: Source, path: Path) -> list[Path]:
     if source.kind != "changes" or not path.is_dir():
         return [path]
     return [p for p in sorted(path.iterdir()) if not p.name.startswith((".", "_"))][-SAMPLE:]

@@ -80,7 +80,7 @@ class CheckedFrame(NamedTuple):
 # --- columns, types and nulls
 
 
-def fitting(
+def fit_columns(
     relation: Relation,
     data: DataFrame,
     place: Place,
@@ -133,7 +133,7 @@ def checked_frame(data: DataFrame, relation: Relation) -> DataFrame:
         reasons.append(F.when(~is_by_key, F.lit(ONLY_DELETIONS)))
     values = []
     for position, column in enumerate(relation.columns):
-        value, reason = _value(F.col(f"`{column.name}`"), types[column.name], column)
+        value, reason = _value_and_reason(F.col(f"`{column.name}`"), types[column.name], column)
         values.append(value.alias(name_of(position)))
         reasons.append(reason if column.key else F.when(~is_by_key, reason))
     shown = [F.col(f"`{name}`") for name in data.columns if name not in (OP, CORRUPT, LEFT_OUT)]
@@ -170,20 +170,22 @@ def bad_rows(found: DataFrame, relation: Relation, most: int | None = None) -> l
     beside = [name for name in (OP, FILE, LINE) if name in found.columns]
     bad = found.where(F.col(REASON).isNotNull()).select(REASON, ROW, *beside)
     rows = (bad if most is None else bad.limit(most)).collect()
-    return [rejected(relation, row) for row in rows]
+    return [rejected_row(relation, row) for row in rows]
 
 
-def rejected(relation: Relation, row: Any) -> Rejected:
+def rejected_row(relation: Relation, row: Any) -> Rejected:
     """A row of a frame of checked rows that was not taken."""
     held = row.asDict()
     op, file, line = (held.get(name) for name in (OP, FILE, LINE))
     return Rejected(relation.name, held[REASON], held[ROW], op, file, line)
 
 
-def _value(given: Column, type_: T.DataType, column: RelationColumn) -> tuple[Column, Column]:
+def _value_and_reason(
+    given: Column, type_: T.DataType, column: RelationColumn
+) -> tuple[Column, Column]:
     """The canonical value, and why there is none."""
     wanted = str(column.type)
-    value = _converted(given, type_, wanted)
+    value = _convert_column(given, type_, wanted)
     quoted = F.concat(F.lit('"'), given.cast("string"), F.lit('"'))
     is_long = F.length(quoted) > TEXT_MAX
     cut_off = F.concat(F.substring(quoted, 1, TEXT_MAX), F.lit("…"))
@@ -195,7 +197,7 @@ def _value(given: Column, type_: T.DataType, column: RelationColumn) -> tuple[Co
     return value, F.when(is_bad, misfit)
 
 
-def _converted(given: Column, type_: T.DataType, wanted: str) -> Column:
+def _convert_column(given: Column, type_: T.DataType, wanted: str) -> Column:
     spark_type = SPARK_TYPES[wanted]
     if isinstance(type_, T.NullType):
         return F.lit(None).cast(spark_type)
@@ -218,12 +220,12 @@ def _converted(given: Column, type_: T.DataType, wanted: str) -> Column:
 
 def _text_reader(wanted: str) -> Callable[[Column], Column]:
     def read(text: str | None) -> str | None:
-        return _read(wanted, text)
+        return _read_value(wanted, text)
 
     return F.udf(read, "string", useArrow=False)
 
 
-def _read(wanted: str, text: str | None) -> str | None:
+def _read_value(wanted: str, text: str | None) -> str | None:
     """The value that a text stands for, written so that Spark reads the same; None if none."""
     try:
         return None if text is None else plain(parse_value(text, wanted))

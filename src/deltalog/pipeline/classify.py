@@ -38,7 +38,7 @@ from deltalog.pipeline.checked_frames import (
     CheckedFrame,
     arrow_facts,
     engine_types,
-    rejected,
+    rejected_row,
     split_by_repeated_keys,
 )
 from deltalog.pipeline.checked_frames import split_by_taken_keys as split_frame_by_taken_keys
@@ -102,12 +102,12 @@ def driver_rows(offer: Offer, most: int) -> list[TextRow] | None:
     ]
 
 
-def _shown(row: Row) -> str:
+def _format_row(row: Row) -> str:
     return f"({', '.join(plain(value) for value in row)})"
 
 
 def _taken_key(relation: Relation, holder: Row) -> str:
-    return f"{relation.name}{_shown(holder)} already has this key"
+    return f"{relation.name}{_format_row(holder)} already has this key"
 
 
 def _no_op(op: str) -> str:
@@ -154,7 +154,7 @@ class _Rows:
         if reason is None and kind == "set" and not relation.key:
             reason = _no_key(relation)
         if reason is not None or row.row is None:
-            self._found.bad.append(_rejected(offer, row, str(reason)))
+            self._found.bad.append(_reject_text_row(offer, row, str(reason)))
         elif kind == DELETE_KEY:
             by_key.setdefault(relation.name, []).append(row.row)
         else:
@@ -165,7 +165,7 @@ class _Rows:
 
     def _reject(self, kind: str, name: str, row: Row, reason: str) -> None:
         for offer, written in self._origins.pop((kind, name, row), ()):
-            self._found.bad.append(_rejected(offer, written, reason))
+            self._found.bad.append(_reject_text_row(offer, written, reason))
 
     def _split_taken_keys(self) -> None:
         found = self._found
@@ -188,7 +188,7 @@ class _Rows:
             self._found.set[name] = [row for row in put if row not in repeated]
 
 
-def _rejected(offer: Offer, row: TextRow, reason: str) -> Rejected:
+def _reject_text_row(offer: Offer, row: TextRow, reason: str) -> Rejected:
     relation = offer.relation
     if isinstance(offer.data, list):
         text = row.text
@@ -249,7 +249,7 @@ class _Frames:
         return data.withColumn(KIND, kinds[op]).withColumn(REASON, reason).localCheckpoint()
 
     def _rejected(self, offer: Offer, row: Any) -> Rejected:
-        found = rejected(offer.relation, row)
+        found = rejected_row(offer.relation, row)
         if found.op == UNREADABLE and found.line == 0:
             raise DataError([Diagnostic(catalogue.CANNOT_READ.code, found.reason)])
         return found._replace(source=offer.source.name, batch=offer.name)

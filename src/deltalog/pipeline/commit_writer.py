@@ -19,7 +19,7 @@ from deltalog.engines.spark.frames import relation_frame, rows_matching, rows_wi
 from deltalog.engines.spark.lazy_frame import LazyFrame
 from deltalog.engines.spark.relation import SparkRelation, TableFrame
 from deltalog.language.printer import print_program
-from deltalog.pipeline.drafts import NOTHING, Draft, Held, few, unranked
+from deltalog.pipeline.drafts import NOTHING, Draft, Held, hold_rows, with_zero_ranks
 from deltalog.pipeline.folds import Folds, net_fold
 from deltalog.pipeline.freshness import MINUTE, Freshness
 from deltalog.pipeline.log import Batch, Files, Record
@@ -161,7 +161,9 @@ class CommitWriter:
 
     def _add_net(self, draft: Draft, engine: SparkEngine, name: str, change: ChangeSet) -> None:
         """The exact change of a base relation, or of a view that is not stored."""
-        inserted, deleted = (_held(s.held.get(name)) for s in (change.inserted, change.deleted))
+        inserted, deleted = (
+            _hold_side(s.held.get(name)) for s in (change.inserted, change.deleted)
+        )
         table = self.stored.get(name)
         if table is None:
             draft.add(name, self.unstored(name), inserted, deleted)
@@ -189,9 +191,9 @@ class CommitWriter:
         draft.add(
             name,
             table,
-            few([(row, rank) for row, rank in new.items() if row not in old]),
-            few([(row, 0) for row in old if row not in new]),
-            few([each for each in new.items() if each[0] in old] if table.is_ranked else []),
+            hold_rows([(row, rank) for row, rank in new.items() if row not in old]),
+            hold_rows([(row, 0) for row in old if row not in new]),
+            hold_rows([each for each in new.items() if each[0] in old] if table.is_ranked else []),
         )
 
     def _add_frames(
@@ -218,9 +220,9 @@ class CommitWriter:
         draft.add(
             name,
             table,
-            cut(engine, rows_without(added, removed, arity)),
-            cut(engine, rows_without(removed, added, arity)),
-            NOTHING if both is None else cut(engine, both),
+            cut_for_commit(engine, rows_without(added, removed, arity)),
+            cut_for_commit(engine, rows_without(removed, added, arity)),
+            NOTHING if both is None else cut_for_commit(engine, both),
             lambda: whole,
         )
 
@@ -261,14 +263,14 @@ class CommitWriter:
         return followed
 
 
-def _held(side: Any) -> Held:
+def _hold_side(side: Any) -> Held:
     """One side of a change."""
     if isinstance(side, LazyFrame):
-        return Held(len(side), data=unranked(side.data))
-    return few([(row, 0) for row in side or ()])
+        return Held(len(side), data=with_zero_ranks(side.data))
+    return hold_rows([(row, 0) for row in side or ()])
 
 
-def cut(engine: SparkEngine, data: DataFrame) -> Held:
+def cut_for_commit(engine: SparkEngine, data: DataFrame) -> Held:
     """A frame that is computed now, since it is counted and written."""
     kept, size = engine.cut(data, "commit")
     return Held(size, data=kept) if size else NOTHING

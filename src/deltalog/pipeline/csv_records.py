@@ -54,10 +54,10 @@ def csv_records(path: Path, mark: str) -> Iterator[CsvRecord]:
             text, position, fields = found
             shown = _without_end(text)
             if text[position:] not in _ENDS:
-                yield CsvRecord(number, None, visible(shown), AFTER_QUOTE)
+                yield CsvRecord(number, None, escape_undecodable(shown), AFTER_QUOTE)
                 continue
         if is_broken(shown):
-            yield CsvRecord(number, None, visible(shown), NOT_UTF_8)
+            yield CsvRecord(number, None, escape_undecodable(shown), NOT_UTF_8)
         else:
             yield CsvRecord(number, fields, shown)
 
@@ -75,7 +75,7 @@ def is_broken(text: str) -> bool:
     return not text.isascii() and any("\udc80" <= character <= "\udcff" for character in text)
 
 
-def visible(text: str) -> str:
+def escape_undecodable(text: str) -> str:
     """The text with such bytes written as `\\xff`."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
@@ -91,13 +91,13 @@ def _quoted_fields(
 
     None if a quote is never closed.
     """
-    unquoted = _unquoted(mark)
+    unquoted = _unquoted_field_pattern(mark)
     fields: list[Field] = []
     position = 0
     while True:
         if text.startswith('"', position):
             if (match := _QUOTED.match(text, position)) is None:
-                rest = _continuation(lines)
+                rest = _read_open_field(lines)
                 if rest is None:
                     return None
                 text += rest
@@ -115,11 +115,11 @@ def _quoted_fields(
 
 
 @cache
-def _unquoted(mark: str) -> re.Pattern[str]:
+def _unquoted_field_pattern(mark: str) -> re.Pattern[str]:
     return re.compile(rf"(?:(?!\r?\n|{re.escape(mark)})[\s\S])*")
 
 
-def _continuation(lines: Iterator[tuple[int, str]]) -> str | None:
+def _read_open_field(lines: Iterator[tuple[int, str]]) -> str | None:
     """The lines up to the one where the open field ends."""
     taken = []
     for _, line in lines:

@@ -42,7 +42,7 @@ from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Value
 from deltalog.language.values import canonical, parse_value
-from deltalog.pipeline.feed_columns import stretches
+from deltalog.pipeline.feed_columns import stretches_between
 from deltalog.pipeline.log_rows import INSERT
 from deltalog.pipeline.read import opened_state
 from deltalog.pipeline.relation_parts import (
@@ -51,9 +51,9 @@ from deltalog.pipeline.relation_parts import (
     Part,
     Plain,
     StampedPart,
-    aligned,
-    contents,
-    feed,
+    align_batch,
+    contents_at,
+    feed_parts,
     output_schema,
     own_columns,
 )
@@ -104,17 +104,17 @@ class Read:
         for name in options:
             if name.lower() not in known:
                 hint = did_you_mean(name, OPTIONS) or f"the options are {', '.join(OPTIONS)}"
-                raise _refused("option", name, hint)
+                raise _option_error("option", name, hint)
         for name, what in (("path", "the state: `.load(state)`"), ("relation", "a relation")):
             if not options.get(name):
-                raise _refused(name, options.get(name), f"it names {what}")
+                raise _option_error(name, options.get(name), f"it names {what}")
         return cls(
             options["path"],
             options["relation"],
             is_stream or options.get("readChangeFeed", "false").lower() == "true",
-            _number(options, "version"),
-            _number(options, "startingVersion"),
-            _number(options, "endingVersion"),
+            _whole_number_option(options, "version"),
+            _whole_number_option(options, "startingVersion"),
+            _whole_number_option(options, "endingVersion"),
             options.get("reader"),
             json.loads(options.get("bindings", "{}")),
         )
@@ -123,8 +123,8 @@ class Read:
         """The bindings of the options, as values of their columns."""
         types = {column.name: column.type for column in self.columns(state)}
         for name in self.bindings.keys() - types.keys():
-            raise _refused("binding", name, did_you_mean(name, types) or "it names a column")
-        return {n: (_value(n, types[n], value),) for n, value in self.bindings.items()}
+            raise _option_error("binding", name, did_you_mean(name, types) or "it names a column")
+        return {n: (_value_of_binding(n, types[n], value),) for n, value in self.bindings.items()}
 
     def opened(self) -> State:
         return opened_state(self.state)
@@ -145,7 +145,7 @@ class Read:
             return own_columns(known_table(state, self.relation, self.at(state)))
         until = self.until(state)
         known_table(state, self.relation, until)
-        return stretches(state, self.relation, self.after(state), until)[-1].columns
+        return stretches_between(state, self.relation, self.after(state), until)[-1].columns
 
     def parts(self, state: State, bindings: Bindings) -> Sequence[Part]:
         """Everything to be read."""
@@ -157,7 +157,7 @@ class Read:
         check_version(state, version)
         table = known_table(state, self.relation, version)
         if is_stored(table):
-            return contents(state, table, self.relation, version, bindings)
+            return contents_at(state, table, self.relation, version, bindings)
         return virtual_rows(state, table, self.relation, version, bindings)
 
     def feed_parts(
@@ -171,7 +171,7 @@ class Read:
         begin = self.after(state) if after is None else after
         check_version(state, begin)
         check_version(state, until)
-        found = feed(state, self.relation, begin, until, bindings)
+        found = feed_parts(state, self.relation, begin, until, bindings)
         if after is None and self.first is None and begin > 0:
             found = [*self._begun(state, begin, bindings), *found]
         return found
@@ -180,7 +180,7 @@ class Read:
         """The relation at the first version of the log, as inserted by it."""
         at = next(record.at for record in reversed(state.records) if record.version <= version)
         assert at is not None
-        columns = stretches(state, self.relation, version, self.until(state))[0].columns
+        columns = stretches_between(state, self.relation, version, self.until(state))[0].columns
         stamp = INSERT, version, at
         found = self._contents(state, version, bindings)
         return [StampedPart(part, columns, stamp) for part in found]
@@ -194,7 +194,7 @@ class _Partition(InputPartition):
         self.part = part
 
 
-def _read(partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
+def _read_partition(partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
     # Where there is nothing to read, Spark makes a partition of its own.
     return partition.part.read() if isinstance(partition, _Partition) else iter(())
 
@@ -217,7 +217,7 @@ class PlainSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         read = Read.of(self.options)
         if not read.is_feed:  # which Spark does not say when it wants the schema
-            raise _refused("readChangeFeed", "false", "a stream is a feed: it is true")
+            raise _option_error("readChangeFeed", "false", "a stream is a feed: it is true")
         return FeedReader(read, to_arrow_schema(schema, timezone="UTC"))
 
 
@@ -241,7 +241,7 @@ class PlainReader(DataSourceReader):
         return [_Partition(part) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
-        return _read(partition)
+        return _read_partition(partition)
 
 
 class BoundReader(PlainReader):
@@ -309,7 +309,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _check_columns(self, state: State, after: int, until: int) -> None:
         """A stream keeps the columns that it began with."""
-        for stretch in stretches(state, self._read.relation, after, until)[-1:]:
+        for stretch in stretches_between(state, self._read.relation, after, until)[-1:]:
             for column in stretch.columns:
                 if column.name not in self._schema.names:
                     words = {"name": self._read.relation, "column": column.name}
@@ -317,31 +317,33 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     raise DataError([catalogue.FEED_COLUMNS.at(None, **words, hint=hint)])
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
-        for batch in _read(partition):
-            yield aligned(batch, self._schema)
+        for batch in _read_partition(partition):
+            yield align_batch(batch, self._schema)
 
     def commit(self, end: dict[str, int]) -> None:
         if self._read.reader is not None:
             self._current().log.note_reader(self._read.reader, end["version"])
 
 
-def _number(options: Mapping[str, str], name: str) -> int | None:
+def _whole_number_option(options: Mapping[str, str], name: str) -> int | None:
     text = options.get(name)
     if text is None:
         return None
     if not text.isdecimal():
-        raise _refused(name, text, "it is a whole number, 0 or more")
+        raise _option_error(name, text, "it is a whole number, 0 or more")
     return int(text)
 
 
-def _value(name: str, type_: str, value: object) -> Value:
+def _value_of_binding(name: str, type_: str, value: object) -> Value:
     """A value of JSON as one of a column."""
     try:
         read = parse_value(value, type_) if isinstance(value, str) else value
         return None if read is None else canonical(read, type_)
     except ValueError:
-        raise _refused("binding", f"{name} = {value}", f"the column is of type {type_}") from None
+        raise _option_error(
+            "binding", f"{name} = {value}", f"the column is of type {type_}"
+        ) from None
 
 
-def _refused(what: str, value: object, hint: str) -> DataError:
+def _option_error(what: str, value: object, hint: str) -> DataError:
     return DataError([catalogue.UNKNOWN_OPTION.at(None, what=what, name=value, hint=hint)])

@@ -48,7 +48,7 @@ class Held(NamedTuple):
 NOTHING = Held()
 
 
-def few(rows: Sequence[Ranked]) -> Held:
+def hold_rows(rows: Sequence[Ranked]) -> Held:
     return Held(len(rows), rows)
 
 
@@ -78,7 +78,9 @@ class Draft:
         self.counts[name] = inserted.size, deleted.size
         sides = ((INSERT, inserted), (DELETE, deleted), (RERANK, reranked))
         if all(side.data is None for _, side in sides):
-            self.changes += [_listed(name, kind, table, side) for kind, side in sides if side.size]
+            self.changes += [
+                _changes_of_rows(name, kind, table, side) for kind, side in sides if side.size
+            ]
         elif whole is not None and not deleted.size and not reranked.size:
             folder = self.write(name, table, inserted.frame(self.spark, table.types))
             self.files[name] = Files(inserted=folder)
@@ -127,12 +129,12 @@ class Draft:
         return folder
 
 
-def _listed(name: str, kind: str, table: StoredTable, held: Held) -> Changes:
+def _changes_of_rows(name: str, kind: str, table: StoredTable, held: Held) -> Changes:
     rows, ranks = [row for row, _ in held.rows], [rank for _, rank in held.rows]
     is_ranked = table.is_ranked and kind != DELETE
     return Changes(name, kind, table.types, rows, ranks if is_ranked else None)
 
 
-def unranked(data: DataFrame) -> DataFrame:
+def with_zero_ranks(data: DataFrame) -> DataFrame:
     """A frame of the engine that has no ranks, with ranks."""
     return data.withColumn(RANK, F.lit(0).cast("long"))

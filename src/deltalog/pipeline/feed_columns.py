@@ -48,7 +48,7 @@ class Stretch:
     columns: tuple[FeedColumn, ...] = ()
 
 
-def stretches(state: State, relation: str, after: int, until: int) -> list[Stretch]:
+def stretches_between(state: State, relation: str, after: int, until: int) -> list[Stretch]:
     """The stretches from one version to another, each with the columns of the whole feed."""
     starts = [r.version for r in state.records if r.program] or [0]
     found: list[Stretch] = []
@@ -71,7 +71,7 @@ def _are_alike(one: StoredTable, other: StoredTable) -> bool:
 
 def _with_columns(found: Sequence[Stretch]) -> list[Stretch]:
     types: dict[str, str] = {}
-    sources = [_named(stretch.table, types) for stretch in reversed(found)]
+    sources = [_name_feed_columns(stretch.table, types) for stretch in reversed(found)]
     return [
         replace(
             stretch,
@@ -81,7 +81,7 @@ def _with_columns(found: Sequence[Stretch]) -> list[Stretch]:
     ]
 
 
-def _named(table: StoredTable, types: dict[str, str]) -> dict[str, str]:
+def _name_feed_columns(table: StoredTable, types: dict[str, str]) -> dict[str, str]:
     """The column of the relation for each of the feed; those that it lacks are added to `types`."""
     own: dict[str, str] = {}
     listed = zip(table.columns or (HOLDS_COLUMN,), table.types or ("bool",), strict=True)

@@ -17,7 +17,7 @@ import pyarrow
 
 from deltalog.language.ast import Row
 from deltalog.pipeline.freshness import MINUTE, Freshness
-from deltalog.pipeline.log import Files, Record, now
+from deltalog.pipeline.log import Files, Record, current_time
 from deltalog.pipeline.log_rows import DELETE, INSERT, decoded_rows
 from deltalog.pipeline.state import State
 from deltalog.pipeline.stored_table import Fold, Ranked, StoredTable
@@ -97,7 +97,7 @@ class Folds:
         behind = self.behind()
         if self.freshness == "commit":
             return list(behind)
-        oldest = now().timestamp() - self.freshness
+        oldest = current_time().timestamp() - self.freshness
         return [name for name, lag in behind.items() if lag.is_due(oldest, rows_max)]
 
     def fold(self, names: Iterable[str]) -> list[str]:
@@ -129,13 +129,13 @@ class Folds:
 
     def _adopt(self, table: StoredTable, files: Files, version: int) -> None:
         if files.whole is not None:
-            table.adopt(_below(table, files.whole), version)
+            table.adopt(_path_below_table(table, files.whole), version)
         elif files.deleted is None:
             assert files.inserted is not None
-            table.adopt(_below(table, files.inserted), version, is_whole=False)
+            table.adopt(_path_below_table(table, files.inserted), version, is_whole=False)
         else:
             raise AssertionError("what is deleted in files comes with the whole")
 
 
-def _below(table: StoredTable, folder: str) -> str:
+def _path_below_table(table: StoredTable, folder: str) -> str:
     return folder.removeprefix(f"{table.relative}/")

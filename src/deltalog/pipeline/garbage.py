@@ -35,7 +35,7 @@ def remove_garbage(location: Location, records: Iterable[Record], first: int) ->
         if folder is not None
     }
     count = 0
-    for path in _unused(location):
+    for path in _unused_files(location):
         if path.rpartition("/")[0] not in named:
             system, target = location.files(path)
             with suppress(FileNotFoundError):  # Delta remembers files that are gone
@@ -44,14 +44,14 @@ def remove_garbage(location: Location, records: Iterable[Record], first: int) ->
     return count
 
 
-def _unused(location: Location) -> Iterator[str]:
+def _unused_files(location: Location) -> Iterator[str]:
     """Files below the state that no table holds and that are old, named as below the state."""
     for room in ("tables", "helpers"):
-        for table in _folders(location, room):
+        for table in _list_folders(location, room):
             yield from _unused_of_table(location, table)
     yield from _unused_of_table(location, "log")
-    for relation in _folders(location, "changes"):
-        for folder in _folders(location, relation):
+    for relation in _list_folders(location, "changes"):
+        for folder in _list_folders(location, relation):
             yield from _old_files(location, folder)
 
 
@@ -64,7 +64,7 @@ def _unused_of_table(location: Location, relative: str) -> Iterator[str]:
     yield from (f"{relative}/{path}" for path in found)
 
 
-def _folders(location: Location, relative: str) -> list[str]:
+def _list_folders(location: Location, relative: str) -> list[str]:
     system, path = location.files(relative)
     found = system.get_file_info(pyarrow.fs.FileSelector(path, allow_not_found=True))
     return [

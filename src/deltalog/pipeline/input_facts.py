@@ -21,10 +21,10 @@ from deltalog.pipeline.checked_frames import (
     bad_rows,
     checked_frame,
     engine_types,
-    fitting,
+    fit_columns,
     fitting_rows,
 )
-from deltalog.pipeline.rejected import SHOWN_MAX, Rejected, refusal
+from deltalog.pipeline.rejected import SHOWN_MAX, Rejected, bad_rows_error
 from deltalog.pipeline.source_columns import Place
 from deltalog.runtime.checked_rows import CheckedRows
 from deltalog.runtime.incoming import incoming_rows
@@ -39,7 +39,7 @@ def input_facts(relation: Relation, given: FactsInput, most: int) -> CheckedRows
         return given if table.num_rows > most else arrow_facts(relation, table)
     if not _is_frame(given):
         return CheckedRows(relation, incoming_rows(relation, given))
-    found = _checked(relation, given)
+    found = _check_facts(relation, given)
     table = found.limit(most + 1).toArrow()
     if table.num_rows > most:
         return _without_bad_rows(relation, found)
@@ -50,7 +50,7 @@ def input_facts(relation: Relation, given: FactsInput, most: int) -> CheckedRows
         if reason is not None
     ]
     if bad:
-        raise refusal(relation.name, "DataFrame", bad)
+        raise bad_rows_error(relation.name, "DataFrame", bad)
     return arrow_facts(relation, table)
 
 
@@ -67,19 +67,19 @@ def input_frame(spark: SparkSession, relation: Relation, given: FactsInput) -> D
         return given.data
     if not _is_frame(given):
         return frame_of_rows(spark, incoming_rows(relation, given), engine_types(relation))
-    return _without_bad_rows(relation, _checked(relation, given)).data
+    return _without_bad_rows(relation, _check_facts(relation, given)).data
 
 
-def _checked(relation: Relation, given: FactsInput) -> DataFrame:
+def _check_facts(relation: Relation, given: FactsInput) -> DataFrame:
     return checked_frame(
-        fitting(relation, cast("DataFrame", given), Place(relation.name)), relation
+        fit_columns(relation, cast("DataFrame", given), Place(relation.name)), relation
     )
 
 
 def _without_bad_rows(relation: Relation, found: DataFrame) -> CheckedFrame:
     bad = bad_rows(found, relation, SHOWN_MAX + 1)
     if bad:
-        raise refusal(relation.name, "DataFrame", bad)
+        raise bad_rows_error(relation.name, "DataFrame", bad)
     return CheckedFrame(relation, fitting_rows(found, relation))
 
 

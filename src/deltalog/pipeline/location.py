@@ -40,7 +40,7 @@ class Location:
 
     @classmethod
     def of(cls, state: str, spark: SparkSession | None = None) -> Location:
-        scheme = _scheme(state)
+        scheme = _scheme_of_address(state)
         said = None if spark is None else spark.conf.get(STORAGE, None)
         hint = "it is `driver` or `spark`, or not set"
         check_argument(said in (None, "driver", "spark"), STORAGE, said, hint)
@@ -56,7 +56,7 @@ class Location:
     @property
     def folder(self) -> Path | None:
         """The folder of the state if it is on this machine."""
-        return Path(self.root) if self.is_reached and not _scheme(self.root) else None
+        return Path(self.root) if self.is_reached and not _scheme_of_address(self.root) else None
 
     def path(self, *names: str) -> str:
         return "/".join((self.root, *names))
@@ -75,7 +75,7 @@ class Location:
         return found
 
 
-def _scheme(address: str) -> str:
+def _scheme_of_address(address: str) -> str:
     found = _SCHEME.match(address)
     return found[1].lower() if found else ""
 

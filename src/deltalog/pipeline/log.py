@@ -219,12 +219,12 @@ class Log:
     def note_reader(self, name: str, version: int | None) -> None:
         """Write that a reader has read up to a version; None unregisters it."""
         assert self.table.schema is not None, "a log that is read has commits"
-        stamp = Stamp(0, version or 0, now())
+        stamp = Stamp(0, version or 0, current_time())
         text = json.dumps((name, version))
         self.table.note(encoded_texts(stamp, READER, [text], self.table.schema))
 
 
-def now() -> datetime:
+def current_time() -> datetime:
     return datetime.now(UTC)
 
 

@@ -75,11 +75,11 @@ def encoded_changes(
     alike: dict[tuple[str, ...], list[Changes]] = {}
     for each in changes:
         alike.setdefault(each.types, []).append(each)
-    parts = [_encoded(stamp, types, together, schema) for types, together in alike.items()]
+    parts = [_encode_changes(stamp, types, together, schema) for types, together in alike.items()]
     return pyarrow.concat_tables([schema.empty_table(), *parts])
 
 
-def _encoded(
+def _encode_changes(
     stamp: Stamp, types: tuple[str, ...], changes: Sequence[Changes], schema: pyarrow.Schema
 ) -> pyarrow.Table:
     """Changes of relations that have these types."""
@@ -89,12 +89,12 @@ def _encoded(
         values = [getattr(each, name) for each in changes for _ in each.rows]
         own[name] = pyarrow.array(values, pyarrow.string())
     if any(each.ranks is not None for each in changes):
-        ranks = [rank for each in changes for rank in _ranks(each)]
+        ranks = [rank for each in changes for rank in _ranks_of_changes(each)]
         own["rank"] = pyarrow.array(ranks, pyarrow.int64())
-    return _stamped(stamp, len(rows), own, schema)
+    return _add_stamp(stamp, len(rows), own, schema)
 
 
-def _ranks(changes: Changes) -> Sequence[int | None]:
+def _ranks_of_changes(changes: Changes) -> Sequence[int | None]:
     return [None] * len(changes.rows) if changes.ranks is None else changes.ranks
 
 
@@ -103,19 +103,20 @@ def encoded_texts(
 ) -> pyarrow.Table:
     """Rows that belong to the commit as a whole."""
     own = {"change": change, "text": pyarrow.array(texts, pyarrow.string())}
-    return _stamped(stamp, len(texts), own, schema)
+    return _add_stamp(stamp, len(texts), own, schema)
 
 
-def _stamped(
+def _add_stamp(
     stamp: Stamp, size: int, own: Mapping[str, object], schema: pyarrow.Schema
 ) -> pyarrow.Table:
     known = {"sequence": stamp.sequence, "version": stamp.version, "at": stamp.at, **own}
     return pyarrow.Table.from_arrays(
-        [_column(known.get(field.name), field.type, size) for field in schema], schema=schema
+        [_column_of_value(known.get(field.name), field.type, size) for field in schema],
+        schema=schema,
     )
 
 
-def _column(value: object, type_: pyarrow.DataType, size: int) -> pyarrow.Array:
+def _column_of_value(value: object, type_: pyarrow.DataType, size: int) -> pyarrow.Array:
     if isinstance(value, pyarrow.Array):
         return value
     if value is None:

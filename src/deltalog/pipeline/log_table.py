@@ -27,8 +27,8 @@ from deltalog.pipeline.table_files import (
     Actions,
     TableFiles,
     dataset_of,
-    relative,
-    removed,
+    relative_path,
+    remove_action,
 )
 
 APPLICATION = "deltalog"
@@ -126,17 +126,17 @@ class DriverLogTable:
         return None if self._table is None else pyarrow.schema(self._table.schema().to_arrow())
 
     def read(self, wanted: Wanted, columns: list[str] | None) -> pyarrow.Table:
-        return self._dataset().to_table(columns=columns, filter=_condition(wanted))
+        return self._dataset().to_table(columns=columns, filter=_condition_of_wanted(wanted))
 
     def _dataset(self) -> pyarrow.dataset.Dataset:
         assert self._table is not None
         return dataset_of(self._table, self._files, self.schema, ("sequence", "version"))
 
     def files_for(self, after: int, until: int) -> list[str]:
-        wanted = _condition(Wanted(after=after, until=until))
+        wanted = _condition_of_wanted(Wanted(after=after, until=until))
         root = self._files.root
         found = [] if self._table is None else self._dataset().get_fragments(filter=wanted)
-        return [f"log/{relative(fragment.path, root)}" for fragment in found]
+        return [f"log/{relative_path(fragment.path, root)}" for fragment in found]
 
     @property
     def identity(self) -> str:
@@ -223,7 +223,7 @@ class DriverLogTable:
         files, schema = self._files, self.schema
         rows = pyarrow.concat_tables([files.read(path, schema) for path in paths])
         rows = rows if kept is None else rows.filter(kept)
-        actions: Actions = [removed(path, is_change=False) for path in paths]
+        actions: Actions = [remove_action(path, is_change=False) for path in paths]
         self._table.create_write_transaction(
             [files.write(rows, "sequence", is_change=False), *actions],
             "append",
@@ -233,7 +233,7 @@ class DriverLogTable:
         self._count = len(self._table.file_uris())
 
 
-def _condition(wanted: Wanted) -> pc.Expression:
+def _condition_of_wanted(wanted: Wanted) -> pc.Expression:
     version = pc.field("version")
     found = [
         pc.field("change") == wanted.change if wanted.change is not None else None,

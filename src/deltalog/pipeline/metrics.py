@@ -36,11 +36,11 @@ class Stopwatch:
 
     def restart(self) -> None:
         self._started = time.monotonic()
-        self._jobs = _jobs(self._spark)
+        self._jobs = _count_jobs(self._spark)
 
     def metrics(self, counts: Mapping[str, tuple[int, int]]) -> Metrics:
         """The metrics so far of a commit that changes these numbers of rows."""
-        jobs, rows = _jobs(self._spark), sum(map(sum, counts.values()))
+        jobs, rows = _count_jobs(self._spark), sum(map(sum, counts.values()))
         made = None if jobs is None or self._jobs is None else jobs - self._jobs
         return Metrics(round(time.monotonic() - self._started, 3), rows, made)
 
@@ -50,7 +50,7 @@ class Stopwatch:
         return {name: value for name, value in found.items() if value is not None}
 
 
-def _jobs(spark: SparkSession) -> int | None:
+def _count_jobs(spark: SparkSession) -> int | None:
     """The number of jobs that a session has started."""
     try:
         return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())

@@ -49,7 +49,7 @@ class Migration:
         project: Project, checked: CheckedProject, state: State, watch: Watch | None
     ) -> TableDatabase:
         own = stored_program(state.program)
-        options = _options(checked.model.options, own)
+        options = _options_of_known_views(checked.model.options, own)
         check_program_of(state, CommitWriter(state, make_model(own, options)).program)
         spark = active_or_new_session(settings=project.spark)
         return open_tables(
@@ -63,7 +63,7 @@ class Migration:
         )
 
 
-def _options(options: Options, own: CheckedProgram) -> Options:
+def _options_of_known_views(options: Options, own: CheckedProgram) -> Options:
     """The options of a project, for the views that another program has, too."""
     known = {name: each for name, each in options.per_view.items() if name in own.relations}
     return replace(options, per_view=known)

@@ -80,14 +80,14 @@ def _net_sides(
     added = [data for data in (insert, put) if data is not None]
     wanted = reduce(DataFrame.unionAll, added).distinct() if added else stored.limit(0)
     left = reduce(DataFrame.unionAll, removed).distinct() if removed else stored.limit(0)
-    plus = _kept(engine, relation, rows_without(wanted, stored, arity))
-    minus = _kept(engine, relation, rows_without(left, wanted, arity) if added else left)
+    plus = _compute_side(engine, relation, rows_without(wanted, stored, arity))
+    minus = _compute_side(engine, relation, rows_without(left, wanted, arity) if added else left)
     if plus:
         check_free_keys(relation, plus.data, rows_without(stored, minus.data, arity))
     return minus, plus
 
 
-def _kept(engine: SparkEngine, relation: Relation, data: DataFrame) -> LazyFrame:
+def _compute_side(engine: SparkEngine, relation: Relation, data: DataFrame) -> LazyFrame:
     """One side of a change, computed now."""
     kept, count = engine.cut(data, "net")
     return LazyFrame(count, lambda: driver_rows(relation, kept), kept)

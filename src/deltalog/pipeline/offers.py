@@ -46,7 +46,7 @@ def offer_bad_rows(offer: Offer, data: DataFrame) -> list[Rejected]:
     return [each._replace(source=offer.source.name, batch=offer.name) for each in found]
 
 
-def inserting(data: Data) -> list[TextRow]:
+def mark_inserted(data: Data) -> list[TextRow]:
     """Rows of the driver that are all inserted."""
     assert isinstance(data, list)
     return [row._replace(op="+") for row in data]

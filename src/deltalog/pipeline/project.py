@@ -280,7 +280,7 @@ class _Reader:
             return {}
         if isinstance(value, list):
             return {str(each): "" for each in value}
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: _format_setting(each) for name, each in value.items()}
 
     # --- problems
 
@@ -310,5 +310,5 @@ class _Reader:
         self.problems.append(catalogue.BAD_PROJECT.at(span, reason=reason, hint=hint))
 
 
-def _plain(value: Any) -> str:
+def _format_setting(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

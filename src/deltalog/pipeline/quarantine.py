@@ -33,9 +33,9 @@ class Quarantined(NamedTuple):
     is_whole: bool
 
 
-def quarantined(state: State) -> list[Quarantined]:
+def quarantined_rows(state: State) -> list[Quarantined]:
     """The rows that have not been taken back in, oldest first."""
-    found = (_quarantined(at, each) for at, each in state.log.refused())
+    found = (_identify_row(at, each) for at, each in state.log.refused())
     return [
         each
         for each in {each.id: each for each in found}.values()
@@ -43,7 +43,7 @@ def quarantined(state: State) -> list[Quarantined]:
     ]
 
 
-def _quarantined(at: datetime, row: Rejected) -> Quarantined:
+def _identify_row(at: datetime, row: Rejected) -> Quarantined:
     origin = "\0".join(map(str, (row.source, row.batch, row.file, row.line, row.op, row.row)))
     identity = hashlib.sha256(origin.encode()).hexdigest()[:12]
     return Quarantined(

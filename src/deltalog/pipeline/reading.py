@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from deltalog.engines.spark.columns import RANK, SPARK_TYPES, name_of, shared_names
 from deltalog.engines.spark.frames import rows_without
 from deltalog.pipeline.change_log import TableLog
-from deltalog.pipeline.feed_columns import FeedColumn, Stretch, stretches
+from deltalog.pipeline.feed_columns import FeedColumn, Stretch, stretches_between
 from deltalog.pipeline.folds import net_fold
 from deltalog.pipeline.log_rows import DELETE, INSERT
 from deltalog.pipeline.state import State
@@ -43,7 +43,7 @@ def read_frame(state: State, table: StoredTable, name: str, version: int) -> Dat
     """
     stands_for = table.version
     if version < stands_for:
-        return _undone(state, table, name, version)
+        return _undo_later_changes(state, table, name, version)
     after = stands_for
     files = state.files_since_whole(name, stands_for, version)
     is_replaced = bool(files) and files[0][1].whole is not None
@@ -53,11 +53,11 @@ def read_frame(state: State, table: StoredTable, name: str, version: int) -> Dat
             data = table.inwards(state.read_files(each.whole))
         elif each.inserted is not None:
             assert data is not None
-            data = _followed(state, table, name, data, after, at - 1)
+            data = _apply_log(state, table, name, data, after, at - 1)
             data = data.unionByName(table.inwards(state.read_files(each.inserted)))
         after = at
     assert data is not None
-    return _followed(state, table, name, data, after, version)
+    return _apply_log(state, table, name, data, after, version)
 
 
 def _table_frame(spark: SparkSession, table: StoredTable) -> DataFrame:
@@ -66,7 +66,7 @@ def _table_frame(spark: SparkSession, table: StoredTable) -> DataFrame:
     return table.inwards(table.frame(spark))
 
 
-def _followed(
+def _apply_log(
     state: State, table: StoredTable, name: str, data: DataFrame, after: int, until: int
 ) -> DataFrame:
     """A frame of the engine, brought up by the log between two versions."""
@@ -81,7 +81,7 @@ def _followed(
     return data
 
 
-def _undone(state: State, table: StoredTable, name: str, version: int) -> DataFrame:
+def _undo_later_changes(state: State, table: StoredTable, name: str, version: int) -> DataFrame:
     """A relation without the changes after a version."""
     held = table_at(state, name, table.version)
     if held is None or (held.columns, held.types) != (table.columns, table.types):
@@ -123,8 +123,8 @@ def feed_frame(state: State, name: str, after: int, until: int | None = None) ->
     times = {record.version: record.at for record in state.records if record.counts}
     log = state.log.table.frame(state.spark)
     assert log is not None
-    found = stretches(state, name, after, last)
-    parts = [_logged(log, stretch, name, after, last) for stretch in found]
+    found = stretches_between(state, name, after, last)
+    parts = [_changes_in_log(log, stretch, name, after, last) for stretch in found]
     for version, files in state.files_of(name, after, last):
         stamp = (F.lit(version).cast("long"), F.lit(times.get(version)).cast("timestamp"))
         for kind, folder in ((INSERT, files.inserted), (DELETE, files.deleted)):
@@ -132,8 +132,8 @@ def feed_frame(state: State, name: str, after: int, until: int | None = None) ->
             for stretch in found if folder is not None else ():
                 if stretch.first <= age <= stretch.last:
                     data = state.read_files(str(folder))
-                    own = _columns(stretch, {})
-                    parts.append(data.select(*own, *_stamped(F.lit(kind), *stamp)))
+                    own = _feed_columns(stretch, {})
+                    parts.append(data.select(*own, *_stamp_columns(F.lit(kind), *stamp)))
     return reduce(DataFrame.unionByName, parts)
 
 
@@ -142,28 +142,30 @@ def empty_feed(state: State, table: StoredTable) -> DataFrame:
     types = zip(table.columns or (HOLDS_COLUMN,), table.types or ("bool",), strict=True)
     own = [F.lit(None).cast(SPARK_TYPES[type_]).alias(column) for column, type_ in types]
     made = (F.lit(""), F.lit(0).cast("long"), F.lit(None).cast("timestamp"))
-    return state.spark.range(0).select(*own, *_stamped(*made))
+    return state.spark.range(0).select(*own, *_stamp_columns(*made))
 
 
-def _logged(log: DataFrame, stretch: Stretch, name: str, after: int, until: int) -> DataFrame:
+def _changes_in_log(
+    log: DataFrame, stretch: Stretch, name: str, after: int, until: int
+) -> DataFrame:
     """The changes of a relation in the log, for the versions of a stretch."""
     version, change = F.col("version"), F.col("change")
     inserted = (change == INSERT) & version.between(stretch.first, stretch.last)
     deleted = (change == DELETE) & version.between(stretch.first + 1, stretch.last + 1)
     held = (F.col("relation") == name) & (version > after) & (version <= until)
-    own = _columns(
+    own = _feed_columns(
         stretch, dict(zip(stretch.table.columns, shared_names(stretch.table.types), strict=True))
     )
     stamp = [F.col(each) for each in ("change", "version", "at")]
-    return log.where(held & (inserted | deleted)).select(*own, *_stamped(*stamp))
+    return log.where(held & (inserted | deleted)).select(*own, *_stamp_columns(*stamp))
 
 
-def _columns(stretch: Stretch, shared: Mapping[str, str]) -> list[Column]:
+def _feed_columns(stretch: Stretch, shared: Mapping[str, str]) -> list[Column]:
     """The columns of a feed, from files or, by the names there, from the log."""
-    return [_column(column, shared).alias(column.name) for column in stretch.columns]
+    return [_feed_column(column, shared).alias(column.name) for column in stretch.columns]
 
 
-def _column(column: FeedColumn, shared: Mapping[str, str]) -> Column:
+def _feed_column(column: FeedColumn, shared: Mapping[str, str]) -> Column:
     if column.source == HOLDS_COLUMN:
         return F.lit(True)
     if column.source is None:
@@ -172,5 +174,5 @@ def _column(column: FeedColumn, shared: Mapping[str, str]) -> Column:
     return F.col(f"`{source}`").cast(SPARK_TYPES[column.type])
 
 
-def _stamped(kind: Column, version: Column, at: Column) -> list[Column]:
+def _stamp_columns(kind: Column, version: Column, at: Column) -> list[Column]:
     return [each.alias(name) for each, name in zip((kind, version, at), FEED, strict=True)]

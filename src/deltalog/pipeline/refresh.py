@@ -28,11 +28,14 @@ def refreshed_model(project: Project, checked: CheckedProgram) -> Model:
     """The model of a program whose views are refreshed as the project says."""
     if project.strategy != "auto":
         return make_model(checked, Options.of(project.strategy))
-    named = {view: _strategy(word, view, checked.relations) for view, word in project.views.items()}
+    named = {
+        view: _strategy_of_word(word, view, checked.relations)
+        for view, word in project.views.items()
+    }
     return make_model(checked, Options.of({"*": _STRATEGIES[project.refresh], **named}))
 
 
-def _strategy(word: str, view: str, relations: Relations) -> str:
+def _strategy_of_word(word: str, view: str, relations: Relations) -> str:
     relation = relations.get(view)
     is_virtual = relation is not None and relation.storage == "virtual"
     return "magic" if is_virtual and word == "INCREMENTAL" else _STRATEGIES[word]
@@ -55,10 +58,10 @@ def explain_refresh(project: Project, model: Model) -> Iterator[Refresh]:
     for choice in model.choices:
         for view in choice.predicates:
             if view in model.checked.relations:
-                yield _explained(project, model, choice, view)
+                yield _explain_refresh(project, model, choice, view)
 
 
-def _explained(project: Project, model: Model, choice: Choice, view: str) -> Refresh:
+def _explain_refresh(project: Project, model: Model, choice: Choice, view: str) -> Refresh:
     word = project.views.get(view, project.refresh)
     reasons = [choice.reason]
     reasons += ["it is recursive"] if choice.is_recursive else []
@@ -70,11 +73,11 @@ def _explained(project: Project, model: Model, choice: Choice, view: str) -> Ref
         choice.strategy,
         STRATEGIES[choice.strategy],
         ", ".join(reasons),
-        _recomputed(choice, view in model.stored),
+        _when_recomputed(choice, view in model.stored),
     )
 
 
-def _recomputed(choice: Choice, is_stored: bool) -> str:
+def _when_recomputed(choice: Choice, is_stored: bool) -> str:
     if choice.strategy == "recompute":
         return "with every change of what it reads"
     if not is_stored:

@@ -33,7 +33,7 @@ def register_tables(spark: SparkSession, state: str, schema: str) -> list[str]:
         if is_stored(table) and table.exists:
             full = f"{schema}.{name}"
             if not spark.catalog.tableExists(full):
-                spark.sql(f"CREATE TABLE {full} USING delta LOCATION '{_quoted(table.path)}'")
+                spark.sql(f"CREATE TABLE {full} USING delta LOCATION '{_quote_path(table.path)}'")
             _check_place(spark, full, table.path)
             made.append(full)
     return made
@@ -42,17 +42,17 @@ def register_tables(spark: SparkSession, state: str, schema: str) -> list[str]:
 def _check_place(spark: SparkSession, full: str, path: str) -> None:
     row = spark.sql(f"DESCRIBE DETAIL {full}").select("location").first()
     assert row is not None
-    if _plain(row[0]) != _plain(path):
+    if _normalize_address(row[0]) != _normalize_address(path):
         reason = f"the catalogue has a table of that name at {row[0]}"
         raise DataError([catalogue.CANNOT_WRITE.at(None, name=full, reason=reason)])
 
 
-def _plain(address: str) -> str:
+def _normalize_address(address: str) -> str:
     """An address without what a catalogue may add to it."""
     parts = urlsplit(address)
     is_local = parts.scheme in ("", "file")
     return unquote(parts.path).rstrip("/") if is_local else address.rstrip("/")
 
 
-def _quoted(path: str) -> str:
+def _quote_path(path: str) -> str:
     return path.replace("\\", "\\\\").replace("'", "\\'")

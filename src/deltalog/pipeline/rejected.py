@@ -41,18 +41,18 @@ def as_whole(bad: Iterable[Rejected]) -> list[Rejected]:
     return [each._replace(is_whole=True) for each in bad]
 
 
-def refusal(name: str, batch: str, bad: Refused) -> DataError:
+def bad_rows_error(name: str, batch: str, bad: Refused) -> DataError:
     """The error for rows that cannot be taken, with the first of them."""
     shown = "; ".join(dict.fromkeys(each.reason for each in bad[:SHOWN_MAX]))
     more = f"; and {len(bad) - SHOWN_MAX:,} more" if len(bad) > SHOWN_MAX else ""
     count = f"{len(bad):,} row{'' if len(bad) == 1 else 's'}"
     words = {"count": count, "batch": batch, "name": name, "reason": shown + more}
-    places = [place for each in bad[:SHOWN_MAX] if (place := _place(each)) is not None]
+    places = [place for each in bad[:SHOWN_MAX] if (place := _label_of_row(each)) is not None]
     hint = 'mend them; `bad_rows = "quarantine"` takes the other rows' if places else None
     return DataError([catalogue.BAD_ROWS.at(None, *places, **words, hint=hint)])
 
 
-def _place(bad: Rejected) -> Label | None:
+def _label_of_row(bad: Rejected) -> Label | None:
     """The line of a row, with the reason beside it."""
     if not bad.file or not bad.line:
         return None

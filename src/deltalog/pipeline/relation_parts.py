@@ -25,7 +25,7 @@ import pyarrow.fs
 from deltalog.engines.spark.columns import ARROW_TYPES, shared_names
 from deltalog.language.ast import Row, Value
 from deltalog.pipeline.change_log import TableLog
-from deltalog.pipeline.feed_columns import FeedColumn, Stretch, stretches
+from deltalog.pipeline.feed_columns import FeedColumn, Stretch, stretches_between
 from deltalog.pipeline.log_rows import DELETE, FIXED, INSERT, decoded_rows
 from deltalog.pipeline.reading import FEED
 from deltalog.pipeline.state import State
@@ -74,7 +74,7 @@ class FilesPart:
         names = table.columns or (HOLDS_COLUMN,)
         types = [ARROW_TYPES[type_] for type_ in table.types] or [pyarrow.bool_()]
         schema = pyarrow.schema(list(zip(names, types, strict=True)))
-        wanted = _bound(self.columns, self.bindings)
+        wanted = _condition_of_bindings(self.columns, self.bindings)
         near = (
             table.wanted(tuple(range(len(table.columns))), list(self.mask))
             if (self.mask and table.columns)
@@ -82,11 +82,11 @@ class FilesPart:
         )
         if self.mask and not table.columns:
             return
-        for batch in _batches(table, self.paths, schema, wanted):
+        for batch in _read_batches(table, self.paths, schema, wanted):
             held = pyarrow.Table.from_batches([batch])
             if near is not None:
                 held = without_rows(held, table.columns, near, self.mask, table.rows)
-            yield from _shaped(held, self.columns, self.stamp).to_batches()
+            yield from _shape_result(held, self.columns, self.stamp).to_batches()
 
 
 @dataclass(frozen=True)
@@ -110,12 +110,14 @@ class LogPart:
             for column in self.stretch.columns
         )
         wanted = self._wanted()
-        bound = _bound(columns, self.bindings)
+        bound = _condition_of_bindings(columns, self.bindings)
         wanted = wanted if bound is None else wanted & bound
-        for batch in _batches(self.table, self.paths, pyarrow.schema([*_LOG_FIELDS, *own]), wanted):
+        for batch in _read_batches(
+            self.table, self.paths, pyarrow.schema([*_LOG_FIELDS, *own]), wanted
+        ):
             held = pyarrow.Table.from_batches([batch])
             stamp = tuple(held.column(name) for name in ("change", "version", "at"))
-            yield from _shaped(held, columns, stamp).to_batches()
+            yield from _shape_result(held, columns, stamp).to_batches()
 
     def _wanted(self) -> pc.Expression:
         version, change = pc.field("version"), pc.field("change")
@@ -141,13 +143,13 @@ class StampedPart:
     def read(self) -> Iterator[pyarrow.RecordBatch]:
         for batch in self.part.read():
             held = pyarrow.Table.from_batches([batch])
-            yield from _shaped(held, self.columns, self.stamp).to_batches()
+            yield from _shape_result(held, self.columns, self.stamp).to_batches()
 
 
 Part = Plain | LogPart | StampedPart
 
 
-def aligned(batch: pyarrow.RecordBatch, schema: pyarrow.Schema) -> pyarrow.RecordBatch:
+def align_batch(batch: pyarrow.RecordBatch, schema: pyarrow.Schema) -> pyarrow.RecordBatch:
     """The same rows with the columns of a schema; those that are missing are null."""
     arrays = [
         batch.column(field.name).cast(field.type)
@@ -158,7 +160,7 @@ def aligned(batch: pyarrow.RecordBatch, schema: pyarrow.Schema) -> pyarrow.Recor
     return pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _batches(
+def _read_batches(
     table: StoredTable, paths: Iterable[str], schema: pyarrow.Schema, wanted: pc.Expression | None
 ) -> Iterator[pyarrow.RecordBatch]:
     found = [table.location.files(path) for path in paths]
@@ -168,7 +170,7 @@ def _batches(
     yield from data.to_batches(filter=wanted)
 
 
-def _bound(columns: Columns, bindings: Bindings) -> pc.Expression | None:
+def _condition_of_bindings(columns: Columns, bindings: Bindings) -> pc.Expression | None:
     """The condition that columns have the values they are bound to."""
     known = {column.name: column for column in columns}
     found = []
@@ -179,9 +181,11 @@ def _bound(columns: Columns, bindings: Bindings) -> pc.Expression | None:
     return reduce(and_, found) if found else None
 
 
-def _shaped(held: pyarrow.Table, columns: Columns, stamp: Sequence[object] | None) -> pyarrow.Table:
+def _shape_result(
+    held: pyarrow.Table, columns: Columns, stamp: Sequence[object] | None
+) -> pyarrow.Table:
     """Rows with the columns of the result."""
-    arrays = [_column(held, column) for column in columns]
+    arrays = [_result_column(held, column) for column in columns]
     for value, type_ in zip(stamp or (), FEED_TYPES, strict=False):
         is_column = isinstance(value, pyarrow.ChunkedArray)
         made = value if is_column else pyarrow.repeat(pyarrow.scalar(value, type_), held.num_rows)
@@ -189,7 +193,7 @@ def _shaped(held: pyarrow.Table, columns: Columns, stamp: Sequence[object] | Non
     return pyarrow.Table.from_arrays(arrays, schema=output_schema(columns, stamp is not None))
 
 
-def _column(held: pyarrow.Table, column: FeedColumn) -> pyarrow.ChunkedArray | pyarrow.Array:
+def _result_column(held: pyarrow.Table, column: FeedColumn) -> pyarrow.ChunkedArray | pyarrow.Array:
     if column.name == HOLDS_COLUMN and column.type == "bool":
         return pyarrow.repeat(True, held.num_rows)
     if column.source is None:
@@ -200,7 +204,7 @@ def _column(held: pyarrow.Table, column: FeedColumn) -> pyarrow.ChunkedArray | p
 # --- a relation at a version ----------------------------------------------------------------------
 
 
-def contents(
+def contents_at(
     state: State, table: StoredTable, name: str, version: int, bindings: Bindings
 ) -> Sequence[Plain]:
     """A stored relation at a version; `table` is as the program of that version has it."""
@@ -211,8 +215,8 @@ def contents(
     if current.version > state.last.version:  # it was brought up since the log was read
         state.refresh()
     if current.version <= version:
-        return _forward(state, current, table, name, version, bindings)
-    return _backward(state, current, table, name, version, bindings)
+        return _parts_brought_forward(state, current, table, name, version, bindings)
+    return _parts_taken_back(state, current, table, name, version, bindings)
 
 
 def own_columns(table: StoredTable) -> Columns:
@@ -220,7 +224,7 @@ def own_columns(table: StoredTable) -> Columns:
     return tuple(FeedColumn(name, type_, name) for name, type_ in listed)
 
 
-def _forward(
+def _parts_brought_forward(
     state: State,
     current: StoredTable,
     table: StoredTable,
@@ -252,7 +256,7 @@ def _forward(
     return [*parts, *known_rows(table, [r for r, (_, k) in last.items() if k != DELETE], bindings)]
 
 
-def _backward(
+def _parts_taken_back(
     state: State,
     current: StoredTable,
     table: StoredTable,
@@ -281,14 +285,14 @@ def _table_files(table: StoredTable, bindings: Bindings) -> list[str]:
     """The files of a table that can hold rows with these values."""
     if not table.exists:
         return []
-    wanted = _bound(own_columns(table), bindings)
+    wanted = _condition_of_bindings(own_columns(table), bindings)
     return [f"{table.relative}/{path}" for path in table.files_for(wanted)]
 
 
 def known_rows(table: StoredTable, rows: Iterable[Row], bindings: Bindings) -> list[RowsPart]:
     """Rows of the driver that have the values which columns are bound to."""
     held = table.encoded_plain(list(rows))
-    wanted = _bound(own_columns(table), bindings)
+    wanted = _condition_of_bindings(own_columns(table), bindings)
     held = held if wanted is None else held.filter(wanted)
     return [RowsPart(held)] if held.num_rows else []
 
@@ -296,12 +300,12 @@ def known_rows(table: StoredTable, rows: Iterable[Row], bindings: Bindings) -> l
 # --- a feed ---------------------------------------------------------------------------------------
 
 
-def feed(state: State, name: str, after: int, until: int, bindings: Bindings) -> list[Part]:
+def feed_parts(state: State, name: str, after: int, until: int, bindings: Bindings) -> list[Part]:
     """The changes of a relation after a version, up to another."""
     parts: list[Part] = []
     paths = state.log.table.files_for(after, until)
     groups = [tuple(paths[i : i + LOG_FILES_MAX]) for i in range(0, len(paths), LOG_FILES_MAX)]
-    found = stretches(state, name, after, until)
+    found = stretches_between(state, name, after, until)
     for stretch in found:
         parts += [LogPart(stretch.table, name, g, stretch, bindings, after, until) for g in groups]
     times = {record.version: record.at for record in state.records if record.counts}

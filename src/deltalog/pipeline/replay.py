@@ -25,8 +25,8 @@ from deltalog.pipeline.classify import classify
 from deltalog.pipeline.offers import Offer
 from deltalog.pipeline.problems import Problems
 from deltalog.pipeline.project import Project, Source
-from deltalog.pipeline.quarantine import MENDED, Quarantined, quarantined
-from deltalog.pipeline.rejected import refusal
+from deltalog.pipeline.quarantine import MENDED, Quarantined, quarantined_rows
+from deltalog.pipeline.rejected import bad_rows_error
 from deltalog.pipeline.source_columns import shown_path
 from deltalog.pipeline.state import State
 from deltalog.pipeline.step import Step
@@ -55,7 +55,7 @@ def write_quarantine(project: Project, path: Path) -> int:
     """Write the rows in quarantine to a file, to be mended there; returns how many."""
     state = State(None, project.state)
     state.open(is_writer=False)
-    rows = [each for each in quarantined(state) if not each.is_whole]
+    rows = [each for each in quarantined_rows(state) if not each.is_whole]
     with replacing(path) as file:
         for each in rows:
             held = {**each._asdict(), "row": json.loads(each.row)}
@@ -117,7 +117,7 @@ class Replay:
             ]
             found = classify(database, offers)
             if found.bad:
-                raise refusal(found.bad[0].source, found.bad[0].batch, found.bad)
+                raise bad_rows_error(found.bad[0].source, found.bad[0].batch, found.bad)
             batches = tuple((MENDED + source.name, path.name) for source, path in files)
             delta = database.apply(found.insert, found.delete, found.set, batches=batches)
         except (DataError, ConstraintError) as error:
@@ -141,7 +141,7 @@ class Replay:
         bad = {each.batch for each in found.bad}
         if found.bad and is_strict:
             self.problems.add(
-                "replay", refusal(found.bad[0].source, "replay", found.bad).diagnostics
+                "replay", bad_rows_error(found.bad[0].source, "replay", found.bad).diagnostics
             )
             return
         batches = tuple((MENDED + o.source.name, o.name) for o in offers if o.name not in bad)

@@ -40,7 +40,7 @@ from deltalog.pipeline.log import Batch
 from deltalog.pipeline.metrics import Stopwatch
 from deltalog.pipeline.offers import (
     Offer,
-    inserting,
+    mark_inserted,
     offer_bad_rows,
     offer_frame,
     refused_with,
@@ -50,7 +50,7 @@ from deltalog.pipeline.open_tables import open_tables
 from deltalog.pipeline.problems import Problems
 from deltalog.pipeline.project import Project, Source
 from deltalog.pipeline.quarantine import Quarantined
-from deltalog.pipeline.rejected import Refused, Rejected, as_whole, refusal
+from deltalog.pipeline.rejected import Refused, Rejected, as_whole, bad_rows_error
 from deltalog.pipeline.replay import Mended, Replay
 from deltalog.pipeline.sinks import Sinks
 from deltalog.pipeline.snapshots import compare_snapshot
@@ -208,7 +208,7 @@ class Pipeline:
         """Few rows of text: classified like insertions, and no frame is made of them."""
         kept: list[Offer] = []
         for offer in offers:
-            loading = replace(offer, data=inserting(offer.data))
+            loading = replace(offer, data=mark_inserted(offer.data))
             found = classify(self.database, [loading])
             if not self._is_refused([offer], found.bad):
                 kept.append(loading)
@@ -249,7 +249,7 @@ class Pipeline:
         for batch, source in by_batch.items():
             own = [each for each in bad if (each.source, each.batch) == batch]
             if own:
-                self._fail([source], refusal(*batch, own).diagnostics)
+                self._fail([source], bad_rows_error(*batch, own).diagnostics)
         return True
 
     # --- snapshots
@@ -266,7 +266,7 @@ class Pipeline:
             return
         inserted, deleted, bad = compared
         if bad and self.project.bad_rows == "fail":
-            self._fail([source], refusal(source.name, "snapshot", bad).diagnostics)
+            self._fail([source], bad_rows_error(source.name, "snapshot", bad).diagnostics)
             return
         text = "\n".join(sorted(each.row for each in bad))
         batch = (source.name, f"rows {hashlib.sha256(text.encode()).hexdigest()[:12]}")
@@ -357,7 +357,7 @@ class Pipeline:
         batches = tuple(offer.batch for offer in offers)
         if found.bad and self.project.bad_rows == "fail":
             first = found.bad[0]
-            self._fail(sources, refusal(first.source, first.batch, found.bad).diagnostics)
+            self._fail(sources, bad_rows_error(first.source, first.batch, found.bad).diagnostics)
             return
         if found.bad and self.project.bad_rows == "refuse":
             bad = as_whole([*found.bad, *refused_with(offers, found.bad)])

@@ -59,7 +59,7 @@ class Sinks:
                 try:
                     self._give(sink, after)
                 except Exception as error:
-                    problems.add(part, [_failed(sink, version, error)])
+                    problems.add(part, [_sink_failure(sink, version, error)])
                 else:
                     self._reached[sink.name] = version
                     given.append(sink.name)
@@ -153,7 +153,7 @@ class Sinks:
             writer.save(sink.path)
 
 
-def _failed(sink: Sink, version: int, error: Exception) -> Diagnostic:
+def _sink_failure(sink: Sink, version: int, error: Exception) -> Diagnostic:
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     hint = "the next run gives it all that it has missed"
     return catalogue.SINK_FAILED.at(None, name=sink.name, version=version, reason=reason, hint=hint)

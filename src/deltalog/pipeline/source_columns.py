@@ -45,7 +45,7 @@ class Place:
 
 def line_span(file: str, line: int, text: str, words: Sequence[str] = ()) -> Span:
     """A place in a line of a file that is not read as a whole."""
-    shown = shortened(text.split("\n", 1)[0])
+    shown = shorten_text(text.split("\n", 1)[0])
     word = next((each for each in words if each and each in shown), shown)
     start = line - 1 + shown.find(word)
     return Span(Source(file, "\n" * (line - 1) + shown), start, start + len(word))
@@ -88,7 +88,7 @@ def check_columns(
     reasons = [f"`{name}` is missing" for name in missing]
     reasons += [f"`{name}` is unknown" for name in unknown]
     if reasons or misfits:
-        hint = _hint(place, missing, unknown)
+        hint = _hint_for_names(place, missing, unknown)
         beside = f", and `{op}`" if op else ""
         words = {"what": str(place), "relation": relation.name, "op": beside}
         span = place.span(unknown)
@@ -100,7 +100,7 @@ def key_names(relation: Relation) -> list[str]:
     return [relation.columns[at].name for at in relation.key]
 
 
-def _hint(place: Place, missing: Sequence[str], unknown: Sequence[str]) -> str:
+def _hint_for_names(place: Place, missing: Sequence[str], unknown: Sequence[str]) -> str:
     """Names that were meant: of a file, the setting that renames them."""
     near = {name: found for name in missing if (found := similar(name, unknown))}
     if not near:
@@ -115,6 +115,6 @@ def _toml_key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
 
 
-def shortened(text: str) -> str:
+def shorten_text(text: str) -> str:
     """A value or line as messages show it."""
     return text if len(text) <= TEXT_MAX else f"{text[:TEXT_MAX]}…"

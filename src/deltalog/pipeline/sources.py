@@ -28,7 +28,7 @@ from pyspark.sql import types as T
 from deltalog.analysis.columns import Relation
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
-from deltalog.pipeline.checked_frames import CORRUPT, FILE, LINE, OP, checked_frame, fitting
+from deltalog.pipeline.checked_frames import CORRUPT, FILE, LINE, OP, checked_frame, fit_columns
 from deltalog.pipeline.log import Batch
 from deltalog.pipeline.offers import Data, Offer
 from deltalog.pipeline.project import Source
@@ -62,8 +62,8 @@ class SourceReader:
     def _rows(self, source: Source, relation: Relation, path: str | Path, op: str | None) -> Data:
         if is_known(source):
             return self._text(TextReader(source, relation, op), files_of(Path(path)))
-        found = _read(self.spark, source, str(path))
-        return _checked(found, source, relation, op, shown_path(path) if path else None)
+        found = _read_source(self.spark, source, str(path))
+        return _check_source_rows(found, source, relation, op, shown_path(path) if path else None)
 
     def _text(self, reader: TextReader, files: list[Path]) -> Data:
         size = sum(path.stat().st_size for path in files if path.exists())
@@ -87,7 +87,7 @@ class SourceReader:
         ops = F.create_map(*(F.lit(word) for pair in FEED_OPS.items() for word in pair))
         data = data.withColumn(OP, ops[F.col("_change_type")])
         data = data.drop("_change_type", "_commit_version", "_commit_timestamp")
-        return Offer(source, relation, str(version), _checked(data, source, relation, OP))
+        return Offer(source, relation, str(version), _check_source_rows(data, source, relation, OP))
 
     def feed_version(self, source: Source) -> int:
         table = (
@@ -99,7 +99,7 @@ class SourceReader:
 
     def streamed(self, source: Source) -> DataFrame:
         """A streaming frame: files of a folder, a Delta table, or Kafka by options."""
-        reader = self.spark.readStream.options(**_options(source)).format(source.format)
+        reader = self.spark.readStream.options(**_options_of_source(source)).format(source.format)
         if source.schema:
             reader = reader.schema(source.schema)
         if source.format == "csv":
@@ -109,7 +109,9 @@ class SourceReader:
 
 def of_stream(source: Source, relation: Relation, data: DataFrame, number: int) -> Offer:
     """A micro-batch of a stream."""
-    return Offer(source, relation, str(number), _checked(data, source, relation, source.op))
+    return Offer(
+        source, relation, str(number), _check_source_rows(data, source, relation, source.op)
+    )
 
 
 def new_files(source: Source, known: Iterable[Batch]) -> list[Path]:
@@ -127,7 +129,7 @@ def new_files(source: Source, known: Iterable[Batch]) -> list[Path]:
     ]
 
 
-def _checked(
+def _check_source_rows(
     data: DataFrame, source: Source, relation: Relation, op: str | None, file: str | None = None
 ) -> DataFrame:
     for old, new in source.columns.items():
@@ -137,14 +139,14 @@ def _checked(
         others = [c.name for c in relation.columns if c.type != "str" and c.name in data.columns]
         data = data.withColumns({name: F.nullif(F.col(f"`{name}`"), F.lit("")) for name in others})
     place = Place(source.name, file or "")
-    fits = fitting(relation, data, place, op=op, is_loose=source.format == "json")
+    fits = fit_columns(relation, data, place, op=op, is_loose=source.format == "json")
     beside = {FILE: F.lit(file).cast("string"), LINE: F.lit(None).cast("long")}
     return checked_frame(fits, relation).withColumns(beside)
 
 
-def _read(spark: SparkSession, source: Source, path: str) -> DataFrame:
+def _read_source(spark: SparkSession, source: Source, path: str) -> DataFrame:
     """The rows of a table or file; those that cannot be read have their text in `corrupt__`."""
-    reader = spark.read.options(**_options(source), columnNameOfCorruptRecord=CORRUPT)
+    reader = spark.read.options(**_options_of_source(source), columnNameOfCorruptRecord=CORRUPT)
     try:
         match source.format:
             case "table":
@@ -171,6 +173,6 @@ def spark_problem(name: str, error: Exception) -> DataError:
     return DataError([catalogue.CANNOT_READ.at(None, name=name, reason=reason)])
 
 
-def _options(source: Source) -> dict[str, str]:
+def _options_of_source(source: Source) -> dict[str, str]:
     """The options of a source; CSV is that of RFC 4180 unless they say otherwise."""
     return {**(RFC_4180 if source.format == "csv" else {}), **source.options}

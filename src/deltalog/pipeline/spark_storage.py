@@ -68,7 +68,7 @@ def frame_of(spark: SparkSession, rows: pyarrow.Table) -> DataFrame:
     return spark.createDataFrame(rows.combine_chunks(), schema)
 
 
-def loaded(spark: SparkSession, path: str) -> DataFrame | None:
+def load_delta_table(spark: SparkSession, path: str) -> DataFrame | None:
     """A Delta table as it is now, if there is one."""
     try:
         data = spark.read.format("delta").load(path)
@@ -80,7 +80,7 @@ def loaded(spark: SparkSession, path: str) -> DataFrame | None:
     return data
 
 
-def _conflicts(error: Exception) -> bool:
+def _is_conflict(error: Exception) -> bool:
     """Whether Delta has refused a transaction because of another one."""
     return "DELTA_CONCURRENT" in str(error) or "Concurrent" in type(error).__name__
 
@@ -95,13 +95,13 @@ class SparkLogTable:
         self._count = 0
 
     def open(self) -> bool:
-        data = loaded(self._spark, self._path)
+        data = load_delta_table(self._spark, self._path)
         if data is not None:
             self.schema = to_arrow_schema(data.schema, timezone="UTC")
         return data is not None
 
     def frame(self, spark: SparkSession) -> DataFrame | None:
-        return loaded(spark, self._path)
+        return load_delta_table(spark, self._path)
 
     def files_for(self, after: int, until: int) -> list[str]:
         raise NotImplementedError("files are read where the driver reaches them")
@@ -114,7 +114,7 @@ class SparkLogTable:
         raise NotImplementedError("a state is served where the driver reaches it")
 
     def read(self, wanted: Wanted, columns: list[str] | None) -> pyarrow.Table:
-        data = self._spark.read.format("delta").load(self._path).where(_condition(wanted))
+        data = self._spark.read.format("delta").load(self._path).where(_condition_of_wanted(wanted))
         found = (data if columns is None else data.select(*columns)).toArrow()
         assert self.schema is not None
         return found.cast(pyarrow.schema([self.schema.field(name) for name in found.column_names]))
@@ -122,9 +122,9 @@ class SparkLogTable:
     def append(self, rows: pyarrow.Table, sequence: int) -> bool:
         own = uuid.uuid4().hex
         try:
-            self._append(_marked(rows, own), sequence)
+            self._append(_mark_commits(rows, own), sequence)
         except Exception as error:  # it has one class for each way to connect
-            if not _conflicts(error):
+            if not _is_conflict(error):
                 raise
             return False
         self.open()
@@ -153,7 +153,7 @@ class SparkLogTable:
         return True
 
 
-def _marked(rows: pyarrow.Table, own: str) -> pyarrow.Table:
+def _mark_commits(rows: pyarrow.Table, own: str) -> pyarrow.Table:
     """The rows of a commit whose record has a mark of ours."""
     texts, kinds = rows.column("text").to_pylist(), rows.column("change").to_pylist()
     marked = [
@@ -164,7 +164,7 @@ def _marked(rows: pyarrow.Table, own: str) -> pyarrow.Table:
     return rows.set_column(place, rows.schema.field(place), [marked])
 
 
-def _condition(wanted: Wanted) -> Column:
+def _condition_of_wanted(wanted: Wanted) -> Column:
     version = F.col("version")
     found = [
         F.col("change") == wanted.change if wanted.change is not None else None,
@@ -188,7 +188,7 @@ class SparkTable(StoredTable):
     """The version of Delta, and that of the state that it stands for."""
 
     def _found(self) -> tuple[int, int] | None:
-        if self._known is None and loaded(self.spark, self.path) is not None:
+        if self._known is None and load_delta_table(self.spark, self.path) is not None:
             history = self.spark.sql(f"DESCRIBE HISTORY delta.`{self.path}`")
             own = F.col("userMetadata").startswith(f"{APPLICATION}:")
             last = history.where(own).orderBy(F.desc("version")).limit(1)
@@ -312,10 +312,10 @@ class SparkSnapshot:
         data = self._data
         for place, column in enumerate(columns):
             name, type_ = self._table.columns[column], self._table.types[column]
-            data = data.where(_among(F.col(f"`{name}`"), type_, {key[place] for key in keys}))
+            data = data.where(_is_among(F.col(f"`{name}`"), type_, {key[place] for key in keys}))
         return self._table.decoded(data.toArrow())
 
 
-def _among(own: Column, type_: str, values: set[Any]) -> Column:
+def _is_among(own: Column, type_: str, values: set[Any]) -> Column:
     found = own.isin([literal_column(value, type_) for value in values if value is not None])
     return found | own.isNull() if None in values else found

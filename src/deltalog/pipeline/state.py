@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from deltalog.pipeline.garbage import remove_garbage
 from deltalog.pipeline.location import Location
 from deltalog.pipeline.lock import lock_folder
-from deltalog.pipeline.log import Batch, Files, Log, Record, now
+from deltalog.pipeline.log import Batch, Files, Log, Record, current_time
 from deltalog.pipeline.log_rows import Changes
 from deltalog.pipeline.log_table import DriverLogTable, LogTable
 from deltalog.pipeline.rejected import Refused
@@ -195,7 +195,7 @@ class State:
         if record.program == self.program:
             record = replace(record, program=None)
         clock = max(record.clock, last.clock)
-        made = replace(record, sequence=last.sequence + 1, clock=clock, at=now())
+        made = replace(record, sequence=last.sequence + 1, clock=clock, at=current_time())
         if self.measure is not None:
             made = replace(made, metrics=self.measure(made))
         self.log.append(made, changes, all_types, batches, refused)

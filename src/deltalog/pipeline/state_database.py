@@ -26,7 +26,7 @@ from deltalog.language.ast import Atom, Constant, Query, Row, Value
 from deltalog.pipeline.change_log import TableLog
 from deltalog.pipeline.loaded_relations import LoadedRelations, two_models
 from deltalog.pipeline.read import opened_state
-from deltalog.pipeline.relation_parts import contents
+from deltalog.pipeline.relation_parts import contents_at
 from deltalog.pipeline.state_journal import JournalOfState
 from deltalog.pipeline.state_settings import StateSettings
 from deltalog.pipeline.state_tables import is_stored, known_table
@@ -188,7 +188,7 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
 
         state, table = self._tables, known_table(self._tables, relation, version)
         parts: Any = (
-            contents(state, table, relation, version, bindings)
+            contents_at(state, table, relation, version, bindings)
             if is_stored(table)
             else virtual_rows(state, table, relation, version, bindings)
         )

@@ -33,7 +33,7 @@ class StateJournal(SqliteJournal):
         self._state = State(None, state)
         folder = self._state.location.folder
         if folder is None:
-            raise _unreadable(state, "it is not in a folder of this machine")
+            raise _unreadable_state(state, "it is not in a folder of this machine")
         if not (folder / "log").is_dir():
             reason = "there is no state"
             raise DataError([catalogue.CANNOT_OPEN.at(None, name=state, reason=reason)])
@@ -56,7 +56,7 @@ class StateJournal(SqliteJournal):
         if table is not None:
             after = table.version if table.exists else -1
             if any(True for _ in state.files_of(MESSAGES, after, last)):
-                raise _unreadable(self._name, "many messages of one commit are in files")
+                raise _unreadable_state(self._name, "many messages of one commit are in files")
             fold = net_fold(state.log.changes(MESSAGES, after, last), table.types)
             facts = {row for row, _ in table.ranked_rows()} - fold.lost
             facts |= {row for row, _ in (*fold.inserted, *fold.updated)}
@@ -100,7 +100,7 @@ def journal_book(state: str) -> Book:
         journal.close()
 
 
-def _unreadable(state: str, reason: str) -> DataError:
+def _unreadable_state(state: str, reason: str) -> DataError:
     hint = "`db.messages(after=…)` reads them in a session of Spark"
     entry = service_catalogue.STATE_NOT_DISPATCHED
     return DataError([entry.at(None, name=state, reason=reason, hint=hint)])

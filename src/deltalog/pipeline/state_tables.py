@@ -22,7 +22,7 @@ def known_table(state: State, relation: str, version: int | None = None) -> Stor
     """The table of a relation under the program of a version, or of the last commit."""
     found = table_at(state, relation, version)
     if found is None:
-        relations = _relations(_program(state, version))
+        relations = _relations_of_program(_program_at(state, version))
         hint = did_you_mean(str(relation), relations)
         raise DataError([catalogue.NO_SUCH_RELATION.at(None, name=relation, hint=hint)])
     return found
@@ -30,8 +30,8 @@ def known_table(state: State, relation: str, version: int | None = None) -> Stor
 
 def table_at(state: State, relation: str, version: int | None = None) -> StoredTable | None:
     """The same, or None if that program does not have the relation."""
-    text = _program(state, version)
-    known = _relations(text).get(relation)
+    text = _program_at(state, version)
+    known = _relations_of_program(text).get(relation)
     if known is None:
         return None
     columns = tuple(column.name for column in known.columns)
@@ -49,7 +49,7 @@ def kept_relations(text: str) -> dict[str, bool]:
 
 
 @lru_cache(maxsize=64)
-def _relations(text: str) -> Relations:
+def _relations_of_program(text: str) -> Relations:
     return stored_program(text).relations
 
 
@@ -65,5 +65,5 @@ def check_version(state: State, version: int) -> None:
         raise DataError([catalogue.NO_SUCH_VERSION.at(None, name=state.location.name, **words)])
 
 
-def _program(state: State, version: int | None) -> str:
+def _program_at(state: State, version: int | None) -> str:
     return state.program if version is None else state.program_at(version)

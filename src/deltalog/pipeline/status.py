@@ -8,7 +8,7 @@ from typing import Any
 
 from deltalog.pipeline.metrics import Metrics
 from deltalog.pipeline.project import Project
-from deltalog.pipeline.quarantine import quarantined
+from deltalog.pipeline.quarantine import quarantined_rows
 from deltalog.pipeline.state import State
 from deltalog.pipeline.stored_table import StoredTable
 
@@ -64,7 +64,7 @@ def state_status(project: Project) -> Status:
         state.last.version,
         state.last.at,
         tables,
-        len(quarantined(state)),
+        len(quarantined_rows(state)),
         batches,
         reached,
         state.problems,

@@ -45,8 +45,8 @@ from deltalog.pipeline.table_files import (
     dataset_of,
     files_with,
     new_folder,
-    relative,
-    removed,
+    relative_path,
+    remove_action,
 )
 
 RANK_COLUMN = "rank__"
@@ -154,7 +154,7 @@ class StoredTable:
     def files_for(self, wanted: pc.Expression | None) -> list[str]:
         """The files that can have rows which fulfil a condition."""
         found = self.dataset().get_fragments(filter=wanted)
-        return [relative(fragment.path, self.files.root) for fragment in found]
+        return [relative_path(fragment.path, self.files.root) for fragment in found]
 
     def rows(self, table: pyarrow.Table) -> list[Row]:
         """The rows in columns of Arrow."""
@@ -221,7 +221,7 @@ class StoredTable:
     def _rewrite(self, fold: Fold, version: int) -> None:
         kept = [each for each in self.ranked_rows() if each[0] not in fold.lost]
         rows = [*kept, *fold.updated, *fold.inserted]
-        removing = [] if self.delta is None else [removed(path) for path in self._files()]
+        removing = [] if self.delta is None else [remove_action(path) for path in self._files()]
         self._commit([*([self._written(self.encoded(rows))] if rows else []), *removing], version)
 
     def _files(self) -> Mapping[str, int]:
@@ -253,11 +253,11 @@ class StoredTable:
                     [(row, updated[row]) for row in file.dropped if row in updated]
                 )
                 whole = pyarrow.concat_tables([file.kept.cast(self.schema), again])
-                actions += [removed(file.path)]
+                actions += [remove_action(file.path)]
                 actions += [self._written(whole)] if whole.num_rows else []
         if len(small) >= SMALL_FILES_MAX:
             new += [self.files.read(path, self.schema) for path in small]
-            actions += [removed(path) for path in small]
+            actions += [remove_action(path) for path in small]
         together = pyarrow.concat_tables(new)
         return [*actions, *([self._written(together)] if together.num_rows else [])]
 
@@ -275,7 +275,7 @@ class StoredTable:
         """
         adding = self.files.added(folder)
         is_first = self.delta is None or not is_whole
-        removing = [] if is_first else [removed(path) for path in self._files()]
+        removing = [] if is_first else [remove_action(path) for path in self._files()]
         self._commit([*adding, *removing], version)
 
     def _commit(self, actions: Actions, version: int) -> None:
@@ -349,11 +349,11 @@ def one_of(name: str, type_: str, values: list[Any]) -> pc.Expression:
     if type_ not in RANGED or None in values:
         return wanted
     bounds = [
-        (own >= _scalar(first, type_)) & (own <= _scalar(last, type_))
+        (own >= _arrow_scalar(first, type_)) & (own <= _arrow_scalar(last, type_))
         for first, last in cover_with_ranges(sorted(values))
     ]
     return reduce(or_, bounds) & wanted
 
 
-def _scalar(value: Any, type_: str) -> pyarrow.Scalar:
+def _arrow_scalar(value: Any, type_: str) -> pyarrow.Scalar:
     return pyarrow.scalar(value, ARROW_TYPES[type_])

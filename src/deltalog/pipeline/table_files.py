@@ -88,7 +88,9 @@ class TableFiles:
     ) -> AddAction:
         file = pyarrow.parquet.read_metadata(f"{root}/{name}", filesystem=system)
         written = int(info.mtime_ns // 1_000_000)
-        return AddAction(name, info.size, {}, written, is_change, json.dumps(_statistics(file)))
+        return AddAction(
+            name, info.size, {}, written, is_change, json.dumps(_file_statistics(file))
+        )
 
 
 def files_below(system: pyarrow.fs.FileSystem, path: str, folder: str) -> list[str]:
@@ -102,11 +104,11 @@ def new_folder(relative: str) -> str:
     return f"{relative}/{uuid.uuid4().hex}"
 
 
-def removed(path: str, is_change: bool = True) -> RemoveAction:
+def remove_action(path: str, is_change: bool = True) -> RemoveAction:
     return RemoveAction(path, is_change, int(time.time() * 1000), partition_values={})
 
 
-def _statistics(file: pyarrow.parquet.FileMetaData) -> Mapping[str, Any]:
+def _file_statistics(file: pyarrow.parquet.FileMetaData) -> Mapping[str, Any]:
     """The number of rows, and of the columns the bounds and the number of nulls."""
     least: dict[str, Any] = {}
     most: dict[str, Any] = {}
@@ -119,15 +121,15 @@ def _statistics(file: pyarrow.parquet.FileMetaData) -> Mapping[str, Any]:
         nulls[name] = sum(each.null_count for each in found)
         bounded = [each for each in found if each.has_min_max]
         if bounded:
-            first = _bound(min(each.min for each in bounded), is_upper=False)
-            last = _bound(max(each.max for each in bounded), is_upper=True)
+            first = _bound_for_delta(min(each.min for each in bounded), is_upper=False)
+            last = _bound_for_delta(max(each.max for each in bounded), is_upper=True)
             if first is not None and last is not None:
                 least[name], most[name] = first, last
     bounds = {"minValues": least, "maxValues": most, "nullCount": nulls}
     return {"numRecords": file.num_rows, **bounds}
 
 
-def _bound(value: Any, is_upper: bool) -> Any:
+def _bound_for_delta(value: Any, is_upper: bool) -> Any:
     """A bound of Parquet as one of Delta, never inside; None if there is no such thing."""
     match value:
         case bool() | int():
@@ -159,13 +161,17 @@ def dataset_of(
     actions = pyarrow.table(table.get_add_actions(flatten=True))
     parquet = pyarrow.dataset.ParquetFileFormat()
     fragments = [
-        parquet.make_fragment(f"{root}/{action['path']}", system, _guarantee(action, bounded))
+        parquet.make_fragment(
+            f"{root}/{action['path']}", system, _condition_fulfilled(action, bounded)
+        )
         for action in actions.to_pylist()
     ]
     return pyarrow.dataset.FileSystemDataset(fragments, schema, parquet, system)
 
 
-def _guarantee(action: Mapping[str, Any], bounded: Collection[str]) -> pc.Expression | None:
+def _condition_fulfilled(
+    action: Mapping[str, Any], bounded: Collection[str]
+) -> pc.Expression | None:
     """A condition that all rows of a file fulfil, by the statistics that Delta has of it."""
     found = [
         (pc.field(name) >= action[f"min.{name}"]) & (pc.field(name) <= action[f"max.{name}"])
@@ -201,7 +207,7 @@ def files_with(
         if not found:
             continue
         kept = without_rows(fragment.to_table(), columns, wanted, found, decode)
-        yield Rewritten(relative(fragment.path, root), kept, found)
+        yield Rewritten(relative_path(fragment.path, root), kept, found)
 
 
 def without_rows(
@@ -212,13 +218,13 @@ def without_rows(
     decode: Callable[[pyarrow.Table], list[tuple[Any, ...]]],
 ) -> pyarrow.Table:
     """A table without these rows; `wanted` is a condition that they all fulfil."""
-    places = [i for i, row in _candidates(held, columns, wanted, decode) if row in rows]
+    places = [i for i, row in _candidate_rows(held, columns, wanted, decode) if row in rows]
     stays = np.ones(held.num_rows, dtype=bool)
     stays[places] = False
     return held.filter(pyarrow.array(stays)) if places else held
 
 
-def _candidates(
+def _candidate_rows(
     held: pyarrow.Table,
     columns: Sequence[str],
     wanted: pc.Expression,
@@ -230,6 +236,6 @@ def _candidates(
     return zip(near.column("place__").to_pylist(), decode(near), strict=True)
 
 
-def relative(path: str, root: str) -> str:
+def relative_path(path: str, root: str) -> str:
     """The path of a file below a folder."""
     return path.removeprefix(root).lstrip("/")

@@ -17,7 +17,7 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.pipeline.change_log import TableLog
 from deltalog.pipeline.log import Record
-from deltalog.pipeline.quarantine import QUARANTINE, Quarantined, quarantined
+from deltalog.pipeline.quarantine import QUARANTINE, Quarantined, quarantined_rows
 from deltalog.pipeline.reading import read_frame
 from deltalog.pipeline.state import PROBLEMS
 from deltalog.pipeline.state_settings import renew_history
@@ -98,7 +98,7 @@ class TableHistory:
 
     def quarantined(self) -> list[Quarantined]:
         """The same as rows, on the driver."""
-        return quarantined(self._state)
+        return quarantined_rows(self._state)
 
     # --- readers
 

@@ -28,13 +28,13 @@ from typing import Any, NamedTuple, NoReturn
 from deltalog.analysis.columns import Relation
 from deltalog.language.ast import Column, Row, Value
 from deltalog.language.values import VALUE_ERRORS, parse_value, plain
-from deltalog.pipeline.csv_records import csv_records, is_broken, text_lines, visible
+from deltalog.pipeline.csv_records import csv_records, escape_undecodable, is_broken, text_lines
 from deltalog.pipeline.project import Source
 from deltalog.pipeline.source_columns import (
     Place,
     check_columns,
     leaves_values_out,
-    shortened,
+    shorten_text,
     shown_path,
 )
 from deltalog.store.json_lines_file import from_json
@@ -66,15 +66,15 @@ class TextRow(NamedTuple):
 
 def json_text(values: Any) -> str:
     """The values of a row as they are kept in quarantine; of one that cannot be read, its text."""
-    text = json.dumps(values, ensure_ascii=False, default=_plain)
+    text = json.dumps(values, ensure_ascii=False, default=_format_json_value)
     try:
         text.encode()
     except UnicodeEncodeError:  # half of a pair, written as `\\ud800`
-        return json.dumps(values, default=_plain)
+        return json.dumps(values, default=_format_json_value)
     return text
 
 
-def _plain(value: Any) -> Any:
+def _format_json_value(value: Any) -> Any:
     if isinstance(value, Decimal):
         near = float(value)
         return near if Decimal(repr(near)) == value else str(value)
@@ -129,7 +129,7 @@ class TextReader:
                 found.append(convert(value))
             except VALUE_ERRORS:
                 wanted = f"column `{column.name}`, which is {column.type}"
-                reason = reason or f"{shortened(json_text(value))} does not fit {wanted}"
+                reason = reason or f"{shorten_text(json_text(value))} does not fit {wanted}"
         return TextRow(file, line, op, None if reason else tuple(found), reason, values)
 
     @cached_property
@@ -199,10 +199,10 @@ class TextReader:
             text = written.strip()
             if not text:
                 continue
-            found = None if is_broken(text) else _decoded(text)
+            found = None if is_broken(text) else _decode_object(text)
             named = {renamed.get(name, name): value for name, value in (found or {}).items()}
             if found is None or len(named) < len(found):
-                yield _Record(line, visible(text), NOT_JSON)
+                yield _Record(line, escape_undecodable(text), NOT_JSON)
                 continue
             kept = {name: value for name, value in named.items() if name not in ignored}
             if is_first:
@@ -220,11 +220,11 @@ class _Record(NamedTuple):
     reason: str | None
 
 
-def _refuse(word: str) -> NoReturn:
+def _refuse_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is not JSON")
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object_of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a name occurs twice")
@@ -232,13 +232,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_object,
+    object_pairs_hook=_object_of_pairs,
     parse_float=Decimal,  # digit for digit, should the column be a decimal
-    parse_constant=_refuse,
+    parse_constant=_refuse_constant,
 )
 
 
-def _decoded(text: str) -> dict[str, Any] | None:
+def _decode_object(text: str) -> dict[str, Any] | None:
     try:
         found = _DECODER.decode(text)
     except (*VALUE_ERRORS, RecursionError):

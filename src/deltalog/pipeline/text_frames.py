@@ -36,10 +36,10 @@ def text_frame(spark: SparkSession, reader: TextReader, files: Sequence[Path]) -
             for path in batch.column("path").to_pylist():
                 rows = _rows_to_the_end(reader, Path(path))
                 while some := list(islice(rows, ROWS_AT_ONCE)):
-                    yield from _table(relation, some).to_batches()
+                    yield from _table_of_texts(relation, some).to_batches()
 
     named = spark.createDataFrame(paths, "path STRING").repartition(len(paths))
-    return named.mapInArrow(read, _schema(relation))
+    return named.mapInArrow(read, _schema_of_texts(relation))
 
 
 def _rows_to_the_end(reader: TextReader, path: Path) -> Iterator[TextRow]:
@@ -53,16 +53,16 @@ def _rows_to_the_end(reader: TextReader, path: Path) -> Iterator[TextRow]:
 
 def rows_frame(spark: SparkSession, relation: Relation, rows: Sequence[TextRow]) -> DataFrame:
     """Rows of the driver as such a frame."""
-    return spark.createDataFrame(_table(relation, rows), _schema(relation))
+    return spark.createDataFrame(_table_of_texts(relation, rows), _schema_of_texts(relation))
 
 
-def _schema(relation: Relation) -> T.StructType:
+def _schema_of_texts(relation: Relation) -> T.StructType:
     texts = [T.StructField(name, T.StringType()) for name in _TEXTS]
     values = schema_of_types(engine_types(relation), is_ranked=False).fields
     return T.StructType([*values, *texts, T.StructField(LINE, T.LongType())])
 
 
-def _table(relation: Relation, rows: Iterable[TextRow]) -> pyarrow.Table:
+def _table_of_texts(relation: Relation, rows: Iterable[TextRow]) -> pyarrow.Table:
     listed = list(rows)
     types = engine_types(relation)
     nothing = (None,) * relation.arity

@@ -41,18 +41,18 @@ def violating_rows(
     if any(each is None for _, each in rows):
         return _only_violations(error, offers)
     offered = [_Offered(offer, row, []) for offer, each in rows for row in each or ()]
-    unexplained = _explain(error, offered)
+    unexplained = _give_messages(error, offered)
     named = ", ".join(f"`{name}`" for name in dict.fromkeys(v.constraint for v in error.violations))
     if is_each:
         general = "; ".join(unexplained) or f"its batch violates {named}"
-        return [_rejected(each, each.messages or [general]) for each in offered]
-    bad = [_rejected(each, each.messages) for each in offered if each.messages]
+        return [_reject_offered(each, each.messages or [general]) for each in offered]
+    bad = [_reject_offered(each, each.messages) for each in offered if each.messages]
     if unexplained or not bad:
         bad += _only_violations(error, offers[:1])
     return as_whole([*bad, *refused_with(offers, bad)])
 
 
-def _explain(error: ConstraintError, offered: Sequence[_Offered]) -> list[str]:
+def _give_messages(error: ConstraintError, offered: Sequence[_Offered]) -> list[str]:
     """Give rows the messages of violations they led to; returns those that none led to."""
     by_fact: dict[tuple[str, str, object], list[_Offered]] = {}
     for each in offered:
@@ -69,7 +69,7 @@ def _explain(error: ConstraintError, offered: Sequence[_Offered]) -> list[str]:
     return unexplained
 
 
-def _rejected(offered: _Offered, messages: Sequence[str]) -> Rejected:
+def _reject_offered(offered: _Offered, messages: Sequence[str]) -> Rejected:
     offer, row = offered.offer, offered.row
     return Rejected(
         offer.relation.name,
@@ -90,7 +90,7 @@ def _only_violations(error: ConstraintError, offers: Sequence[Offer]) -> list[Re
         Rejected(
             violation.relation or violation.constraint,
             violation.message,
-            json_text(_shown(violation)),
+            json_text(_format_fact(violation)),
             source=first.source.name,
             batch=first.name,
         )
@@ -102,5 +102,5 @@ def _only_violations(error: ConstraintError, offers: Sequence[Offer]) -> list[Re
     return as_whole([*found, *refused_with(offers, found)])
 
 
-def _shown(violation: Violation) -> list[str]:
+def _format_fact(violation: Violation) -> list[str]:
     return [plain(value) for value in violation.fact]

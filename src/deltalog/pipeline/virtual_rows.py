@@ -12,7 +12,7 @@ import pyarrow
 
 from deltalog.language.ast import Atom, Constant, Query, Row, Value, Variable
 from deltalog.language.values import constant
-from deltalog.pipeline.relation_parts import Bindings, RowsPart, contents, known_rows
+from deltalog.pipeline.relation_parts import Bindings, RowsPart, contents_at, known_rows
 from deltalog.pipeline.state import State
 from deltalog.pipeline.state_tables import known_table
 from deltalog.pipeline.stored_table import StoredTable
@@ -32,33 +32,33 @@ def virtual_rows(
     base = frozenset(n for n, each in checked.relations.items() if each.kind == "base")
     model = query_model(checked, base)
     terms = [
-        _term(number, type_, bindings.get(column, ()))
+        _term_of_column(number, type_, bindings.get(column, ()))
         for number, (column, type_) in enumerate(zip(table.columns, table.types, strict=True))
     ]
     query = Query((Atom(name, tuple(terms)),))
     engine = ENGINES[DEFAULT_ENGINE]()
     for read in stored_reads(model, query):
         create(engine, {read: checked.relations[read]})
-        engine.insert(read, set(_facts(state, read, version)))
+        engine.insert(read, set(_stored_facts(state, read, version)))
     found = answer(engine, model, query, Limits())
-    return known_rows(table, (_filled(terms, row) for row in found), bindings)
+    return known_rows(table, (_fill_constants(terms, row) for row in found), bindings)
 
 
-def _term(number: int, type_: str, values: Sequence[Value]) -> Constant | Variable:
+def _term_of_column(number: int, type_: str, values: Sequence[Value]) -> Constant | Variable:
     """A constant for a column that is bound to one value, else a variable."""
     if len(values) == 1 and values[0] is not None:
         return constant(values[0], type_)
     return Variable(f"V{number}")
 
 
-def _filled(terms: Sequence[Constant | Variable], row: Row) -> Row:
+def _fill_constants(terms: Sequence[Constant | Variable], row: Row) -> Row:
     """An answer with the constants of the query."""
     values = iter(row)
     return tuple(next(values) if isinstance(term, Variable) else term.value for term in terms)
 
 
-def _facts(state: State, relation: str, version: int) -> Iterator[Row]:
+def _stored_facts(state: State, relation: str, version: int) -> Iterator[Row]:
     table = known_table(state, relation, version)
-    for part in contents(state, table, relation, version, {}):
+    for part in contents_at(state, table, relation, version, {}):
         for batch in part.read():
             yield from table.rows(pyarrow.Table.from_batches([batch]))
