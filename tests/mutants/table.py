@@ -66,15 +66,15 @@ MUTANTS = (
     Mutant(
         "insertions propagated in the old state",
         "rewrites/propagation_rules.py",
-        "yield _derived(rule, position, True, names.new, unchanged, needs_test)",
-        "yield _derived(rule, position, True, unchanged, names.new, needs_test)",
+        "yield _propagation_rule(rule, position, True, names.new, unchanged, needs_test)",
+        "yield _propagation_rule(rule, position, True, unchanged, names.new, needs_test)",
         _sequences("closure and magic"),
     ),
     Mutant(
         "deletions propagated in the new state",
         "rewrites/propagation_rules.py",
-        "yield _derived(rule, position, False, unchanged, names.new, needs_test)",
-        "yield _derived(rule, position, False, names.new, names.new, needs_test)",
+        "yield _propagation_rule(rule, position, False, unchanged, names.new, needs_test)",
+        "yield _propagation_rule(rule, position, False, names.new, names.new, needs_test)",
         _sequences("algebra and magic"),
     ),
     Mutant(
@@ -159,16 +159,16 @@ MUTANTS = (
     Mutant(
         "deletions estimated in the new state of what is below",
         "rewrites/maintenance_rules.py",
-        "yield _made(rule, head, (*delta, *_rest(rule, position, unchanged)))",
-        "below = _within(component, unchanged, names.new)\n"
-        "        yield _made(rule, head, (*delta, *_rest(rule, position, below)))",
+        "yield _make_rule(rule, head, (*delta, *_other_literals(rule, position, unchanged)))",
+        "below = _rename_by_component(component, unchanged, names.new)\n"
+        "        yield _make_rule(rule, head, (*delta, *_other_literals(rule, position, below)))",
         _sequences("algebra and (rederive or demand)"),
     ),
     Mutant(
         "insertions joined with the old state",
         "rewrites/maintenance_rules.py",
-        "yield _made(rule, head, (*delta, *_rest(rule, position, names.new), kept))",
-        "yield _made(rule, head, (*delta, *_rest(rule, position, unchanged), kept))",
+        "yield _make_rule(rule, head, (*delta, *_other_literals(rule, position, names.new), kept))",
+        "yield _make_rule(rule, head, (*delta, *_other_literals(rule, position, unchanged), kept))",
         _sequences("algebra and (rederive or demand)"),
     ),
     Mutant(
@@ -288,42 +288,43 @@ MUTANTS = (
     Mutant(
         "a projection forgets matches that come in",
         "rewrites/delta_rules.py",
-        "    yield _made(rule, still, _minus(q), _plus(other), *tests)\n",
+        "    yield _make_delta_rule(rule, still, _minus_atom(q), _plus_atom(other), *tests)\n",
         "",
         _sequences("algebra and delta"),
     ),
     Mutant(
         "a projection forgets matches that stay",
         "rewrites/delta_rules.py",
-        "    yield _made(rule, still, _minus(q), other, Negation(_minus(other)), *tests)\n",
+        "    yield _make_delta_rule(rule, still, _minus_atom(q), other, Negation(_minus_atom(other)), "
+        "*tests)\n",
         "",
         _sequences("algebra and delta"),
     ),
     Mutant(
         "the misprint in the rules of difference",
         "rewrites/delta_rules.py",
-        "yield _made(rule, _minus(rule.head), _plus(r), q)",
-        "yield _made(rule, _minus(rule.head), _minus(r), q)",
+        "yield _make_delta_rule(rule, _minus_atom(rule.head), _plus_atom(r), q)",
+        "yield _make_delta_rule(rule, _minus_atom(rule.head), _minus_atom(r), q)",
         _sequences("wildcards and delta"),
     ),
     Mutant(
         "a join forgets that both sides may change",
         "rewrites/delta_rules.py",
-        "        yield _made(rule, head, change(q), change(r))\n",
+        "        yield _make_delta_rule(rule, head, change(q), change(r))\n",
         "",
         _sequences("algebra and delta"),
     ),
     Mutant(
         "a union forgets that both sides may go",
         "rewrites/delta_rules.py",
-        "        yield _made(rule, _minus(head), _minus(q), _minus(r))\n",
+        "        yield _make_delta_rule(rule, _minus_atom(head), _minus_atom(q), _minus_atom(r))\n",
         "",
         _sequences("algebra and delta"),
     ),
     Mutant(
         "a join that projects is taken for one that does not",
         "rewrites/normalize.py",
-        "return set(_bound(body)) <= in_head",
+        "return set(_bound_names(body)) <= in_head",
         "return True",
         _sequences("algebra and delta"),
     ),
@@ -403,8 +404,8 @@ MUTANTS = (
     Mutant(
         "a group is tested for existence although the head shows it",
         "rewrites/existence_tests.py",
-        "if not shown & _names(rule.body, places)",
-        "if places[0] > 0 or not shown & _names(rule.body, places)",
+        "if not shown & _names_in_group(rule.body, places)",
+        "if places[0] > 0 or not shown & _names_in_group(rule.body, places)",
         EXISTENCE,
     ),
     Mutant(

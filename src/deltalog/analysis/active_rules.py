@@ -42,7 +42,7 @@ def activations(rule: ActiveRule) -> str:
 
 def event_variables(rule: ActiveRule) -> tuple[Variable, ...]:
     """The named variables of the event, each once."""
-    return () if rule.event is None else _named((rule.event.atom,))
+    return () if rule.event is None else _named_variables((rule.event.atom,))
 
 
 def instance_variables(rule: ActiveRule) -> tuple[Variable, ...]:
@@ -52,11 +52,11 @@ def instance_variables(rule: ActiveRule) -> tuple[Variable, ...]:
     event = () if rule.event is None else (rule.event.atom,)
     bound = bound_variables(driving_body(rule))
     parameters = {variable.name for variable in rule.parameters}
-    found = _named((*event, *rule.condition))
+    found = _named_variables((*event, *rule.condition))
     return tuple(v for v in found if v.name in bound and v.name not in parameters)
 
 
-def _named(body: tuple[Literal, ...]) -> tuple[Variable, ...]:
+def _named_variables(body: tuple[Literal, ...]) -> tuple[Variable, ...]:
     return tuple(v for v in map(Variable, names(*body)) if not v.is_wildcard)
 
 
@@ -71,9 +71,9 @@ def hidden_relations(program: Program, relations: Relations) -> dict[str, Relati
     """The base relations that active rules need and that nobody declares."""
     if not program.active_rules:
         return {}
-    found = [_relation(INACTIVE, Column("rule", "str", key=True))]
+    found = [_base_relation(INACTIVE, Column("rule", "str", key=True))]
     found.append(
-        _relation(
+        _base_relation(
             STATISTICS,
             Column("rule", "str", key=True),
             Column("firings", "int"),
@@ -81,22 +81,22 @@ def hidden_relations(program: Program, relations: Relations) -> dict[str, Relati
             Column("last", "timestamp"),
         )
     )
-    if any(action.verb == "emit" for rule in program.active_rules for action in _actions(rule)):
+    if any(action.verb == "emit" for rule in program.active_rules for action in _all_actions(rule)):
         texts = (Column(name, "str") for name in ("id", "rule", "name", "payload"))
-        found.append(_relation(MESSAGES, Column("sequence", "int", key=True), *texts))
+        found.append(_base_relation(MESSAGES, Column("sequence", "int", key=True), *texts))
     for rule in program.active_rules:
         if rule.parameters:
             types = parameter_types(rule, relations)
             columns = (Column(v.name.lower(), types.get(v.name)) for v in rule.parameters)
-            found.append(_relation(activations(rule), *columns))
+            found.append(_base_relation(activations(rule), *columns))
     return {relation.name: relation for relation in found}
 
 
-def _relation(name: str, *columns: Column) -> Relation:
+def _base_relation(name: str, *columns: Column) -> Relation:
     return Relation(name, "base", columns)
 
 
-def _actions(rule: ActiveRule) -> Iterator[Action]:
+def _all_actions(rule: ActiveRule) -> Iterator[Action]:
     yield from rule.actions
     yield from rule.otherwise
 

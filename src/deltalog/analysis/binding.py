@@ -50,7 +50,7 @@ def binds(literal: Literal, bound: Set[str]) -> set[str]:
         case Atom(arguments=arguments):
             return {term.name for term in arguments if isinstance(term, Variable)}
         case Comparison(operator="=", left=left, right=right):
-            return _assigned(left, right, bound) | _assigned(right, left, bound)
+            return _assigned_names(left, right, bound) | _assigned_names(right, left, bound)
         case Disjunction(branches=branches):
             sets = [bound_variables(branch, bound) for branch in branches]
             return sets[0].intersection(*sets)
@@ -58,7 +58,7 @@ def binds(literal: Literal, bound: Set[str]) -> set[str]:
             return set()
 
 
-def _assigned(target: Expression, value: Expression, bound: Set[str]) -> set[str]:
+def _assigned_names(target: Expression, value: Expression, bound: Set[str]) -> set[str]:
     if isinstance(target, Variable) and set(names(value)) <= bound:
         return {target.name}
     return set()
@@ -138,7 +138,9 @@ def evaluation_order(
         ordered.append(first)
         learn(binds(first, known))
     while tests or atoms:
-        ready = next((i for i, (x, needed) in enumerate(tests) if _ready(x, needed, known)), None)
+        ready = next(
+            (i for i, (x, needed) in enumerate(tests) if _is_ready(x, needed, known)), None
+        )
         if ready is not None:
             literal, _ = tests.pop(ready)
             ordered.append(literal)
@@ -147,14 +149,16 @@ def evaluation_order(
         usable = [candidate for candidate in atoms if candidate.needed <= known]
         if not usable:  # an unsafe body; the safety check reports it
             return (*ordered, *(x for x, _ in tests), *(c.atom for c in atoms))
-        best = _best(usable, known, fanout)
+        best = _choose_candidate(usable, known, fanout)
         atoms.remove(best)
         ordered.append(best.atom)
         learn(best.names)
     return tuple(ordered)
 
 
-def _best(usable: list[_Candidate], known: set[str], fanout: Fanout | None) -> _Candidate:
+def _choose_candidate(
+    usable: list[_Candidate], known: set[str], fanout: Fanout | None
+) -> _Candidate:
     preferred = max(candidate.preference() for candidate in usable)
     equals = [candidate for candidate in usable if candidate.preference() == preferred]
     if fanout is None or len(equals) == 1:
@@ -185,7 +189,7 @@ class _Candidate:
         return (self.bound == len(self.atom.arguments), self.bound, not self.is_large)
 
 
-def _ready(literal: Literal, needed: set[str], known: set[str]) -> bool:
+def _is_ready(literal: Literal, needed: set[str], known: set[str]) -> bool:
     """Whether a literal that is not an atom can be evaluated now; `=` may bind what it lacks."""
     lacking = needed - known
     if not lacking:

@@ -49,7 +49,7 @@ __all__ = [
 
 def relations(program: Program) -> Relations:
     """Every relation of the program; a type that cannot be inferred is None."""
-    found = _declared(program)
+    found = _declared_relations(program)
     for atom in program.facts:
         known = found.get(atom.predicate)
         if known is None or (known.kind == "base" and not known.is_declared):
@@ -62,7 +62,7 @@ def relations(program: Program) -> Relations:
     all_rules = (*program.rules, *(Rule(fact) for fact in program.facts))
     views = (r for r in all_rules if found[r.head.predicate].kind == "view")
     rules = _lowest_first(tuple(views))
-    _infer(found, rules)
+    _infer_columns(found, rules)
     return found
 
 
@@ -80,11 +80,11 @@ def generated_relations(rules: Iterable[Rule], known: Relations) -> Relations:
         if rule.head.predicate not in known:
             found[rule.head.predicate] = undeclared_view(rule.head, "virtual")
     made = _lowest_first(tuple(rule for rule in rules if rule.head.predicate not in known))
-    _infer(found, made)
+    _infer_columns(found, made)
     return {rule.head.predicate: found[rule.head.predicate] for rule in made}
 
 
-def _declared(program: Program) -> dict[str, Relation]:
+def _declared_relations(program: Program) -> dict[str, Relation]:
     heads = {rule.head.predicate: rule.head for rule in reversed(program.rules)}
     heads |= {fact.predicate: fact for fact in program.facts if fact.predicate not in heads}
     found: dict[str, Relation] = {}
@@ -94,7 +94,7 @@ def _declared(program: Program) -> dict[str, Relation]:
             continue
         columns = declaration.columns
         if columns is None:
-            columns = _unnamed(len(heads[name].arguments) if name in heads else 0)
+            columns = _numbered_columns(len(heads[name].arguments) if name in heads else 0)
         storage: Storage = declaration.storage or "materialized"
         is_declared = declaration.columns is not None
         inferred = frozenset(i for i, column in enumerate(columns) if column.type is None)
@@ -104,7 +104,7 @@ def _declared(program: Program) -> dict[str, Relation]:
     return found
 
 
-def _unnamed(arity: int) -> tuple[Column, ...]:
+def _numbered_columns(arity: int) -> tuple[Column, ...]:
     return tuple(Column(f"c{i + 1}") for i in range(arity))
 
 
@@ -138,7 +138,11 @@ def _from_fact(atom: Atom, known: Relation | None) -> Relation:
     """An undeclared relation that has facts and no rules is a base relation typed by its facts."""
     if known is None:
         known = Relation(
-            atom.predicate, "base", _unnamed(len(atom.arguments)), is_declared=False, span=atom.span
+            atom.predicate,
+            "base",
+            _numbered_columns(len(atom.arguments)),
+            is_declared=False,
+            span=atom.span,
         )
     if known.arity != len(atom.arguments):
         return known
@@ -146,7 +150,7 @@ def _from_fact(atom: Atom, known: Relation | None) -> Relation:
         _with_constant(column, term)
         for column, term in zip(known.columns, atom.arguments, strict=True)
     )
-    return _replaced(known, columns)
+    return _with_columns(known, columns)
 
 
 def _with_constant(column: Column, term: Term) -> Column:
@@ -159,7 +163,7 @@ def _with_constant(column: Column, term: Term) -> Column:
     return column
 
 
-def _replaced(relation: Relation, columns: tuple[Column, ...]) -> Relation:
+def _with_columns(relation: Relation, columns: tuple[Column, ...]) -> Relation:
     if columns == relation.columns:
         return relation
     return replace(relation, columns=columns)
@@ -168,15 +172,15 @@ def _replaced(relation: Relation, columns: tuple[Column, ...]) -> Relation:
 _Step: TypeAlias = Callable[[Rule, Relations], tuple[Column, ...]]
 
 
-def _infer(found: dict[str, Relation], rules: tuple[Rule, ...]) -> None:
+def _infer_columns(found: dict[str, Relation], rules: tuple[Rule, ...]) -> None:
     """Types and nullability of what the rules define."""
     fitting = [r for r in rules if found[r.head.predicate].arity == len(r.head.arguments)]
     read = [{atom.predicate for atom, _ in atoms(rule.body)} for rule in fitting]
-    for step in (_typed_firmly, _typed_fully, _nullable):
-        _settle(found, fitting, read, step)
+    for step in (_typed_firmly, _typed_fully, _nullable_columns):
+        _apply_to_fixpoint(found, fitting, read, step)
 
 
-def _settle(
+def _apply_to_fixpoint(
     found: dict[str, Relation], rules: list[Rule], read: list[set[str]], step: _Step
 ) -> None:
     """Apply `step` to every rule until no column changes; a column never changes back.
@@ -202,18 +206,20 @@ def _settle(
 
 def _typed_firmly(rule: Rule, found: Relations) -> tuple[Column, ...]:
     """Types from everything but int literals, which may still widen."""
-    return _typed(rule, found, lambda term: not _is_int_literal(term))
+    return _typed_columns(rule, found, lambda term: not _is_int_literal(term))
 
 
 def _typed_fully(rule: Rule, found: Relations) -> tuple[Column, ...]:
-    return _typed(rule, found, lambda term: True)
+    return _typed_columns(rule, found, lambda term: True)
 
 
 def _is_int_literal(term: Term) -> bool:
     return isinstance(term, Constant) and term.type == "int"
 
 
-def _typed(rule: Rule, found: Relations, counts: Callable[[Term], bool]) -> tuple[Column, ...]:
+def _typed_columns(
+    rule: Rule, found: Relations, counts: Callable[[Term], bool]
+) -> tuple[Column, ...]:
     columns = found[rule.head.predicate].columns
     if None not in found[rule.head.predicate].types:
         return columns
@@ -226,7 +232,7 @@ def _typed(rule: Rule, found: Relations, counts: Callable[[Term], bool]) -> tupl
     )
 
 
-def _nullable(rule: Rule, found: Relations) -> tuple[Column, ...]:
+def _nullable_columns(rule: Rule, found: Relations) -> tuple[Column, ...]:
     """Only undeclared columns become nullable; a declared one that would is an error."""
     nullable = nullable_variables(rule.body, found)
     relation = found[rule.head.predicate]

@@ -45,7 +45,7 @@ class Dependencies:
 
 
 def dependencies(rules: Iterable[Rule]) -> Dependencies:
-    arcs = tuple(arc for rule in rules for arc in _arcs(rule))
+    arcs = tuple(arc for rule in rules for arc in _arcs_of_rule(rule))
     graph: dict[str, list[str]] = {}
     for arc in arcs:
         graph.setdefault(arc.head, []).append(arc.body)
@@ -55,7 +55,7 @@ def dependencies(rules: Iterable[Rule]) -> Dependencies:
     return Dependencies(arcs, tuple(components(graph)))
 
 
-def _arcs(rule: Rule) -> Iterator[Dependency]:
+def _arcs_of_rule(rule: Rule) -> Iterator[Dependency]:
     head = rule.head.predicate
     kind: Kind = "aggregate" if rule.is_aggregate else "positive"
     for atom, positive in atoms(rule.body):
@@ -72,7 +72,7 @@ def components(graph: Mapping[str, Iterable[str]]) -> Iterator[frozenset[str]]:
         if root in index:
             continue
         work: list[tuple[str, Iterator[str]]] = []
-        _enter(root, graph, index, low, stack, on_stack, work)
+        _enter_node(root, graph, index, low, stack, on_stack, work)
         while work:
             node, successors = work[-1]
             successor = next(successors, None)
@@ -82,14 +82,14 @@ def components(graph: Mapping[str, Iterable[str]]) -> Iterator[frozenset[str]]:
                     parent = work[-1][0]
                     low[parent] = min(low[parent], low[node])
                 if low[node] == index[node]:
-                    yield _popped(node, stack, on_stack)
+                    yield _pop_component(node, stack, on_stack)
             elif successor not in index:
-                _enter(successor, graph, index, low, stack, on_stack, work)
+                _enter_node(successor, graph, index, low, stack, on_stack, work)
             elif successor in on_stack:
                 low[node] = min(low[node], index[successor])
 
 
-def _enter(
+def _enter_node(
     node: str,
     graph: Mapping[str, Iterable[str]],
     index: dict[str, int],
@@ -104,7 +104,7 @@ def _enter(
     work.append((node, iter(graph.get(node, ()))))
 
 
-def _popped(node: str, stack: list[str], on_stack: set[str]) -> frozenset[str]:
+def _pop_component(node: str, stack: list[str], on_stack: set[str]) -> frozenset[str]:
     component: set[str] = set()
     while node not in component:
         member = stack.pop()

@@ -24,18 +24,18 @@ class ColumnClasses:
         self._parents: dict[Place, Place] = {}
         self._constants: list[tuple[Place, Value]] = []
         for rule in rules:
-            self._connect(rule)
+            self._connect_places(rule)
 
-    def _connect(self, rule: Rule) -> None:
+    def _connect_places(self, rule: Rule) -> None:
         first: dict[str, Place] = {}
         for atom in (rule.head, *(atom for atom, _ in atoms(rule.body))):
-            for place, term in _places(atom):
+            for place, term in _places_of_atom(atom):
                 if isinstance(term, Variable):
-                    self._union(place, first.setdefault(term.name, place))
+                    self._unite_places(place, first.setdefault(term.name, place))
                 elif isinstance(term, Constant):
                     self._constants.append((place, term.value))
 
-    def _union(self, place: Place, other: Place) -> None:
+    def _unite_places(self, place: Place, other: Place) -> None:
         self._parents[self.root(place)] = self.root(other)
 
     def root(self, place: Place) -> Place:
@@ -57,5 +57,5 @@ class ColumnClasses:
         return {value for each, value in self._constants if self.root(each) == root}
 
 
-def _places(atom: Atom) -> Iterable[tuple[Place, object]]:
+def _places_of_atom(atom: Atom) -> Iterable[tuple[Place, object]]:
     return (((atom.predicate, i), term) for i, term in enumerate(atom.arguments))

@@ -185,11 +185,11 @@ def _nullable_in(body: tuple[Literal, ...], found: Relations) -> set[str]:
     nullable = {name for name, may_be in allowed.items() if may_be}
     comparisons = [c for c in literals(body) if isinstance(c, Comparison)]
     for comparison in comparisons:
-        nullable -= _tested(comparison)
-    return nullable | _equated(comparisons, nullable, set(allowed))
+        nullable -= _tested_variables(comparison)
+    return nullable | _nullable_by_equation(comparisons, nullable, set(allowed))
 
 
-def _tested(comparison: Comparison) -> set[str]:
+def _tested_variables(comparison: Comparison) -> set[str]:
     """Variables that are not null where the comparison holds."""
     sides = (comparison.left, comparison.right)
     used = {n for side in sides if isinstance(side, Operation) for n in names(side)}
@@ -206,7 +206,9 @@ def _tested(comparison: Comparison) -> set[str]:
     return used | plain
 
 
-def _equated(comparisons: list[Comparison], nullable: set[str], bound: set[str]) -> set[str]:
+def _nullable_by_equation(
+    comparisons: list[Comparison], nullable: set[str], bound: set[str]
+) -> set[str]:
     """Variables set by `=` from something that may be null."""
     equated: set[str] = set()
     changed = True

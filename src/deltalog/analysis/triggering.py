@@ -23,10 +23,12 @@ Change = tuple[str, str]
 def triggering_cycles(program: Program) -> Iterator[tuple[ActiveRule, ...]]:
     """Yield the sets of rules that may trigger each other for ever, in the order of the program."""
     influences = _Influences(program.definitions)
-    triggers = {rule.name: _triggers(rule, influences) for rule in program.active_rules}
+    triggers = {rule.name: _triggering_changes(rule, influences) for rule in program.active_rules}
     graph = {
         rule.name: [
-            other.name for other in program.active_rules if _changes(rule) & triggers[other.name]
+            other.name
+            for other in program.active_rules
+            if _changes_by_actions(rule) & triggers[other.name]
         ]
         for rule in program.active_rules
     }
@@ -35,7 +37,7 @@ def triggering_cycles(program: Program) -> Iterator[tuple[ActiveRule, ...]]:
             yield tuple(rule for rule in program.active_rules if rule.name in component)
 
 
-def _changes(rule: ActiveRule) -> set[Change]:
+def _changes_by_actions(rule: ActiveRule) -> set[Change]:
     found: set[Change] = set()
     for action in (*rule.actions, *rule.otherwise):
         found |= _changed_by(action)
@@ -47,7 +49,7 @@ def _changed_by(action: Action) -> set[Change]:
     return set() if action.atom is None else {(sign, action.atom.predicate) for sign in signs}
 
 
-def _triggers(rule: ActiveRule, influences: _Influences) -> set[Change]:
+def _triggering_changes(rule: ActiveRule, influences: _Influences) -> set[Change]:
     """Changes of base relations that may trigger a rule."""
     if rule.event is not None:
         signs = {"insert": "+", "delete": "-", "set": "+"}[rule.event.kind]
@@ -55,11 +57,11 @@ def _triggers(rule: ActiveRule, influences: _Influences) -> set[Change]:
     found: set[Change] = set()
     for sign in "+-" if rule.otherwise else "+":
         for atom, is_positive in atoms(rule.condition):
-            found |= influences.of(atom.predicate, sign if is_positive else _opposite(sign))
+            found |= influences.of(atom.predicate, sign if is_positive else _opposite_sign(sign))
     return found
 
 
-def _opposite(sign: str) -> str:
+def _opposite_sign(sign: str) -> str:
     return "-" if sign == "+" else "+"
 
 
@@ -75,16 +77,16 @@ class _Influences:
         """Changes of base relations that may insert into (`+`) or delete from (`-`) a relation."""
         seen, pending = {(sign, relation)}, [(sign, relation)]
         while pending:
-            for each in self._below(*pending.pop()):
+            for each in self._changes_below(*pending.pop()):
                 if each not in seen:
                     seen.add(each)
                     pending.append(each)
         return {(sign, name) for sign, name in seen if name not in self._rules}
 
-    def _below(self, sign: str, relation: str) -> Iterator[Change]:
+    def _changes_below(self, sign: str, relation: str) -> Iterator[Change]:
         for rule in self._rules.get(relation, ()):
             for atom, is_positive in atoms(rule.body):
                 if rule.is_aggregate or is_positive:
                     yield sign, atom.predicate
                 if rule.is_aggregate or not is_positive:
-                    yield _opposite(sign), atom.predicate
+                    yield _opposite_sign(sign), atom.predicate

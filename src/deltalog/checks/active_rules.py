@@ -43,14 +43,14 @@ def check_active_rules(program: Program, relations: Relations) -> Iterator[Diagn
             span = earlier.origin.span
             labels = () if span is None else (Label(span, "the other one"),)
             yield catalogue.RULE_TWICE.at(rule.origin.span, *labels, name=rule.name)
-        yield from _condition(rule, known)
-        yield from _parameters(rule, relations)
-        yield from _event(rule, known)
+        yield from _check_condition(rule, known)
+        yield from _check_parameters(rule, relations)
+        yield from _check_event(rule, known)
         bound = bound_variables(driving_body(rule))
         for action in rule.actions:
-            yield from _action(rule, action, known, bound)
+            yield from _check_action(rule, action, known, bound)
         for action in rule.otherwise:
-            yield from _action(rule, action, known, _otherwise_variables(rule))
+            yield from _check_action(rule, action, known, _otherwise_variables(rule))
 
 
 def _otherwise_variables(rule: ActiveRule) -> set[str]:
@@ -59,7 +59,7 @@ def _otherwise_variables(rule: ActiveRule) -> set[str]:
     return {variable.name for variable in (*rule.parameters, *own)}
 
 
-def _condition(rule: ActiveRule, known: Relations) -> Iterator[Diagnostic]:
+def _check_condition(rule: ActiveRule, known: Relations) -> Iterator[Diagnostic]:
     body = driving_body(rule)
     yield from check_atoms(body, known)
     yield from check_body(body, _used_outside(rule))
@@ -83,7 +83,7 @@ def _used_outside(rule: ActiveRule) -> set[str]:
     return used | {variable.name for variable in rule.instance or ()}
 
 
-def _parameters(rule: ActiveRule, relations: Relations) -> Iterator[Diagnostic]:
+def _check_parameters(rule: ActiveRule, relations: Relations) -> Iterator[Diagnostic]:
     types = parameter_types(rule, relations)
     seen: set[str] = set()
     for variable in rule.parameters:
@@ -95,7 +95,7 @@ def _parameters(rule: ActiveRule, relations: Relations) -> Iterator[Diagnostic]:
         seen.add(variable.name)
 
 
-def _event(rule: ActiveRule, known: Relations) -> Iterator[Diagnostic]:
+def _check_event(rule: ActiveRule, known: Relations) -> Iterator[Diagnostic]:
     if rule.event is None:
         return
     atom = rule.event.atom
@@ -109,7 +109,7 @@ def _event(rule: ActiveRule, known: Relations) -> Iterator[Diagnostic]:
             yield catalogue.BAD_RULE.at(atom.span, reason=reason)
 
 
-def _action(
+def _check_action(
     rule: ActiveRule, action: Action, known: Relations, bound: Set[str]
 ) -> Iterator[Diagnostic]:
     where = f"`{rule.name}`"
@@ -119,7 +119,7 @@ def _action(
         said = bound if is_otherwise else own & bound
         yield from check_message(action.message, said, where, action.span)
         return
-    yield from _where(rule, action, known, bound)
+    yield from _check_where(rule, action, known, bound)
     bound = bound_variables(action.where, bound)
     for variable in variables(action.atom):
         if variable.name == "_" and action.verb != "delete":
@@ -129,16 +129,16 @@ def _action(
                 variable.span, name=variable.name, where=f"`{action.verb}`"
             )
     if action.verb in ("call", "emit"):
-        assigned = _assigned(action.atom)
+        assigned = _argument_equations(action.atom)
         yield from check_body_types((*driving_body(rule), *action.where, *assigned), known)
         return
-    yield from _change(action, known)
+    yield from _check_change(action, known)
     atom = _without_wildcards(action.atom)
     yield from check_atoms((atom,), known)
     yield from check_body_types((*driving_body(rule), *action.where, Negation(atom)), known)
 
 
-def _where(
+def _check_where(
     rule: ActiveRule, action: Action, known: Relations, bound: Set[str]
 ) -> Iterator[Diagnostic]:
     """The literals that an action reads, beside variables that have a value already."""
@@ -150,7 +150,7 @@ def _where(
         yield from check_body_types((*driving_body(rule), *action.where), known)
 
 
-def _assigned(atom: Atom) -> Iterable[Literal]:
+def _argument_equations(atom: Atom) -> Iterable[Literal]:
     """Equations that give the arguments names, so that their types are checked."""
     for number, term in enumerate(atom.arguments):
         if not isinstance(term, Variable):
@@ -166,7 +166,7 @@ def _without_wildcards(atom: Atom) -> Atom:
     return Atom(atom.predicate, arguments, atom.span)
 
 
-def _change(action: Action, known: Relations) -> Iterator[Diagnostic]:
+def _check_change(action: Action, known: Relations) -> Iterator[Diagnostic]:
     assert action.atom is not None
     relation: Relation | None = known.get(action.atom.predicate)
     if relation is None:

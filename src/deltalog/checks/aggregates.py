@@ -24,17 +24,17 @@ def check_aggregates(program: Program) -> Iterator[Diagnostic]:
     for rule in program.rules:
         for term in rule.head.arguments:
             if isinstance(term, Aggregate):
-                yield from _arguments(term, rule)
+                yield from _check_arguments(term, rule)
         for node in (*rule.head.arguments, *rule.body):
-            yield from _misplaced(node)
+            yield from _misplaced_aggregates(node)
         if rule.is_aggregate:
-            yield from _branches(rule.body)
+            yield from _check_branches(rule.body)
     for query in program.queries:
         for literal in query.body:
-            yield from _misplaced(literal)
+            yield from _misplaced_aggregates(literal)
 
 
-def _arguments(term: Aggregate, rule: Rule) -> Iterator[Diagnostic]:
+def _check_arguments(term: Aggregate, rule: Rule) -> Iterator[Diagnostic]:
     if not rule.body:
         yield catalogue.AGGREGATE_FACT.at(term.span, name=term.function)
     if term.function == "count" and term.argument is not None:
@@ -52,7 +52,7 @@ def _arguments(term: Aggregate, rule: Rule) -> Iterator[Diagnostic]:
         )
 
 
-def _misplaced(node: object) -> Iterator[Diagnostic]:
+def _misplaced_aggregates(node: object) -> Iterator[Diagnostic]:
     for operation in operations(node):  # type: ignore[arg-type]
         if operation.function in AGGREGATES and operation.function not in FUNCTIONS:
             yield catalogue.AGGREGATE_PLACE.at(
@@ -62,7 +62,9 @@ def _misplaced(node: object) -> Iterator[Diagnostic]:
             )
 
 
-def _branches(body: tuple[Literal, ...], given: Set[str] = frozenset()) -> Iterator[Diagnostic]:
+def _check_branches(
+    body: tuple[Literal, ...], given: Set[str] = frozenset()
+) -> Iterator[Diagnostic]:
     """Every branch binds the same variables, apart from those bound outside it anyway."""
     for disjunction in body:
         if not isinstance(disjunction, Disjunction):
@@ -74,4 +76,4 @@ def _branches(body: tuple[Literal, ...], given: Set[str] = frozenset()) -> Itera
             shown = "_" if Variable(name).is_wildcard else name
             yield catalogue.AGGREGATE_BRANCHES.at(disjunction.span, name=shown)
         for branch in disjunction.branches:
-            yield from _branches(branch, outside)
+            yield from _check_branches(branch, outside)

@@ -21,33 +21,33 @@ _REQUIREMENT = "as in `require ic(2).` or `require ic :- not path(3, 3).`"
 def check_constraints(program: Program, relations: Relations) -> Iterator[Diagnostic]:
     first: dict[object, Constraint] = {}
     for constraint in program.constraints:
-        earlier = first.setdefault(_identity(constraint), constraint)
+        earlier = first.setdefault(_constraint_identity(constraint), constraint)
         if earlier is not constraint:
             span = earlier.head.span
             labels = () if span is None else (Label(span, "the other one"),)
             yield catalogue.CONSTRAINT_TWICE.at(constraint.head.span, *labels, name=constraint.name)
         if constraint.kind == "deny":
-            yield from _denial(constraint)
+            yield from _check_denial(constraint)
         else:
-            yield from _requirement(constraint, relations)
+            yield from _check_requirement(constraint, relations)
         where = f"`{constraint.name}`"
         yield from check_message(
             constraint.message, names(constraint.head), where, constraint.head.span
         )
 
 
-def _identity(constraint: Constraint) -> object:
+def _constraint_identity(constraint: Constraint) -> object:
     """Denials are distinguished by their views, requirements by their facts."""
     return constraint.name if constraint.kind == "deny" else constraint.head
 
 
-def _denial(constraint: Constraint) -> Iterator[Diagnostic]:
+def _check_denial(constraint: Constraint) -> Iterator[Diagnostic]:
     if not constraint.body:
         reason = f"the denial `{constraint.name}` has no body"
         yield catalogue.BAD_CONSTRAINT.at(constraint.head.span, reason=reason, form=_DENIAL)
 
 
-def _requirement(constraint: Constraint, relations: Relations) -> Iterator[Diagnostic]:
+def _check_requirement(constraint: Constraint, relations: Relations) -> Iterator[Diagnostic]:
     head = constraint.head
     if not all(isinstance(term, Constant) for term in head.arguments):
         reason = f"the required fact `{constraint.name}` has arguments that are not constants"

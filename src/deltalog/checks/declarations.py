@@ -20,11 +20,11 @@ SYSTEM_PREFIX = "sys_"
 
 def check_declarations(program: Program, relations: Relations) -> Iterator[Diagnostic]:
     yield from _declared_once(program)
-    yield from _reserved(program)
+    yield from _check_reserved_names(program)
     defined = {rule.head.predicate for rule in program.rules}
     defined |= {fact.predicate for fact in program.facts}
     for declaration in program.declarations:
-        yield from _columns(declaration)
+        yield from _check_columns(declaration)
         if declaration.predicate in FUNCTIONS:
             yield catalogue.FUNCTION_AS_PREDICATE.at(declaration.span, name=declaration.predicate)
         if declaration.kind == "view" and declaration.predicate not in defined:
@@ -34,9 +34,9 @@ def check_declarations(program: Program, relations: Relations) -> Iterator[Diagn
                 hint=f"for a relation of facts, declare `base {declaration.predicate}(…)`",
             )
     for rule in program.rules:
-        yield from _head(rule.head, bool(rule.body), relations)
+        yield from _check_head(rule.head, bool(rule.body), relations)
     for atom in program.facts:
-        yield from _arity(atom, relations)
+        yield from _check_arity(atom, relations)
     for body in [rule.body for rule in program.rules] + [query.body for query in program.queries]:
         yield from check_atoms(body, relations)
 
@@ -47,7 +47,7 @@ def check_atoms(
     """The atoms of a body name known predicates with the right number of arguments."""
     for atom, _ in atoms(body):
         if atom.predicate in relations:
-            yield from _arity(atom, relations)
+            yield from _check_arity(atom, relations)
         elif atom.predicate in FUNCTIONS:
             yield catalogue.FUNCTION_AS_PREDICATE.at(
                 atom.span,
@@ -64,11 +64,11 @@ def check_atoms(
             yield catalogue.UNKNOWN_PREDICATE.at(
                 atom.span,
                 name=atom.predicate,
-                hint=hint or f"declare it, as in `base {atom.predicate}({_sketch(atom)}).`",
+                hint=hint or f"declare it, as in `base {atom.predicate}({_sketch_columns(atom)}).`",
             )
 
 
-def _sketch(atom: Atom) -> str:
+def _sketch_columns(atom: Atom) -> str:
     return ", ".join(f"c{i + 1}: int" for i in range(len(atom.arguments)))
 
 
@@ -79,7 +79,7 @@ def _declared_once(program: Program) -> Iterator[Diagnostic]:
         if earlier is not declaration:
             yield catalogue.DECLARED_TWICE.at(
                 declaration.span,
-                *_labels(earlier.span, "first declared here"),
+                *_labels_at(earlier.span, "first declared here"),
                 name=declaration.predicate,
             )
 
@@ -90,10 +90,10 @@ def check_system_facts(facts: tuple[Atom, ...], hidden: Relations) -> Iterator[D
         if fact.predicate not in hidden:
             yield catalogue.RESERVED_NAME.at(fact.span, name=fact.predicate)
         else:
-            yield from _arity(fact, hidden)
+            yield from _check_arity(fact, hidden)
 
 
-def _reserved(program: Program) -> Iterator[Diagnostic]:
+def _check_reserved_names(program: Program) -> Iterator[Diagnostic]:
     """Relations of the system are defined by nobody else."""
     named = [(each.predicate, each.span) for each in program.declarations]
     named += [(rule.head.predicate, rule.head.span) for rule in program.rules]
@@ -103,13 +103,13 @@ def _reserved(program: Program) -> Iterator[Diagnostic]:
             yield catalogue.SYSTEM_NAME.at(span, name=name)
 
 
-def _columns(declaration: Declaration) -> Iterator[Diagnostic]:
+def _check_columns(declaration: Declaration) -> Iterator[Diagnostic]:
     seen: dict[str, Column] = {}
     for column in declaration.columns or ():
         if column.name in seen:
             yield catalogue.COLUMN_TWICE.at(
                 column.span,
-                *_labels(seen[column.name].span, "first here"),
+                *_labels_at(seen[column.name].span, "first here"),
                 name=column.name,
                 predicate=declaration.predicate,
             )
@@ -134,24 +134,24 @@ def _columns(declaration: Declaration) -> Iterator[Diagnostic]:
         )
 
 
-def _head(head: Atom, has_body: bool, relations: Relations) -> Iterator[Diagnostic]:
+def _check_head(head: Atom, has_body: bool, relations: Relations) -> Iterator[Diagnostic]:
     relation = relations[head.predicate]
     if relation.kind == "base" and has_body:
         yield catalogue.RULE_FOR_BASE.at(
-            head.span, *_labels(relation.span, "declared as base here"), name=head.predicate
+            head.span, *_labels_at(relation.span, "declared as base here"), name=head.predicate
         )
     elif head.predicate in FUNCTIONS:
         yield catalogue.FUNCTION_AS_PREDICATE.at(head.span, name=head.predicate)
-    yield from _arity(head, relations)
+    yield from _check_arity(head, relations)
 
 
-def _arity(atom: Atom, relations: Relations) -> Iterator[Diagnostic]:
+def _check_arity(atom: Atom, relations: Relations) -> Iterator[Diagnostic]:
     relation: Relation = relations[atom.predicate]
     if len(atom.arguments) != relation.arity:
         first = "declared here" if relation.is_declared else "first used here"
         yield catalogue.WRONG_ARITY.at(
             atom.span,
-            *_labels(relation.span, first),
+            *_labels_at(relation.span, first),
             name=atom.predicate,
             wanted=counted(relation.arity, "argument"),
             given=len(atom.arguments),
@@ -163,5 +163,5 @@ def counted(number: int, noun: str) -> str:
     return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
 
 
-def _labels(span: Span | None, text: str) -> tuple[Label, ...]:
+def _labels_at(span: Span | None, text: str) -> tuple[Label, ...]:
     return (Label(span, text),) if span is not None else ()

@@ -33,11 +33,11 @@ LITERALS_MAX = 250
 def check_query_safety(query: Query) -> Iterator[Diagnostic]:
     """A query answers its named variables, so they need a value in every branch."""
     yield from check_body(query.body, {*answer_names(query)})
-    yield from _size(query.body, query.span)
+    yield from _check_size(query.body, query.span)
 
 
-def _size(body: tuple[Literal, ...], span: Span | None) -> Iterator[Diagnostic]:
-    if _combinations(body) > BRANCHES_MAX:
+def _check_size(body: tuple[Literal, ...], span: Span | None) -> Iterator[Diagnostic]:
+    if _count_combinations(body) > BRANCHES_MAX:
         hint = "move some of them to separate views"
         yield catalogue.TOO_MANY_BRANCHES.at(span, branches_max=BRANCHES_MAX, hint=hint)
     if sum(1 for _ in literals(body)) > LITERALS_MAX:
@@ -46,22 +46,22 @@ def _size(body: tuple[Literal, ...], span: Span | None) -> Iterator[Diagnostic]:
 
 def check_safety(program: Program) -> Iterator[Diagnostic]:
     for rule in program.rules:
-        yield from _rule(rule)
+        yield from _check_rule(rule)
     for query in program.queries:
         yield from check_query_safety(query)
 
 
-def _combinations(body: tuple[Literal, ...]) -> int:
+def _count_combinations(body: tuple[Literal, ...]) -> int:
     """How many bodies remain once every disjunction is replaced by one of its branches."""
     product = 1
     for literal in body:
         if isinstance(literal, Disjunction):
-            product *= sum(_combinations(branch) for branch in literal.branches)
+            product *= sum(_count_combinations(branch) for branch in literal.branches)
     return product
 
 
-def _rule(rule: Rule) -> Iterator[Diagnostic]:
-    yield from _size(rule.body, rule.head.span)
+def _check_rule(rule: Rule) -> Iterator[Diagnostic]:
+    yield from _check_size(rule.body, rule.head.span)
     bound = bound_variables(rule.body)
     partly = _partly_bound(rule.body)
     for variable in _first_of_each(variables(rule.head)):
@@ -71,43 +71,45 @@ def _rule(rule: Rule) -> Iterator[Diagnostic]:
             continue
         elif not rule.body:
             yield catalogue.FACT_WITH_VARIABLE.at(
-                variable.span, name=variable.name, hint=_quoted(variable.name)
+                variable.span, name=variable.name, hint=_hint_to_quote(variable.name)
             )
         elif variable.name not in partly:
             yield catalogue.UNBOUND_HEAD.at(variable.span, name=variable.name)
     yield from check_body(rule.body, set(names(rule.head)))
 
 
-def _quoted(name: str) -> str:
+def _hint_to_quote(name: str) -> str:
     return f'names that begin with a capital are variables; text is quoted: "{name}"'
 
 
 def check_body(body: tuple[Literal, ...], used_outside: Iterable[str] = ()) -> Iterator[Diagnostic]:
     """Everything a body tests has a value."""
-    yield from _level(body, set(), set(used_outside))
+    yield from _check_level(body, set(), set(used_outside))
 
 
-def _level(body: tuple[Literal, ...], given: set[str], outside: set[str]) -> Iterator[Diagnostic]:
+def _check_level(
+    body: tuple[Literal, ...], given: set[str], outside: set[str]
+) -> Iterator[Diagnostic]:
     bound = bound_variables(body, given)
     for literal in body:
         match literal:
             case Atom(arguments=arguments):
                 for term in arguments:
                     if isinstance(term, Operation):
-                        yield from _valued(term, bound, catalogue.UNBOUND_EXPRESSION)
+                        yield from _check_bound(term, bound, catalogue.UNBOUND_EXPRESSION)
             case Negation(atom=atom):
-                yield from _negated(atom, bound)
+                yield from _check_negated_atom(atom, bound)
             case Comparison():
-                yield from _valued(literal, bound, catalogue.UNBOUND_EXPRESSION)
+                yield from _check_bound(literal, bound, catalogue.UNBOUND_EXPRESSION)
             case Disjunction(branches=branches):
                 others = (other for other in body if other is not literal)
                 elsewhere = outside | set(names(*others))
-                yield from _branches(literal, bound, elsewhere)
+                yield from _check_branches(literal, bound, elsewhere)
                 for branch in branches:
-                    yield from _level(branch, bound, elsewhere)
+                    yield from _check_level(branch, bound, elsewhere)
 
 
-def _negated(atom: Atom, bound: set[str]) -> Iterator[Diagnostic]:
+def _check_negated_atom(atom: Atom, bound: set[str]) -> Iterator[Diagnostic]:
     for term in atom.arguments:
         if isinstance(term, Variable):
             if not term.is_wildcard and term.name not in bound:
@@ -115,10 +117,10 @@ def _negated(atom: Atom, bound: set[str]) -> Iterator[Diagnostic]:
                     term.span, name=term.name, hint="write `_` for any value"
                 )
         else:
-            yield from _valued(term, bound, catalogue.UNBOUND_NEGATION)
+            yield from _check_bound(term, bound, catalogue.UNBOUND_NEGATION)
 
 
-def _valued(node: object, bound: set[str], entry: catalogue.Entry) -> Iterator[Diagnostic]:
+def _check_bound(node: object, bound: set[str], entry: catalogue.Entry) -> Iterator[Diagnostic]:
     for variable in _first_of_each(variables(node)):  # type: ignore[arg-type]
         if variable.is_wildcard:
             yield catalogue.WILDCARD_VALUE.at(variable.span, hint="give it a name and a value")
@@ -126,7 +128,7 @@ def _valued(node: object, bound: set[str], entry: catalogue.Entry) -> Iterator[D
             yield entry.at(variable.span, name=variable.name)
 
 
-def _branches(
+def _check_branches(
     disjunction: Disjunction, bound: set[str], elsewhere: set[str]
 ) -> Iterator[Diagnostic]:
     """A variable used outside must be bound by every branch, or by something outside."""

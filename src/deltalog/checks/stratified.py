@@ -14,10 +14,10 @@ def check_stratified(found: Stratification) -> Iterator[Diagnostic]:
     for cycle in found.cycles:
         first, *rest = cycle
         entry = catalogue.NEGATION_CYCLE if first.kind == "negative" else catalogue.AGGREGATE_CYCLE
-        labels = [Label(arc.span, _says(arc)) for arc in rest if arc.span is not None]
-        yield entry.at(first.span, *labels, label=_says(first), name=first.head)
+        labels = [Label(arc.span, _describe_arc(arc)) for arc in rest if arc.span is not None]
+        yield entry.at(first.span, *labels, label=_describe_arc(first), name=first.head)
 
 
-def _says(arc: Dependency) -> str:
+def _describe_arc(arc: Dependency) -> str:
     verb = {"positive": "needs", "negative": "negates", "aggregate": "aggregates"}[arc.kind]
     return f"`{arc.head}` {verb} `{arc.body}`"

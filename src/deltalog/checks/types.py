@@ -56,39 +56,46 @@ Types = dict[str, str]
 def check_types(program: Program, relations: Relations) -> Iterator[Diagnostic]:
     for rule in program.rules:
         types = variable_types(rule.body, relations)
-        yield from _body(rule.body, relations, types)
+        yield from _check_body(rule.body, relations, types)
         if relations[rule.head.predicate].arity == len(rule.head.arguments):
-            yield from _head(rule, relations, types)
+            yield from _check_head(rule, relations, types)
     for fact in program.facts:
         if relations[fact.predicate].arity == len(fact.arguments):
-            yield from _constants(fact, relations[fact.predicate])
+            yield from _check_constants(fact, relations[fact.predicate])
     for query in program.queries:
         yield from check_body_types(query.body, relations)
 
 
 def check_body_types(body: tuple[Literal, ...], relations: Relations) -> Iterator[Diagnostic]:
     """Check that the types of everything a body joins, computes and compares fit together."""
-    return _body(body, relations, variable_types(body, relations))
+    return _check_body(body, relations, variable_types(body, relations))
 
 
-def _body(body: tuple[Literal, ...], relations: Relations, types: Types) -> Iterator[Diagnostic]:
-    yield from _joined(body, relations, types)
+def _check_body(
+    body: tuple[Literal, ...], relations: Relations, types: Types
+) -> Iterator[Diagnostic]:
+    yield from _check_joined_columns(body, relations, types)
     for atom, _ in fitting_atoms(body, relations):
-        yield from _constants(atom, relations[atom.predicate])
-        yield from _computed(atom, relations[atom.predicate], types)
+        yield from _check_constants(atom, relations[atom.predicate])
+        yield from _check_computed_arguments(atom, relations[atom.predicate], types)
     for literal in body:
-        yield from _operations(literal, types)
+        yield from _check_operations(literal, types)
     for literal in literals(body):
         if isinstance(literal, Comparison):
-            yield from _comparison(literal, types)
+            yield from _check_comparison(literal, types)
     for way in itertools.islice(distributed(body), BRANCHES_MAX):
-        bound = {term.name for atom, positive in atoms(way) if positive for term in _plain(atom)}
+        bound = {
+            term.name
+            for atom, positive in atoms(way)
+            if positive
+            for term in _plain_variables(atom)
+        }
         for literal in way:
             if isinstance(literal, Comparison):
-                yield from _assignment(literal, types, bound)
+                yield from _check_assignment(literal, types, bound)
 
 
-def _computed(atom: Atom, relation: Relation, types: Types) -> Iterator[Diagnostic]:
+def _check_computed_arguments(atom: Atom, relation: Relation, types: Types) -> Iterator[Diagnostic]:
     """An expression in an atom fits its column; an int may widen."""
     for column, term in zip(relation.columns, atom.arguments, strict=True):
         if not isinstance(term, Operation) or column.type is None:
@@ -98,11 +105,13 @@ def _computed(atom: Atom, relation: Relation, types: Types) -> Iterator[Diagnost
             yield _head_conflict(term, type_, column, relation)
 
 
-def _plain(atom: Atom) -> Iterator[Variable]:
+def _plain_variables(atom: Atom) -> Iterator[Variable]:
     return (term for term in atom.arguments if isinstance(term, Variable))
 
 
-def _assignment(comparison: Comparison, types: Types, bound: set[str]) -> Iterator[Diagnostic]:
+def _check_assignment(
+    comparison: Comparison, types: Types, bound: set[str]
+) -> Iterator[Diagnostic]:
     """A variable assigned by `=` has the type of the assigned value: only a test may convert."""
     if comparison.operator != "=":
         return
@@ -122,7 +131,9 @@ def _assignment(comparison: Comparison, types: Types, bound: set[str]) -> Iterat
             )
 
 
-def _joined(body: tuple[Literal, ...], relations: Relations, types: Types) -> Iterator[Diagnostic]:
+def _check_joined_columns(
+    body: tuple[Literal, ...], relations: Relations, types: Types
+) -> Iterator[Diagnostic]:
     """A variable that occurs in two columns joins them, so they have one type."""
     first: dict[str, tuple[str, Term, Atom]] = {}
     ordered = sorted(fitting_atoms(body, relations), key=lambda found: not found[1])
@@ -142,10 +153,12 @@ def _joined(body: tuple[Literal, ...], relations: Relations, types: Types) -> It
                 continue
             type_, earlier, where = first.setdefault(term.name, (column.type, term, atom))
             if type_ != column.type:
-                yield _conflict(term.name, (term, column.type, atom), (earlier, type_, where))
+                yield _type_conflict(term.name, (term, column.type, atom), (earlier, type_, where))
 
 
-def _conflict(name: str, here: tuple[Term, str, Atom], there: tuple[Term, str, Atom]) -> Diagnostic:
+def _type_conflict(
+    name: str, here: tuple[Term, str, Atom], there: tuple[Term, str, Atom]
+) -> Diagnostic:
     (term, type_, atom), (earlier, earlier_type, earlier_atom) = here, there
     others = (
         (Label(earlier.span, f"{earlier_type} in `{earlier_atom.predicate}`"),)
@@ -167,7 +180,7 @@ def _conflict(name: str, here: tuple[Term, str, Atom], there: tuple[Term, str, A
     )
 
 
-def _constants(atom: Atom, relation: Relation) -> Iterator[Diagnostic]:
+def _check_constants(atom: Atom, relation: Relation) -> Iterator[Diagnostic]:
     for column, term in zip(relation.columns, atom.arguments, strict=True):
         if not isinstance(term, Constant) or column.type is None:
             continue
@@ -175,10 +188,10 @@ def _constants(atom: Atom, relation: Relation) -> Iterator[Diagnostic]:
             if not column.nullable:
                 yield _null_misfit(term, column, relation)
         elif not constant_fits(term, column.type):
-            yield _misfit(term, column, relation)
+            yield _constant_misfit(term, column, relation)
 
 
-def _misfit(term: Constant, column: Column, relation: Relation) -> Diagnostic:
+def _constant_misfit(term: Constant, column: Column, relation: Relation) -> Diagnostic:
     hint = None
     if term.type == "str" and column.type in ("date", "timestamp", "decimal"):
         hint = f"write `{column.type}{print_value(term.value)}`"
@@ -209,7 +222,7 @@ def _declared_at(relation: Relation) -> tuple[Label, ...]:
     return (Label(relation.span, "declared here"),)
 
 
-def _operations(node: Literal | Term, types: Types) -> Iterator[Diagnostic]:
+def _check_operations(node: Literal | Term, types: Types) -> Iterator[Diagnostic]:
     for operation in operations(node):
         name = operation.function
         if name not in FUNCTIONS:
@@ -242,18 +255,18 @@ def _text_hint(operation: Operation) -> str | None:
     return f'variables begin with a capital; text is quoted: "{operation.function}"'
 
 
-def _comparison(comparison: Comparison, types: Types) -> Iterator[Diagnostic]:
+def _check_comparison(comparison: Comparison, types: Types) -> Iterator[Diagnostic]:
     left = expression_type(comparison.left, types)
     right = expression_type(comparison.right, types)
     if left is None or right is None:
-        yield from _untyped(comparison, left, right, types)
-    elif not _comparable(comparison, left, right):
+        yield from _check_null_assignment(comparison, left, right, types)
+    elif not _is_comparable(comparison, left, right):
         yield catalogue.NOT_COMPARABLE.at(
             comparison.span, operator=comparison.operator, left=left, right=right
         )
 
 
-def _untyped(
+def _check_null_assignment(
     comparison: Comparison, left: str | None, right: str | None, types: Types
 ) -> Iterator[Diagnostic]:
     """`X = null` binds X to nothing that has a type."""
@@ -262,7 +275,7 @@ def _untyped(
             yield catalogue.VARIABLE_TYPE_UNKNOWN.at(side.span, name=side.name)
 
 
-def _comparable(comparison: Comparison, left: str, right: str) -> bool:
+def _is_comparable(comparison: Comparison, left: str, right: str) -> bool:
     operator = comparison.operator
     if operator in ("contains", "starts_with", "ends_with"):
         return left == right == "str"
@@ -272,14 +285,14 @@ def _comparable(comparison: Comparison, left: str, right: str) -> bool:
     return met is not None and (operator in ("=", "!=") or met in ORDERED)
 
 
-def _head(rule: Rule, relations: Relations, types: Types) -> Iterator[Diagnostic]:
+def _check_head(rule: Rule, relations: Relations, types: Types) -> Iterator[Diagnostic]:
     relation = relations[rule.head.predicate]
     nullable = nullable_variables(rule.body, relations)
-    yield from _constants(rule.head, relation)
+    yield from _check_constants(rule.head, relation)
     for column, term in zip(relation.columns, rule.head.arguments, strict=True):
-        yield from _operations(term, types)
+        yield from _check_operations(term, types)
         if isinstance(term, Aggregate):
-            yield from _aggregate(term, types)
+            yield from _check_aggregate(term, types)
         if isinstance(term, Constant):
             continue
         type_ = term_type(term, types)
@@ -314,7 +327,7 @@ def _head_conflict(term: Term, type_: str, column: Column, relation: Relation) -
     )
 
 
-def _aggregate(term: Aggregate, types: Types) -> Iterator[Diagnostic]:
+def _check_aggregate(term: Aggregate, types: Types) -> Iterator[Diagnostic]:
     if term.argument is None or term.function == "count":
         return
     type_ = expression_type(term.argument, types)

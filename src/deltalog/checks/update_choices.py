@@ -16,7 +16,7 @@ from deltalog.language.walk import names
 def check_update_choices(program: Program, known: Relations) -> Iterator[Diagnostic]:
     seen: dict[tuple[str, str], UpdateChoice] = {}
     for choice in program.update_choices:
-        yield from _check(choice, known)
+        yield from _check_choice(choice, known)
         key = choice.kind, choice.head.predicate
         first = seen.setdefault(key, choice)
         if first is not choice and first.head.span is not None:
@@ -25,7 +25,7 @@ def check_update_choices(program: Program, known: Relations) -> Iterator[Diagnos
             yield view_catalogue.CHOICE_TWICE.at(choice.head.span, other, kind=kind, name=name)
 
 
-def _check(choice: UpdateChoice, known: Relations) -> Iterator[Diagnostic]:
+def _check_choice(choice: UpdateChoice, known: Relations) -> Iterator[Diagnostic]:
     all_atoms = (choice.head, *(a.atom for a in choice.actions if a.atom is not None))
     problems = list(check_atoms(all_atoms, known))
     yield from problems
@@ -35,9 +35,9 @@ def _check(choice: UpdateChoice, known: Relations) -> Iterator[Diagnostic]:
     variables = [term for term in head.arguments if isinstance(term, Variable)]
     is_plain = len(variables) == len(head.arguments) and not any(v.name == "_" for v in variables)
     if known[head.predicate].kind != "view":
-        yield _bad(head, f"`{head.predicate}` is a base relation, which is changed directly")
+        yield _bad_choice(head, f"`{head.predicate}` is a base relation, which is changed directly")
     elif not is_plain or len(set(names(head))) < len(variables):
-        yield _bad(head, f"the arguments of `{head.predicate}` are not different variables")
+        yield _bad_choice(head, f"the arguments of `{head.predicate}` are not different variables")
     for action in choice.actions:
         yield from _check_action(action, set(names(head)), known)
     yield from check_body_types(all_atoms, known)
@@ -52,13 +52,13 @@ def _check_action(action: Action, bound: set[str], known: Relations) -> Iterator
         return
     atom = action.atom
     if known[atom.predicate].kind != "base":
-        yield _bad(atom, f"`{atom.predicate}` is a view")
+        yield _bad_choice(atom, f"`{atom.predicate}` is a view")
     if not all(isinstance(term, Constant | Variable) for term in atom.arguments):
-        yield _bad(atom, "an argument is neither a variable nor a value")
+        yield _bad_choice(atom, "an argument is neither a variable nor a value")
     for name in dict.fromkeys(names(atom)):
         if name not in bound:
-            yield _bad(atom, f"variable `{name}` is not one of the view")
+            yield _bad_choice(atom, f"variable `{name}` is not one of the view")
 
 
-def _bad(atom: Atom, reason: str) -> Diagnostic:
+def _bad_choice(atom: Atom, reason: str) -> Diagnostic:
     return view_catalogue.BAD_CHOICE.at(atom.span, reason=reason)

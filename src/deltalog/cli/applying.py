@@ -56,7 +56,7 @@ class Applying:
         """Yield every transaction that succeeded."""
         for number, change in enumerate(changes, start=1):
             try:
-                applied = self._applied(number, change)
+                applied = self._applied_change(number, change)
             except DeltalogError as error:
                 report(error)
                 if isinstance(error, ConstraintError) and self.repairs:
@@ -67,7 +67,7 @@ class Applying:
             else:
                 yield applied
 
-    def _applied(self, number: int, change: Change | DataError) -> Applied:
+    def _applied_change(self, number: int, change: Change | DataError) -> Applied:
         if isinstance(change, DataError):
             raise change
         with self.progress.phase("evaluating"):
@@ -102,7 +102,7 @@ def apply_change(database: MemoryDatabase, change: Change, is_tried: bool = Fals
     """Commit the transaction, or evaluate it only; its errors name its place."""
     transaction = database.silent_transaction() if is_tried else database.transaction()
     try:
-        _fill(transaction, change)
+        _fill_transaction(transaction, change)
         if not is_tried:
             return transaction.commit()
         base = transaction.net()
@@ -112,7 +112,7 @@ def apply_change(database: MemoryDatabase, change: Change, is_tried: bool = Fals
         raise reworded(error, placed(change.place, error.diagnostics)) from None
 
 
-def _fill(transaction: Transaction, change: Change) -> None:
+def _fill_transaction(transaction: Transaction, change: Change) -> None:
     for (kind, relation), group in groupby(change.operations, attrgetter("kind", "relation")):
         rows = [operation.row for operation in group]
         if kind == "insert":

@@ -103,9 +103,9 @@ def audit_lines(
         if each not in views:
             title = f"{each.view}: {counted(len(each.excess), 'fact')} against its declaration"
             yield Text(f"{title} (key, or null)", style="bold red")
-            yield from _facts(each.view, each.excess, "excess", limit)
+            yield from _fact_lines(each.view, each.excess, "excess", limit)
     if not views:
-        yield _agreement(number)
+        yield _agreement_text(number)
         return
     verb = "differs" if len(views) == 1 else "differ"
     title = f"{len(views):,} of {counted(number, 'view')} {verb} from recomputation"
@@ -114,11 +114,11 @@ def audit_lines(
         sides = ((each.missing, "missing"), (each.excess, "in excess"))
         counts = ", ".join(f"{len(facts):,} {word}" for facts, word in sides if facts)
         yield Text(f"{each.view}: {counts}", style="bold")
-        yield from _facts(each.view, each.missing, "missing", limit)
-        yield from _facts(each.view, each.excess, "excess", limit)
+        yield from _fact_lines(each.view, each.missing, "missing", limit)
+        yield from _fact_lines(each.view, each.excess, "excess", limit)
 
 
-def _agreement(number: int) -> str:
+def _agreement_text(number: int) -> str:
     if number == 0:
         return "there are no views to recompute"
     if number == 1:
@@ -126,15 +126,15 @@ def _agreement(number: int) -> str:
     return f"all {number:,} views agree with recomputation"
 
 
-def _facts(view: str, rows: Iterable[Row], word: str, limit: int | None) -> Iterator[str]:
-    ordered = _sorted(rows)
+def _fact_lines(view: str, rows: Iterable[Row], word: str, limit: int | None) -> Iterator[str]:
+    ordered = _sort_rows(rows)
     for row in islice(ordered, limit):
         yield f"  {word:<7}  {fact_text(view, row)}"
     if limit is not None and len(ordered) > limit:
         yield f"  {word:<7}  … {len(ordered) - limit:,} more"
 
 
-def _sorted(rows: Iterable[Row]) -> list[Row]:
+def _sort_rows(rows: Iterable[Row]) -> list[Row]:
     return sorted(rows, key=sort_key)
 
 
@@ -145,8 +145,8 @@ def audit_json(database: MemoryDatabase, differences: Sequence[Difference]) -> s
         "differences": [
             {
                 "view": each.view,
-                "missing": _sorted(each.missing),
-                "excess": _sorted(each.excess),
+                "missing": _sort_rows(each.missing),
+                "excess": _sort_rows(each.excess),
             }
             for each in differences
         ],

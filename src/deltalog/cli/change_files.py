@@ -89,13 +89,13 @@ def check_changes(path: Path, file: Path) -> None:
     try:
         path.stat()
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise _unreadable_file(path, error) from None
     if path.suffix and path.suffix.lower() not in SUFFIXES:
         hint = f"the known suffixes are {', '.join(SUFFIXES)}"
         raise DataError([catalogue.UNKNOWN_FORMAT.at(None, name=path, hint=hint)])
 
 
-def _unreadable(path: Path, error: OSError) -> DataError:
+def _unreadable_file(path: Path, error: OSError) -> DataError:
     reason = (error.strerror or str(error)).lower()
     return DataError([catalogue.CANNOT_READ.at(None, name=path, reason=reason)])
 
@@ -105,7 +105,7 @@ def placed(place: str, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     return [replace(each, message=f"{place}: {each.message}") for each in diagnostics]
 
 
-def _wrong(place: str, reason: str, hint: str | None = None) -> DataError:
+def _bad_record(place: str, reason: str, hint: str | None = None) -> DataError:
     return DataError([catalogue.BAD_RECORD.at(None, place=place, reason=reason, hint=hint)])
 
 
@@ -117,7 +117,7 @@ def _from_file(path: Path, relations: Relations) -> Changes:
         with path.open("rb") as file:
             yield from _from_lines(str(path), file, relations)
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise _unreadable_file(path, error) from None
 
 
 def _from_lines(name: str, file: BinaryIO, relations: Relations) -> Changes:
@@ -128,18 +128,18 @@ def _from_lines(name: str, file: BinaryIO, relations: Relations) -> Changes:
             continue
         place = f"{name}, line {number}"
         try:
-            yield Change(place, _operations(place, line, relations))
+            yield Change(place, _parse_operations(place, line, relations))
         except DataError as error:
             yield error
 
 
-def _operations(place: str, line: bytes, relations: Relations) -> tuple[Operation, ...]:
-    record = _decoded(place, line)
+def _parse_operations(place: str, line: bytes, relations: Relations) -> tuple[Operation, ...]:
+    record = _decode_record(place, line)
     problems: list[Diagnostic] = []
     operations: list[Operation] = []
     for kind in record.keys() - set(KINDS):
         hint = did_you_mean(kind, KINDS) or "a transaction has `insert`, `delete` and `set`"
-        problems += _wrong(place, f"`{kind}` is not an operation", hint).diagnostics
+        problems += _bad_record(place, f"`{kind}` is not an operation", hint).diagnostics
     for kind in KINDS:
         try:
             operations += _of_kind(kind, record.get(kind, {}), relations)
@@ -150,20 +150,20 @@ def _operations(place: str, line: bytes, relations: Relations) -> tuple[Operatio
     return tuple(operations)
 
 
-def _decoded(place: str, line: bytes) -> dict[str, Any]:
+def _decode_record(place: str, line: bytes) -> dict[str, Any]:
     try:
         text = line.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError:
-        raise _wrong(place, "this is not UTF-8 text") from None
+        raise _bad_record(place, "this is not UTF-8 text") from None
     hint = 'a transaction is written like {"insert": {"edge": [[1, 2]]}}'
     try:
         record = _DECODER.decode(text)
     except _RepeatedName as error:
-        raise _wrong(place, f"the name `{error}` occurs twice") from None
+        raise _bad_record(place, f"the name `{error}` occurs twice") from None
     except (*VALUE_ERRORS, RecursionError):
-        raise _wrong(place, "this is not JSON", hint) from None
+        raise _bad_record(place, "this is not JSON", hint) from None
     if not isinstance(record, dict):
-        raise _wrong(place, f"{_shown(record)} is not an object", hint)
+        raise _bad_record(place, f"{_format_cell(record)} is not an object", hint)
     return record
 
 
@@ -171,7 +171,7 @@ class _RepeatedName(Exception):  # noqa: N818 - of use only inside this file
     pass
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object_of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -179,29 +179,29 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _refuse(word: str) -> NoReturn:
+def _refuse_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is not JSON")
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_object,
+    object_pairs_hook=_object_of_pairs,
     parse_float=Decimal,  # digit for digit, should the column be a decimal
-    parse_constant=_refuse,
+    parse_constant=_refuse_constant,
 )
 
 
 def _of_kind(kind: Kind, relations_and_rows: Any, relations: Relations) -> Iterator[Operation]:
     hint = f'it is written like "{kind}": {{"edge": [[1, 2], [2, 3]]}}'
     if not isinstance(relations_and_rows, dict):
-        reason = f"{_shown(relations_and_rows)} does not name relations"
-        raise _wrong(f"`{kind}`", reason, hint)
+        reason = f"{_format_cell(relations_and_rows)} does not name relations"
+        raise _bad_record(f"`{kind}`", reason, hint)
     problems: list[Diagnostic] = []
     for name, rows in relations_and_rows.items():
         try:
             relation = base_relation(relations, name)
             if not isinstance(rows, list):
-                raise _wrong(
-                    f"`{kind}` of `{name}`", f"{_shown(rows)} is not an array of rows", hint
+                raise _bad_record(
+                    f"`{kind}` of `{name}`", f"{_format_cell(rows)} is not an array of rows", hint
                 )
         except DataError as error:
             problems += error.diagnostics
@@ -209,7 +209,7 @@ def _of_kind(kind: Kind, relations_and_rows: Any, relations: Relations) -> Itera
         checked: list[Row] = []
         for row in rows:
             try:
-                checked.append(checked_row(relation, _cells(relation, row)))
+                checked.append(checked_row(relation, _cells_of_row(relation, row)))
             except DataError as error:
                 problems += error.diagnostics
         try:
@@ -222,15 +222,17 @@ def _of_kind(kind: Kind, relations_and_rows: Any, relations: Relations) -> Itera
         raise DataError(problems)
 
 
-def _cells(relation: Relation, row: Any) -> list[Any]:
+def _cells_of_row(relation: Relation, row: Any) -> list[Any]:
     """The values of a row in the order of the columns; whether they fit is checked later."""
     if isinstance(row, dict):
         row = _by_name(relation, row)
     elif not isinstance(row, list):
         hint = "a row is an array of values, even with a single value"
-        raise _wrong(f"`{relation.name}`", f"{_shown(row)} is not a row", hint)
+        raise _bad_record(f"`{relation.name}`", f"{_format_cell(row)} is not a row", hint)
     columns = relation.columns if len(row) == relation.arity else ()
-    return [_value(*each) for each in zip(row, columns, strict=True)] if columns else list(row)
+    return (
+        [_value_of_cell(*each) for each in zip(row, columns, strict=True)] if columns else list(row)
+    )
 
 
 def _by_name(relation: Relation, row: Mapping[str, Any]) -> list[Any]:
@@ -239,11 +241,11 @@ def _by_name(relation: Relation, row: Mapping[str, Any]) -> list[Any]:
     faults = [f"there is no column `{name}`" for name in row if name not in wanted]
     faults += [f"column `{name}` is missing" for name in sorted(wanted - optional - row.keys())]
     if faults:
-        raise _wrong(f"`{relation.name}`", "; ".join(faults))
+        raise _bad_record(f"`{relation.name}`", "; ".join(faults))
     return [row.get(column.name) for column in relation.columns]
 
 
-def _value(cell: Any, column: Column) -> Any:
+def _value_of_cell(cell: Any, column: Column) -> Any:
     if isinstance(cell, str) and column.type in ("date", "timestamp", "decimal"):
         try:
             return parse_value(cell, column.type)
@@ -254,7 +256,7 @@ def _value(cell: Any, column: Column) -> Any:
     return cell
 
 
-def _shown(cell: Any) -> str:
+def _format_cell(cell: Any) -> str:
     text = json.dumps(cell, ensure_ascii=False, default=str)
     return text if len(text) <= 60 else f"{text[:59]}…"
 
@@ -270,24 +272,24 @@ def _from_table(path: Path, relation: Relation) -> Changes:
         if len(extra) == 1:
             numbered = list(rows)
             if numbered:
-                yield _checked(path, str(path), relation, numbered)
+                yield _change_from_rows(path, str(path), relation, numbered)
             return
         seen: set[Value] = set()
         for value, group in groupby(rows, key=lambda numbered: numbered[1][-1]):
             place = f"{path}, transaction {print_value(value)}"
             numbered = list(group)
             if value in seen:
-                yield _wrong(
+                yield _bad_record(
                     place, "its rows are not consecutive", "put the rows of a transaction together"
                 )
             else:
-                yield _checked(path, place, relation, numbered)
+                yield _change_from_rows(path, place, relation, numbered)
             seen.add(value)
     except DataError as error:
         yield error
 
 
-def _checked(
+def _change_from_rows(
     path: Path, place: str, relation: Relation, numbered: Sequence[tuple[str, Row]]
 ) -> Change | DataError:
     operations: list[Operation] = []
@@ -297,7 +299,7 @@ def _checked(
         kind = SIGNS.get(str(word).strip().lower())
         if kind is None:
             reason, hint = f"{print_value(word)} is not an operation", f"use {' '.join(SIGNS)}"
-            problems += _wrong(f"{path}, {number}, column `{_OP}`", reason, hint).diagnostics
+            problems += _bad_record(f"{path}, {number}, column `{_OP}`", reason, hint).diagnostics
         else:
             operations.append(Operation(kind, relation.name, row[: relation.arity]))
     return DataError(problems) if problems else Change(place, tuple(operations))
@@ -308,16 +310,16 @@ def _extra_columns(path: Path, relation: Relation) -> tuple[Column, ...]:
     own = {column.name for column in relation.columns}
     if _OP in own:
         reason = f"`{relation.name}` has a column `{_OP}` itself"
-        raise _wrong(str(path), reason, "write its changes as JSON Lines")
-    header = _header(path)
+        raise _bad_record(str(path), reason, "write its changes as JSON Lines")
+    header = _read_header(path)
     if header and _OP not in header:
         hint = f"the column `{_OP}` of a file of changes contains {' '.join(SIGNS)}"
-        raise _wrong(str(path), f"it has no column `{_OP}`", hint)
+        raise _bad_record(str(path), f"it has no column `{_OP}`", hint)
     groups = [Column(_TRANSACTION, header[_TRANSACTION], True)] if _TRANSACTION in header else []
     return (Column(_OP, "str"), *(groups if _TRANSACTION not in own else ()))
 
 
-def _header(path: Path) -> dict[str, str]:
+def _read_header(path: Path) -> dict[str, str]:
     """The columns of a table with their types; nothing if reading it will fail anyway."""
     if path.suffix.lower() == ".parquet":
         return _parquet_header(path)

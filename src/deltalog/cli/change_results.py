@@ -60,7 +60,7 @@ def show_changes(answers: Iterable[Applied], format_: Format, limit: int | None)
         elif format_ is Format.JSON:
             write_result(change_json(answer))
         else:
-            for row in _rows(answer):
+            for row in _result_rows(answer):
                 write_result(",".join(map(csv_field, row)))
         sys.stdout.flush()
 
@@ -68,7 +68,7 @@ def show_changes(answers: Iterable[Applied], format_: Format, limit: int | None)
 def write_changes(answers: Iterable[Applied], path: Path) -> None:
     """A file in the format that its suffix names."""
     if path.suffix.lower() not in JSON_SUFFIXES:
-        write_rows(path, COLUMNS, (row for answer in answers for row in _rows(answer)))
+        write_rows(path, COLUMNS, (row for answer in answers for row in _result_rows(answer)))
         return
     with ExitStack() as stack:
         try:
@@ -101,7 +101,7 @@ def sorted_facts(facts: Any) -> dict[str, list[Row]]:
     return {name: sorted(facts[name], key=sort_key) for name in sorted(facts)}
 
 
-def _rows(answer: Applied) -> Iterator[Row]:
+def _result_rows(answer: Applied) -> Iterator[Row]:
     for op, relation, row in answer.change:
         text = json.dumps(row, ensure_ascii=False, default=plain)
         yield (answer.number, answer.version, op, relation, text)
@@ -126,19 +126,19 @@ def change_rows(change: ChangeSet, limit: int | None) -> Iterator[Text]:
     if not changes:
         yield Text("(nothing changes)", style="dim")
         return
-    cells = [_cells(*each) for each in changes[:limit]]
+    cells = [_fact_cells(*each) for each in changes[:limit]]
     for number, line in enumerate(table_lines(("op", "relation", "row"), cells, (False,) * 3)):
         if number > 1:
             line.stylize("green" if line.plain.startswith("+") else "red")
         yield line
-    yield Text(_summary(change, len(changes) - len(cells)), style="dim")
+    yield Text(_change_summary(change, len(changes) - len(cells)), style="dim")
 
 
-def _cells(op: str, relation: str, row: Row) -> Sequence[str]:
+def _fact_cells(op: str, relation: str, row: Row) -> Sequence[str]:
     return op, relation, visible(", ".join(print_value(value) for value in row))
 
 
-def _summary(change: ChangeSet, left: int) -> str:
+def _change_summary(change: ChangeSet, left: int) -> str:
     sides = (("inserted", change.inserted), ("deleted", change.deleted))
     counts = ((word, sum(map(len, facts.values()))) for word, facts in sides)
     words = ", ".join(f"{count:,} {word}" for word, count in counts if count)

@@ -46,23 +46,25 @@ def check(
             checked = check_program(read_and_parse(file, Progress()))
         except DeltalogError as error:
             code = max(code, exit_code_of(error))
-            records += [_record(diagnostic, file) for diagnostic in error.diagnostics]
+            records += [_diagnostic_record(diagnostic, file) for diagnostic in error.diagnostics]
             if not as_json:
                 report(error)
-                write_message(f"{_name(file)}: {counted(len(error.diagnostics), 'problem')}")
+                write_message(
+                    f"{_display_name(file)}: {counted(len(error.diagnostics), 'problem')}"
+                )
         else:
             if not as_json:
                 for warning in endless_rules(checked.program):
                     write_message(render(warning))
-                write_result(f"{_name(file)}: {_summary(checked)}")
-                for choice in _choices(checked):
+                write_result(f"{_display_name(file)}: {_program_summary(checked)}")
+                for choice in _checked_choices(checked):
                     write_result(visible_lines(str(choice)))
     if as_json:
         write_result(json.dumps(records, indent=2, ensure_ascii=False))
     raise typer.Exit(code)
 
 
-def _choices(checked: CheckedProgram) -> tuple[ChoiceCheck, ...]:
+def _checked_choices(checked: CheckedProgram) -> tuple[ChoiceCheck, ...]:
     """The default choices of view updates, as far as they do what they say."""
     if not checked.program.update_choices:
         return ()
@@ -75,22 +77,22 @@ def visible_lines(text: str) -> str:
     return "\n".join(map(visible, text.split("\n")))
 
 
-def _name(file: Path) -> str:
+def _display_name(file: Path) -> str:
     return "<stdin>" if file == STANDARD_INPUT else str(file)
 
 
-def _summary(checked: CheckedProgram) -> str:
+def _program_summary(checked: CheckedProgram) -> str:
     kinds = [relation.kind for relation in checked.relations.values()]
     base, views = kinds.count("base"), kinds.count("view")
     strata = max(checked.stratification.stratum_of.values(), default=0)
     return (
         f"{counted(len(kinds), 'relation')} ({base} base, {counted(views, 'view')}), "
-        f"{counted(len(checked.program.rules), 'rule')}{_guards(checked.program)}, "
+        f"{counted(len(checked.program.rules), 'rule')}{_guard_counts(checked.program)}, "
         f"{strata} {'stratum' if strata == 1 else 'strata'}"
     )
 
 
-def _guards(program: Program) -> str:
+def _guard_counts(program: Program) -> str:
     """Constraints and active rules, if there are some."""
     found = (len(program.constraints), "constraint"), (len(program.active_rules), "active rule")
     return "".join(f", {counted(count, noun)}" for count, noun in found if count)
@@ -99,10 +101,10 @@ def _guards(program: Program) -> str:
 # --- JSON
 
 
-def _record(diagnostic: Diagnostic, file: Path) -> dict[str, Any]:
-    labels = [_place(label.span) | {"text": label.text} for label in diagnostic.labels]
-    nowhere = {"file": _name(file), "line": None, "column": None, "end": None}
-    place = _place(diagnostic.labels[0].span) if diagnostic.labels else nowhere
+def _diagnostic_record(diagnostic: Diagnostic, file: Path) -> dict[str, Any]:
+    labels = [_place_record(label.span) | {"text": label.text} for label in diagnostic.labels]
+    nowhere = {"file": _display_name(file), "line": None, "column": None, "end": None}
+    place = _place_record(diagnostic.labels[0].span) if diagnostic.labels else nowhere
     return {
         "code": diagnostic.code,
         "message": diagnostic.message,
@@ -113,7 +115,7 @@ def _record(diagnostic: Diagnostic, file: Path) -> dict[str, Any]:
     }
 
 
-def _place(span: Span) -> dict[str, Any]:
+def _place_record(span: Span) -> dict[str, Any]:
     """Lines and columns count from one; `end` is the first place behind."""
     line, column = span.source.position(span.start)
     end_line, end_column = span.source.position(span.end)

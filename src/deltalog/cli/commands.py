@@ -55,10 +55,10 @@ class Command:
 def run_command(session: Session, line: str) -> Iterator[Line]:
     """Run `:name arguments` and yield its output lines."""
     name, _, arguments = line.strip().partition(" ")
-    return _found(WORDS.get(name, name)).run(session, arguments.strip())
+    return _find_command(WORDS.get(name, name)).run(session, arguments.strip())
 
 
-def _found(name: str) -> Command:
+def _find_command(name: str) -> Command:
     fitting = [command for command in COMMANDS if command.name.startswith(name)]
     if name in NAMES:
         return next(command for command in fitting if command.name == name)
@@ -83,7 +83,7 @@ STATEMENTS = (
 )
 
 
-def _help(session: Session, arguments: str) -> Iterator[Line]:
+def _show_help(session: Session, arguments: str) -> Iterator[Line]:
     rows = [*STATEMENTS, *((command.usage, command.help) for command in COMMANDS)]
     width = max(len(usage) for usage, _ in rows)
     yield "A statement ends with a full stop and may take several lines."
@@ -91,7 +91,7 @@ def _help(session: Session, arguments: str) -> Iterator[Line]:
         yield f"  {usage:<{width}}  {text}"
 
 
-def _list(session: Session, arguments: str) -> Iterator[Line]:
+def _list_program(session: Session, arguments: str) -> Iterator[Line]:
     relations = session.database.relations
     program, known = session.program, session.database.model.checked.relations
     facts = tuple(fact for fact in program.facts if known[fact.predicate].kind == "view")
@@ -103,29 +103,29 @@ def _list(session: Session, arguments: str) -> Iterator[Line]:
             yield f"% {name}: {counted(len(session.database.facts(name)), 'fact')}"
 
 
-def _schema(session: Session, arguments: str) -> Iterator[Line]:
+def _show_schema(session: Session, arguments: str) -> Iterator[Line]:
     relations = session.database.relations
     for name in [arguments] if arguments else relations:
         count = len(session.database.facts(name))  # an unknown name is reported here
-        yield f"{_declaration(relations[name])}  % {counted(count, 'fact')}"
+        yield f"{_declaration_text(relations[name])}  % {counted(count, 'fact')}"
         if arguments:
             rules = (rule for rule in session.program.definitions if rule.head.predicate == name)
             yield from map(print_rule, rules)
 
 
-def _declaration(relation: Relation) -> str:
+def _declaration_text(relation: Relation) -> str:
     storage: OneOf["virtual"] | None = "virtual" if relation.storage == "virtual" else None
     return print_declaration(Declaration(relation.kind, relation.name, relation.columns, storage))
 
 
-def _facts(session: Session, arguments: str) -> Iterator[Line]:
+def _show_facts(session: Session, arguments: str) -> Iterator[Line]:
     if not arguments:
         raise CommandUsageError(":facts NAME")
     for row in sorted(session.database.facts(arguments), key=sort_key):
         yield fact_text(arguments, row)
 
 
-def _load(session: Session, arguments: str) -> Iterator[Line]:
+def _load_file(session: Session, arguments: str) -> Iterator[Line]:
     relation, _, file = arguments.partition(" ")
     path = file.strip().strip("\"'")
     if not path:
@@ -138,13 +138,13 @@ def _load(session: Session, arguments: str) -> Iterator[Line]:
         yield "% nothing changes"
 
 
-def _explain(session: Session, arguments: str) -> Iterator[Line]:
+def _explain_query(session: Session, arguments: str) -> Iterator[Line]:
     query = session.bound(parse_query(arguments)) if arguments else None
     sections = ("strata", "dependencies", "rules", "plan") if query is None else ("rules", "plan")
     yield explanation_text(explain(session.database, query), sections)
 
 
-def _parameter(session: Session, arguments: str) -> Iterator[Line]:
+def _set_parameter(session: Session, arguments: str) -> Iterator[Line]:
     name, _, value = arguments.partition(" ")
     if not arguments:
         for each, text in sorted(session.parameters.items()):
@@ -155,11 +155,11 @@ def _parameter(session: Session, arguments: str) -> Iterator[Line]:
     session.parameters[name.removeprefix("$")] = value.strip()
 
 
-def _strata(session: Session, arguments: str) -> Iterator[Line]:
+def _show_strata(session: Session, arguments: str) -> Iterator[Line]:
     yield strata_text(strata(session.database.model.checked))
 
 
-def _strategies(session: Session, arguments: str) -> Iterator[Line]:
+def _show_strategies(session: Session, arguments: str) -> Iterator[Line]:
     choices = session.database.model.choices
     names = [", ".join(choice.predicates) for choice in choices]
     width = max(map(len, names), default=0)
@@ -178,19 +178,19 @@ def _what_if(session: Session, arguments: str) -> Iterator[Line]:
         yield "% nothing would change"
 
 
-def _remove(session: Session, arguments: str) -> Iterator[Line]:
+def _remove_rules(session: Session, arguments: str) -> Iterator[Line]:
     if not arguments:
         raise CommandUsageError(":remove RULE")
     yield from change_lines(session.remove(Source("<remove>", arguments)))
 
 
-def _audit(session: Session, arguments: str) -> Iterator[Line]:
+def _audit_views(session: Session, arguments: str) -> Iterator[Line]:
     with session.progress.phase("recomputing"):
         differences = session.database.audit()
     yield from audit_lines(session.database, differences)
 
 
-def _language(session: Session, arguments: str) -> Iterator[Line]:
+def _switch_language(session: Session, arguments: str) -> Iterator[Line]:
     if not arguments:
         yield LANGUAGES[session.amosql is not None]
         return
@@ -199,15 +199,17 @@ def _language(session: Session, arguments: str) -> Iterator[Line]:
     session.use_amosql(arguments.lower() == "amosql")
 
 
-def _quit(session: Session, arguments: str) -> Iterator[Line]:
+def _quit_session(session: Session, arguments: str) -> Iterator[Line]:
     raise SessionEnd
 
 
 COMMANDS = (
-    Command(":help", ":help", "show this help", _help),
-    Command(":list", ":list", "show the program", _list),
-    Command(":schema", ":schema [NAME]", "show the columns of all relations, or of one", _schema),
-    Command(":facts", ":facts NAME", "show all facts of a relation or view", _facts),
+    Command(":help", ":help", "show this help", _show_help),
+    Command(":list", ":list", "show the program", _list_program),
+    Command(
+        ":schema", ":schema [NAME]", "show the columns of all relations, or of one", _show_schema
+    ),
+    Command(":facts", ":facts NAME", "show all facts of a relation or view", _show_facts),
     Command(
         ":what-if",
         ":what-if CHANGES",
@@ -218,25 +220,33 @@ COMMANDS = (
         ":param",
         ":param [NAME VALUE]",
         "set a parameter, `$NAME` in queries, or show all",
-        _parameter,
+        _set_parameter,
     ),
-    Command(":remove", ":remove RULE", "remove a rule from the program", _remove),
-    Command(":load", ":load RELATION FILE", "load a .csv, .tsv, .jsonl or .parquet file", _load),
+    Command(":remove", ":remove RULE", "remove a rule from the program", _remove_rules),
     Command(
-        ":explain", ":explain [QUERY]", "show how the program, or a query, is evaluated", _explain
+        ":load", ":load RELATION FILE", "load a .csv, .tsv, .jsonl or .parquet file", _load_file
     ),
-    Command(":strata", ":strata", "show the strata of the program", _strata),
     Command(
-        ":strategies", ":strategies", "show the strategy of each view, with its reason", _strategies
+        ":explain",
+        ":explain [QUERY]",
+        "show how the program, or a query, is evaluated",
+        _explain_query,
+    ),
+    Command(":strata", ":strata", "show the strata of the program", _show_strata),
+    Command(
+        ":strategies",
+        ":strategies",
+        "show the strategy of each view, with its reason",
+        _show_strategies,
     ),
     Command(
         ":language",
         ":language [NAME]",
         "go on in the language `amosql` or `deltalog`, or show which is used",
-        _language,
+        _switch_language,
     ),
-    Command(":audit", ":audit", "recompute every view and compare", _audit),
-    Command(":quit", ":quit", "quit; so does end of input", _quit),
+    Command(":audit", ":audit", "recompute every view and compare", _audit_views),
+    Command(":quit", ":quit", "quit; so does end of input", _quit_session),
 )
 NAMES = tuple(command.name for command in COMMANDS)
 WORDS = {"help": ":help", "quit": ":quit", "exit": ":quit", ":exit": ":quit"}

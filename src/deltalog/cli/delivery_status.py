@@ -19,12 +19,12 @@ def write_status(journal: Journal, as_json: bool) -> None:
     """Write who waits for what; everything that is not settled counts."""
     book = journal.read()
     stored = journal.stored(-1)
-    waiting = _waiting(book, stored)
-    unclaimed = _unclaimed(book, stored)
+    waiting = _count_waiting(book, stored)
+    unclaimed = _count_unclaimed(book, stored)
     if as_json:
-        write_result(json.dumps(_record(book, waiting, unclaimed), ensure_ascii=False))
+        write_result(json.dumps(_status_record(book, waiting, unclaimed), ensure_ascii=False))
         return
-    cells = [_cells(book, *key, count) for key, count in sorted(waiting.items())]
+    cells = [_queue_cells(book, *key, count) for key, count in sorted(waiting.items())]
     header = ("target", "rule", "waiting", "dead", "attempts", "next attempt", "last failure")
     for line in table_lines(header, cells, (False, False, True, True, True, False, False)):
         write_result(line)
@@ -42,7 +42,7 @@ def write_status(journal: Journal, as_json: bool) -> None:
         write_result(f"{count:,} `{name}` that no target takes")
 
 
-def _waiting(book: Book, stored: list[StoredMessage]) -> Counts:
+def _count_waiting(book: Book, stored: list[StoredMessage]) -> Counts:
     """The messages that each queue still has to deliver; queues without any count, too."""
     counts: Counts = {(each.recipient, each.rule): 0 for each in book.queues.values()}
     for message in stored:
@@ -56,7 +56,7 @@ def _waiting(book: Book, stored: list[StoredMessage]) -> Counts:
     return counts
 
 
-def _unclaimed(book: Book, stored: list[StoredMessage]) -> dict[str, int]:
+def _count_unclaimed(book: Book, stored: list[StoredMessage]) -> dict[str, int]:
     counts: dict[str, int] = {}
     settled = book.settled
     for message in stored:
@@ -66,24 +66,24 @@ def _unclaimed(book: Book, stored: list[StoredMessage]) -> dict[str, int]:
     return counts
 
 
-def _dead(book: Book, target: str, rule: str) -> int:
+def _count_dead(book: Book, target: str, rule: str) -> int:
     return sum(1 for each in book.dead_letters if (each.recipient, each.rule) == (target, rule))
 
 
-def _cells(book: Book, target: str, rule: str, waiting: int) -> tuple[str, ...]:
+def _queue_cells(book: Book, target: str, rule: str, waiting: int) -> tuple[str, ...]:
     queue = book.queue(target, rule)
     due = datetime.fromtimestamp(queue.due).strftime("%Y-%m-%d %H:%M:%S") if queue.attempts else ""
-    counts = f"{waiting:,}", f"{_dead(book, target, rule):,}", f"{queue.attempts:,}"
+    counts = f"{waiting:,}", f"{_count_dead(book, target, rule):,}", f"{queue.attempts:,}"
     return target, rule, *counts, due, visible(queue.error)
 
 
-def _record(book: Book, waiting: Counts, unclaimed: dict[str, int]) -> dict[str, object]:
+def _status_record(book: Book, waiting: Counts, unclaimed: dict[str, int]) -> dict[str, object]:
     queues = []
     for (target, rule), count in sorted(waiting.items()):
         queue = book.queue(target, rule)
         due = datetime.fromtimestamp(queue.due, UTC).isoformat() if queue.attempts else None
         found = {"target": target, "rule": rule, "waiting": count}
-        found |= {"dead": _dead(book, target, rule), "attempts": queue.attempts}
+        found |= {"dead": _count_dead(book, target, rule), "attempts": queue.attempts}
         queues.append(found | {"due": due, "error": queue.error or None})
     return {
         "queues": queues,

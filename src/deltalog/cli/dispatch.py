@@ -140,7 +140,7 @@ def dispatch(
         with closing(_open_journal(database, use)) as journal:
             change_recipients(journal, resume_target, forget_target)
         return
-    networks = _networks(allow_network or ())
+    networks = _parse_networks(allow_network or ())
     wanted = [] if targets is None else read_targets(targets, os.environ, networks)
     wanted += targets_of_options(to or (), os.environ, networks) if to else []
     if retry_dead:
@@ -153,7 +153,7 @@ def dispatch(
     if len({target.name for target in wanted}) < len(wanted):
         raise typer.BadParameter("--targets has a target of this name, too", param_hint="--to")
     with closing(_open_journal(database, JournalUse.DISPATCH)) as journal:
-        code = _run(journal, wanted, once, poll_seconds, as_json)
+        code = _run_dispatcher(journal, wanted, once, poll_seconds, as_json)
     raise typer.Exit(code)
 
 
@@ -168,7 +168,7 @@ def _open_journal(path: Path, use: JournalUse) -> Journal:
     return StateJournal(state, use)
 
 
-def _networks(texts: Sequence[str]) -> list[Network]:
+def _parse_networks(texts: Sequence[str]) -> list[Network]:
     found = []
     for text in texts:
         try:
@@ -194,7 +194,7 @@ def change_recipients(journal: Journal, resumed: str | None, forgotten: str | No
         note(f"nothing is held for `{forgotten}` any more")
 
 
-def _run(
+def _run_dispatcher(
     journal: Journal, targets: list[HttpTarget], is_once: bool, poll_seconds: float, as_json: bool
 ) -> int:
     with http_needed():
@@ -202,7 +202,7 @@ def _run(
 
     async def deliver() -> int:
         dispatcher = Dispatcher(journal, targets, _write_json if as_json else _write_line)
-        _warn(dispatcher.deliveries.unclaimed)
+        _warn_of_unclaimed(dispatcher.deliveries.unclaimed)
         if not is_once:
             waiting = counted(dispatcher.deliveries.undelivered, "delivery")
             note(f"{waiting.replace('deliverys', 'deliveries')} waiting; Ctrl-C ends")
@@ -215,7 +215,7 @@ def _run(
     return asyncio.run(deliver())
 
 
-def _warn(unclaimed: set[str]) -> None:
+def _warn_of_unclaimed(unclaimed: set[str]) -> None:
     if unclaimed:
         names = ", ".join(f"`{name}`" for name in sorted(unclaimed))
         note(f"no target takes {names}: these messages are kept until one does")
@@ -231,9 +231,9 @@ class _stopped_by_signals:  # noqa: N801
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             with suppress(NotImplementedError, ValueError, RuntimeError):  # not the main thread
-                loop.add_signal_handler(number, self._handle, number)
+                loop.add_signal_handler(number, self._handle_signal, number)
 
-    def _handle(self, number: int) -> None:
+    def _handle_signal(self, number: int) -> None:
         asyncio.get_running_loop().remove_signal_handler(number)  # the next one ends at once
         self._stop()
 

@@ -54,14 +54,14 @@ def messages(
         letters = [letter for letter in kept.dead_letters() if letter.sequence > after]
         settled = kept.settled_messages()
     if not dead:
-        states = _states(stored, letters, settled)
-        _write([(each, states[each.sequence], "") for each in stored], as_json, limit)
+        states = _delivery_states(stored, letters, settled)
+        _write_messages([(each, states[each.sequence], "") for each in stored], as_json, limit)
         return
     failures = [(each.message, f"dead for {each.recipient}", each.error) for each in letters]
-    _write(failures, as_json, limit)
+    _write_messages(failures, as_json, limit)
 
 
-def _states(
+def _delivery_states(
     stored: list[Message], letters: list[DeadLetter], settled: dict[str, int]
 ) -> dict[int, str]:
     dead = {letter.sequence for letter in letters}
@@ -75,7 +75,7 @@ def _states(
     }
 
 
-def _write(found: list[tuple[Message, str, str]], as_json: bool, limit: int) -> None:
+def _write_messages(found: list[tuple[Message, str, str]], as_json: bool, limit: int) -> None:
     shown = found[:limit] if limit else found
     if as_json:
         for message, state, error in shown:
@@ -85,7 +85,13 @@ def _write(found: list[tuple[Message, str, str]], as_json: bool, limit: int) -> 
     else:
         header = ("sequence", "id", "rule", "message", "state")
         cells = [
-            (str(m.sequence), m.id, m.rule, _text(m), f"{state}{error and ': '}{visible(error)}")
+            (
+                str(m.sequence),
+                m.id,
+                m.rule,
+                _message_text(m),
+                f"{state}{error and ': '}{visible(error)}",
+            )
             for m, state, error in shown
         ]
         for line in table_lines(header, cells, (True, False, False, False, False)):
@@ -94,6 +100,6 @@ def _write(found: list[tuple[Message, str, str]], as_json: bool, limit: int) -> 
         note(f"{len(found) - len(shown):,} more; `--limit 0` shows all")
 
 
-def _text(message: Message) -> str:
+def _message_text(message: Message) -> str:
     arguments = ", ".join(json.dumps(each, ensure_ascii=False) for each in message.arguments)
     return visible(f"{message.name}({arguments})")

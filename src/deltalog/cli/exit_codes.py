@@ -66,7 +66,7 @@ def exit_code_of(error: DeltalogError) -> ExitCode:
 def exit_codes() -> Iterator[None]:
     """Turn whatever ends the block into an exit code."""
     try:
-        with _reported():
+        with _report_errors():
             yield
     except BrokenPipeError:
         discard(sys.stdout)
@@ -74,27 +74,29 @@ def exit_codes() -> Iterator[None]:
 
 
 @contextmanager
-def _reported() -> Iterator[None]:
+def _report_errors() -> Iterator[None]:
     try:
         try:
             yield
         finally:
             sys.stdout.flush()
     except DeltalogError as error:
-        _end(error, exit_code_of(error))
+        _exit_with(error, exit_code_of(error))
     except KeyboardInterrupt:
-        _end("interrupted", ExitCode.INTERRUPTED)
+        _exit_with("interrupted", ExitCode.INTERRUPTED)
     except MemoryError:
-        _end("out of memory; `--facts-max` sets a limit", ExitCode.LIMIT)
+        _exit_with("out of memory; `--facts-max` sets a limit", ExitCode.LIMIT)
     except BrokenPipeError:
         raise
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         name = error.filename or "standard output"
-        _end(DataError([catalogue.CANNOT_WRITE.at(None, name=name, reason=reason)]), ExitCode.FILE)
+        _exit_with(
+            DataError([catalogue.CANNOT_WRITE.at(None, name=name, reason=reason)]), ExitCode.FILE
+        )
 
 
-def _end(problem: DeltalogError | str, code: ExitCode) -> None:
+def _exit_with(problem: DeltalogError | str, code: ExitCode) -> None:
     if isinstance(problem, DeltalogError):
         report(problem)
     else:

@@ -185,7 +185,7 @@ def explain(
     chosen = settings(limits, Maintenance(strategy, actions=actions), network)
     if propagation:
         refused = {**options_of(asked, "query", "after", "without", "show")}
-        _refuse("with --propagation", {**refused, "--param": asked.parameters})
+        _refuse_options("with --propagation", {**refused, "--param": asked.parameters})
         if changes is not None:
             check_changes(changes, file)
         if changes is not None and is_database(file):
@@ -194,26 +194,26 @@ def explain(
                 param_hint="--changes",
             )
         database = open_given(file, files.facts, files.facts_dir, chosen, progress)
-        flows = _flows(database, changes, changed.relation, progress)
-        write_output(_network(database, flows, written.form, file.name), written.output)
+        flows = _total_flows(database, changes, changed.relation, progress)
+        write_output(_network_output(database, flows, written.form, file.name), written.output)
         return
     needing = {
         "--changes": changes,
         "--actions": actions,
         **options_of(files, "facts", "facts_dir"),
     }
-    _refuse("without --propagation", needing)
+    _refuse_options("without --propagation", needing)
     is_update = asked.after in UPDATE_PASSES
     if is_update and asked.query is not None:
         raise typer.BadParameter(f"`{asked.after}` applies to changes, not to queries")
     if not is_update:
         choosing = {"--strategy": strategy, **options_of(network, "virtual")}
-        _refuse("without --propagation or --after a pass of update propagation", choosing)
+        _refuse_options("without --propagation or --after a pass of update propagation", choosing)
     if as_rules:
         write_output(print_program(read_and_parse(file, progress)).rstrip("\n"), written.output)
         return
-    database = _database(file, limits.limits, progress, chosen if is_update else None)
-    text = _explanation(database, asked, written.form, file.name)
+    database = _open_without_facts(file, limits.limits, progress, chosen if is_update else None)
+    text = _explain_program(database, asked, written.form, file.name)
     is_whole = asked.query is None and asked.after is None and not asked.show
     if is_amosql(file) and is_whole and written.form is Form.TEXT:
         explained = map(rule_explanation_text, explain_rules(schema_in(read_source(file)).schema))
@@ -221,7 +221,7 @@ def explain(
     write_output(text, written.output)
 
 
-def _explanation(database: MemoryDatabase, asked: QueryOptions, form: Form, name: str) -> str:
+def _explain_program(database: MemoryDatabase, asked: QueryOptions, form: Form, name: str) -> str:
     query = None
     if asked.query is not None:
         texts = parameter_texts(asked.parameters)
@@ -239,7 +239,7 @@ def _explanation(database: MemoryDatabase, asked: QueryOptions, form: Form, name
             return drawn(graph(explanation, database.model.checked, title), form)
 
 
-def _database(
+def _open_without_facts(
     file: Path, limits: Limits, progress: Progress, chosen: Settings | None
 ) -> MemoryDatabase:
     """The program alone: of a database file its facts are not loaded, and its views are stored.
@@ -255,7 +255,7 @@ def _database(
     return open_program(program, chosen or settings, progress)
 
 
-def _refuse(where: str, options: Mapping[str, object]) -> None:
+def _refuse_options(where: str, options: Mapping[str, object]) -> None:
     for name, value in options.items():
         if value:
             raise typer.BadParameter(f"{name} cannot be used {where}")
@@ -264,7 +264,7 @@ def _refuse(where: str, options: Mapping[str, object]) -> None:
 # --- the propagation network
 
 
-def _flows(
+def _total_flows(
     database: MemoryDatabase, changes: Path | None, relation: str | None, progress: Progress
 ) -> Flows | None:
     """Total flow over each arc in all transactions, or None without changes."""
@@ -278,7 +278,7 @@ def _flows(
     return total
 
 
-def _network(database: MemoryDatabase, flows: Flows | None, form: Form, title: str) -> str:
+def _network_output(database: MemoryDatabase, flows: Flows | None, form: Form, title: str) -> str:
     found = network(database, flows)
     match form:
         case Form.TEXT:

@@ -77,7 +77,7 @@ class TerminalReader:
     def __init__(self, words: Words) -> None:
         self._words = words
         self._matches: list[str] = []
-        self._readline = _readline()
+        self._readline = _import_readline()
         if self._readline is not None:
             self._set_up(self._readline)
 
@@ -117,11 +117,11 @@ class TerminalReader:
             readline.read_history_file(str(history_path()))
         readline.set_auto_history(False)  # which would keep every line of a statement
         readline.set_completer_delims(" \t\n(),;.?+-*/=<>!\"'")
-        readline.set_completer(self._complete)
+        readline.set_completer(self._complete_word)
         is_libedit = "libedit" in (readline.__doc__ or "")
         readline.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
 
-    def _complete(self, text: str, number: int) -> str | None:
+    def _complete_word(self, text: str, number: int) -> str | None:
         if number == 0:
             assert self._readline is not None
             before = self._readline.get_line_buffer()[: self._readline.get_begidx()]
@@ -149,7 +149,7 @@ def history_path() -> Path:
     return Path(state).expanduser() / "deltalog" / "history"
 
 
-def _readline() -> ModuleType | None:
+def _import_readline() -> ModuleType | None:
     try:
         import readline
     except ImportError:  # not on every system

@@ -76,29 +76,29 @@ def log(
             for name, version in kept.readers.items():
                 write_result(f"{name}: read up to version {version} of {kept.version}")
         else:
-            found = _net(kept, after, until) if net else _each(kept, after, until)
+            found = _net_change(kept, after, until) if net else _each_commit(kept, after, until)
             changed = {name for each in found for name in each.change.relations}
             check_names(kept.relations.keys() | changed, show or ())
-            show_changes((_only(each, show) for each in found), format_, limit or None)
+            show_changes((_only_relations(each, show) for each in found), format_, limit or None)
 
 
-def _each(kept: FileDatabase, after: int | None, until: int | None) -> list[Applied]:
+def _each_commit(kept: FileDatabase, after: int | None, until: int | None) -> list[Applied]:
     return [
-        _shown(number, f"{commit.time}, {commit.kind}", commit.version, commit.change)
+        _as_applied(number, f"{commit.time}, {commit.kind}", commit.version, commit.change)
         for number, commit in enumerate(kept.commits(after, until), start=1)
     ]
 
 
-def _net(kept: FileDatabase, after: int | None, until: int | None) -> list[Applied]:
+def _net_change(kept: FileDatabase, after: int | None, until: int | None) -> list[Applied]:
     first = kept.first_version if after is None else after
     last = kept.version if until is None else until
-    return [_shown(1, f"from version {first}", last, kept.delta(first, last))]
+    return [_as_applied(1, f"from version {first}", last, kept.delta(first, last))]
 
 
-def _shown(number: int, place: str, version: int, change: ChangeSet) -> Applied:
+def _as_applied(number: int, place: str, version: int, change: ChangeSet) -> Applied:
     return Applied(number, place, version, change, Statistics())
 
 
-def _only(shown: Applied, names: list[str] | None) -> Applied:
+def _only_relations(shown: Applied, names: list[str] | None) -> Applied:
     change = shown.change.only(*names) if names else shown.change
-    return _shown(shown.number, shown.place, shown.version, change)
+    return _as_applied(shown.number, shown.place, shown.version, change)

@@ -32,10 +32,10 @@ def report(error: DeltalogError) -> None:
 
 
 def coloured(diagnostic: Diagnostic) -> Text:
-    return Text("\n").join(_line(line) for line in render(diagnostic).split("\n"))
+    return Text("\n").join(_colour_line(line) for line in render(diagnostic).split("\n"))
 
 
-def _line(line: str) -> Text:
+def _colour_line(line: str) -> Text:
     text = Text(line)
     if title := _TITLE.fullmatch(line):
         text.stylize("bold red", *title.span(1))

@@ -40,7 +40,7 @@ def models(
     """
     found = models_of(read_and_parse(file, Progress()), models_max)
     if is_json:
-        write_result(json.dumps(_record(found), ensure_ascii=False, default=plain))
+        write_result(json.dumps(_models_record(found), ensure_ascii=False, default=plain))
         return
     for clause in found.state:
         write_result(visible(clause_text(clause)))
@@ -53,7 +53,7 @@ def models(
     note(f"{counted(len(found.minimal), 'minimal model')}, {counted(len(found.state), 'clause')}")
 
 
-def _record(found: Models) -> dict[str, object]:
+def _models_record(found: Models) -> dict[str, object]:
     state = [[{"relation": name, "fact": row} for name, row in clause] for clause in found.state]
     models_ = [
         {name: sorted(rows, key=sort_key) for name, rows in model.items()}

@@ -58,10 +58,10 @@ class Assignment:
 
 def assignments(texts: Iterable[str] | None, option: str) -> tuple[Assignment, ...]:
     """The values of an option such as `--facts`, each `RELATION=FILE`."""
-    return tuple(_assignment(text, option) for text in texts or ())
+    return tuple(_parse_assignment(text, option) for text in texts or ())
 
 
-def _assignment(text: str, option: str) -> Assignment:
+def _parse_assignment(text: str, option: str) -> Assignment:
     relation, equals, path = text.partition("=")
     if not (relation.strip() and equals and path):
         raise typer.BadParameter(
@@ -242,10 +242,10 @@ def read_facts(
     """Rows of all the files; keys are checked with the facts of the program."""
     found: dict[str, list[Row]] = {}
     keys = _key_check(program, relations)
-    with progress.phase("reading facts"), _collected() as attempt:
+    with progress.phase("reading facts"), _collect_problems() as attempt:
         for file in files:
             with attempt(file):
-                rows = list(_rows(relations, file, progress))
+                rows = list(_read_assigned_rows(relations, file, progress))
                 if relations[file.relation].key:
                     keys.insert(file.relation, rows)
                 found.setdefault(file.relation, []).extend(rows)
@@ -271,15 +271,17 @@ def load(database: MemoryDatabase, files: Iterable[Assignment], progress: Progre
     """Insert the facts in all the files into a running database, in one transaction."""
     transaction = database.transaction()
     with progress.phase("reading facts"):
-        with _collected() as attempt:
+        with _collect_problems() as attempt:
             for file in files:
                 with attempt(file):
-                    rows = _rows(database.relations, file, progress)
+                    rows = _read_assigned_rows(database.relations, file, progress)
                     transaction.insert(file.relation, rows)
         return transaction.commit()
 
 
-def _rows(relations: Relations, file: Assignment, progress: Progress) -> Iterator[Row]:
+def _read_assigned_rows(
+    relations: Relations, file: Assignment, progress: Progress
+) -> Iterator[Row]:
     columns = base_relation(relations, file.relation).columns
     return progress.counted(read_rows(file.path, columns), str(file.path))
 
@@ -288,7 +290,7 @@ Attempt = Callable[[Assignment], AbstractContextManager[None]]
 
 
 @contextmanager
-def _collected() -> Iterator[Attempt]:
+def _collect_problems() -> Iterator[Attempt]:
     """Attempts at files, whose problems are raised together at the end."""
     problems: list[Diagnostic] = []
 
@@ -297,14 +299,14 @@ def _collected() -> Iterator[Attempt]:
         try:
             yield
         except DataError as error:
-            problems.extend(_placed(diagnostic, file) for diagnostic in error.diagnostics)
+            problems.extend(_name_file_of(diagnostic, file) for diagnostic in error.diagnostics)
 
     yield attempt
     if problems:
         raise DataError(problems)
 
 
-def _placed(diagnostic: Diagnostic, file: Assignment) -> Diagnostic:
+def _name_file_of(diagnostic: Diagnostic, file: Assignment) -> Diagnostic:
     """Name the file where the message does not: a key that is taken, say."""
     is_about_name = diagnostic.code in (catalogue.NO_SUCH_RELATION.code, catalogue.NOT_BASE.code)
     if is_about_name or str(file.path) in diagnostic.message:
@@ -325,10 +327,10 @@ def files_in(directory: Path | None, relations: Relations) -> tuple[Assignment, 
             note(f"{path} is not loaded: no base relation has this name; {hint}")
     if not found:
         note(f"no file in {directory} has the name of a base relation")
-    return tuple(Assignment(name, _only(name, paths)) for name, paths in found.items())
+    return tuple(Assignment(name, _only_path(name, paths)) for name, paths in found.items())
 
 
-def _only(name: str, paths: list[Path]) -> Path:
+def _only_path(name: str, paths: list[Path]) -> Path:
     if len(paths) == 1:
         return paths[0]
     names = " and ".join(path.name for path in paths)

@@ -130,7 +130,7 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
         type_ = types[parameter.name]
         if is_dataclass(type_) and isinstance(type_, type):
             groups[parameter.name] = type_
-            parameters += _options(type_)
+            parameters += _option_parameters(type_)
         else:
             parameters.append(
                 parameter.replace(annotation=type_, kind=inspect.Parameter.KEYWORD_ONLY)
@@ -148,7 +148,7 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-def _options(group: type) -> list[inspect.Parameter]:
+def _option_parameters(group: type) -> list[inspect.Parameter]:
     types: Mapping[str, Any] = get_type_hints(group, include_extras=True)
     return [
         inspect.Parameter(

@@ -66,7 +66,7 @@ def open_pipeline(project: Project, progress: Progress, actions: Path | None = N
 def show_step(step: Step, as_json: bool, limit: int | None, is_later: bool) -> None:
     """Write a commit to standard output, as a table or as a JSON line."""
     if as_json:
-        write_result(json.dumps(_record(step), ensure_ascii=False, default=plain))
+        write_result(json.dumps(_step_record(step), ensure_ascii=False, default=plain))
         sys.stdout.flush()
         return
     if is_later:
@@ -93,7 +93,7 @@ def show_step(step: Step, as_json: bool, limit: int | None, is_later: bool) -> N
     sys.stdout.flush()
 
 
-def _record(step: Step) -> dict[str, Any]:
+def _step_record(step: Step) -> dict[str, Any]:
     delta = step.delta
     return {
         "version": delta.version,

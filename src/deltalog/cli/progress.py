@@ -39,7 +39,7 @@ class Progress:
             yield
             return
         self._status = Console(stderr=True).status(escape(text))
-        timer = threading.Timer(DELAY_SECONDS, self._show)
+        timer = threading.Timer(DELAY_SECONDS, self._show_status)
         timer.daemon = True
         timer.start()
         try:
@@ -54,16 +54,16 @@ class Progress:
         """Called by the database after every round."""
         if self._is_due():
             done = f"evaluating: {rounds:,} rounds," if rounds else "loading:"
-            self._say(f"{done} {facts:,} facts")
+            self._update_status(f"{done} {facts:,} facts")
 
     def counted(self, rows: Iterable[Row], name: str) -> Iterator[Row]:
         """The same rows, counted while they pass."""
         for number, row in enumerate(rows, start=1):
             if number % ROWS_BETWEEN_LOOKS == 0 and self._is_due():
-                self._say(f"reading {name}: {number:,} rows")
+                self._update_status(f"reading {name}: {number:,} rows")
             yield row
 
-    def _show(self) -> None:
+    def _show_status(self) -> None:
         with self._lock:
             if self._status is not None:
                 self._status.start()
@@ -76,6 +76,6 @@ class Progress:
         self._due = now + SECONDS_BETWEEN_UPDATES
         return True
 
-    def _say(self, text: str) -> None:
+    def _update_status(self, text: str) -> None:
         assert self._status is not None
         self._status.update(escape(text))

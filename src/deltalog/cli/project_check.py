@@ -27,30 +27,30 @@ def check(project: ProjectFile, as_json: WholeJson = False) -> None:
     checked = check_project(read_project(project))
     problems = check_inputs(checked)
     if as_json:
-        write_result(json.dumps(_record(checked), ensure_ascii=False))
+        write_result(json.dumps(_project_record(checked), ensure_ascii=False))
     else:
-        _show(checked)
+        _show_project(checked)
     if problems:
         raise DataError(problems)
 
 
-def _show(checked: CheckedProject) -> None:
+def _show_project(checked: CheckedProject) -> None:
     project = checked.project
     parts = f"{counted(len(project.sources), 'source')}, {counted(len(project.sinks), 'sink')}"
     write_result(Text(f"{project.name}: {parts}", style="bold cyan"))
     cells = [
-        (relation.kind, name, _shown_columns(relation), _stored(checked, name))
-        for name, relation in _sorted(checked)
+        (relation.kind, name, _shown_columns(relation), _storage_word(checked, name))
+        for name, relation in _sort_relations(checked)
     ]
     for line in table_lines(("", "relation", "columns", "is"), cells, (False,) * 4):
         write_result(line)
 
 
-def _sorted(checked: CheckedProject) -> list[tuple[str, Relation]]:
+def _sort_relations(checked: CheckedProject) -> list[tuple[str, Relation]]:
     return sorted(checked.relations.items(), key=lambda each: (each[1].kind, each[0]))
 
 
-def _stored(checked: CheckedProject, name: str) -> str:
+def _storage_word(checked: CheckedProject, name: str) -> str:
     return "stored" if name in checked.model.stored else "virtual"
 
 
@@ -61,7 +61,7 @@ def _shown_columns(relation: Relation) -> str:
     )
 
 
-def _record(checked: CheckedProject) -> dict[str, Any]:
+def _project_record(checked: CheckedProject) -> dict[str, Any]:
     return {
         name: {
             "kind": relation.kind,
@@ -76,5 +76,5 @@ def _record(checked: CheckedProject) -> dict[str, Any]:
                 for column in relation.columns
             ],
         }
-        for name, relation in _sorted(checked)
+        for name, relation in _sort_relations(checked)
     }

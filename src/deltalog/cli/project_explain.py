@@ -24,10 +24,10 @@ def explain(project: ProjectFile, as_json: WholeJson = False) -> None:
         write_result(json.dumps(records, ensure_ascii=False))
         return
     for each in found:
-        _show(each)
+        _show_refresh(each)
 
 
-def _show(view: Refresh) -> None:
+def _show_refresh(view: Refresh) -> None:
     kept = "stored in a table" if view.is_stored else "virtual"
     write_result(Text(f"{view.view}: {view.refresh}, {kept}", style="bold cyan"))
     write_result(f"  strategy    {view.strategy}: {view.meaning}")

@@ -91,7 +91,7 @@ def query(
         with open_database(file, settings, progress, read_only=True) as kept:
             known = kept.model.readable if version is None else kept.relations_at(version)
             asked = checked_queries(queries, values, known)
-            answers = _answers(kept, asked, stats, progress, version)
+            answers = _answer_queries(kept, asked, stats, progress, version)
             show_results(answers, format_, limit or None)
         return
     if version is not None:
@@ -105,10 +105,10 @@ def query(
     rows = read_facts(program, relations, loaded, progress)
     settings = Settings(limits.limits, engine=engine, materialize=False)
     database = open_program(program, settings, progress, rows)
-    show_results(_answers(database, asked, stats, progress, None), format_, limit or None)
+    show_results(_answer_queries(database, asked, stats, progress, None), format_, limit or None)
 
 
-def _answers(
+def _answer_queries(
     database: MemoryDatabase,
     asked: Sequence[Query],
     stats: bool,

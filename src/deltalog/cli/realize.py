@@ -165,7 +165,7 @@ def realize(
     if is_check:
         for check in database.check_requests():
             write_result(visible(str(check)))
-        _close(database)
+        _close_file(database)
         return
     wanted = max(answers or 0, number or 0) or None
     budget = Budget(nodes, seconds, wanted, changes)
@@ -173,11 +173,11 @@ def realize(
         *(requests or ()),
         budget=budget,
         fixed=fixed or (),
-        costs=_costs(costs),
+        costs=_parse_costs(costs),
         mode=mode.replace("-", "_"),
         trace=trace,
         rank=rank.replace("-", "_"),
-        domains=_domains(domains),
+        domains=_parse_domains(domains),
     )
     for text in found.already:
         note(f"`{text}` holds already")
@@ -185,7 +185,7 @@ def realize(
         note(hint)
     shown = 0
     for shown, answer in enumerate(islice(found, wanted), 1):
-        _show(shown, answer, is_json)
+        _show_realization(shown, answer, is_json)
         if shown == number:
             delta = answer.apply()
             note(f"committed answer {shown}: {len(delta):,} facts changed")
@@ -194,18 +194,18 @@ def realize(
         for line in (line for each in found.rounds for line in str(each).split("\n")):
             write_result(visible(line))
     if number is None or shown < number:
-        _conclude(found, shown)
-    _close(database)
+        _note_completeness(found, shown)
+    _close_file(database)
     if not shown or (number is not None and shown < number):
         raise typer.Exit(1)
 
 
-def _close(database: MemoryDatabase) -> None:
+def _close_file(database: MemoryDatabase) -> None:
     if isinstance(database, FileDatabase):
         database.close()
 
 
-def _costs(texts: list[str] | None) -> dict[str, float]:
+def _parse_costs(texts: list[str] | None) -> dict[str, float]:
     found = {}
     for text in texts or ():
         name, _, cost = text.rpartition("=")
@@ -218,7 +218,7 @@ def _costs(texts: list[str] | None) -> dict[str, float]:
     return found
 
 
-def _domains(texts: list[str] | None) -> dict[str, list[Value]]:
+def _parse_domains(texts: list[str] | None) -> dict[str, list[Value]]:
     found = {}
     for text in texts or ():
         name, _, values = text.partition("=")
@@ -228,7 +228,7 @@ def _domains(texts: list[str] | None) -> dict[str, list[Value]]:
     return found
 
 
-def _show(number: int, answer: Realization, is_json: bool) -> None:
+def _show_realization(number: int, answer: Realization, is_json: bool) -> None:
     if is_json:
         record = {
             "inserted": sorted_facts(answer.inserted),
@@ -242,19 +242,19 @@ def _show(number: int, answer: Realization, is_json: bool) -> None:
         write_result(json.dumps(record, ensure_ascii=False, default=plain))
     else:
         default = "  (the declared choice)" if answer.is_default else ""
-        write_result(Text(f"{number}  {_facts(answer.base)}{default}", style="bold"))
+        write_result(Text(f"{number}  {_format_facts(answer.base)}{default}", style="bold"))
         effects = answer.delta.without(*answer.base.relations)
-        write_result(Text(f"   then {_facts(effects, EFFECTS_SHOWN)}", style="dim"))
+        write_result(Text(f"   then {_format_facts(effects, EFFECTS_SHOWN)}", style="dim"))
     sys.stdout.flush()
 
 
-def _facts(change: ChangeSet, most: int | None = None) -> str:
+def _format_facts(change: ChangeSet, most: int | None = None) -> str:
     shown = [f"{op}{fact_text(name, row)[:-1]}" for op, name, row in islice(change, most)]
     more = len(change) - len(shown)
     return visible(", ".join(shown)) + (f" and {more:,} more" if more else "")
 
 
-def _conclude(found: Realizations, shown: int) -> None:
+def _note_completeness(found: Realizations, shown: int) -> None:
     if found.is_complete:
         note(f"these are all: {shown}" if shown else "no change of base facts can do that")
     else:

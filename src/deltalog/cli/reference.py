@@ -87,23 +87,23 @@ MORE = {"apply": CHANGES, "explain": PROPAGATION, "repl": PROMPT}
 def reference() -> str:
     """The whole page."""
     group: Any = get_command(main.app)
-    sections = [INTRODUCTION, _exit_codes(), _section("deltalog", group, main.EXAMPLE)]
+    sections = [INTRODUCTION, _exit_codes(), _command_section("deltalog", group, main.EXAMPLE)]
     for name, command in group.commands.items():
-        sections += _sections(f"deltalog {name}", command)
+        sections += _command_sections(f"deltalog {name}", command)
         if name in MORE:
             sections.append(MORE[name])
-    sections.append(_table("at the prompt", _prompt()))
+    sections.append(_markdown_table("at the prompt", _prompt_rows()))
     return "\n\n".join(sections) + "\n"
 
 
-def _sections(title: str, command: Any) -> Iterator[str]:
+def _command_sections(title: str, command: Any) -> Iterator[str]:
     """A command, and those inside of it."""
-    yield _section(title, command, command.epilog.removeprefix("Example: "))
+    yield _command_section(title, command, command.epilog.removeprefix("Example: "))
     for name, inner in getattr(command, "commands", {}).items():
-        yield from _sections(f"{title} {name}", inner)
+        yield from _command_sections(f"{title} {name}", inner)
 
 
-def _prompt() -> Iterator[tuple[str, str]]:
+def _prompt_rows() -> Iterator[tuple[str, str]]:
     for usage, text in STATEMENTS:
         yield f"`{usage}`", text
     for command in COMMANDS:
@@ -115,7 +115,7 @@ def _exit_codes() -> str:
     return "\n".join(("## Exit codes", "", "| code | meaning |", "| --- | --- |", *rows))
 
 
-def _section(title: str, command: Any, example: str) -> str:
+def _command_section(title: str, command: Any, example: str) -> str:
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     options = [p for p in command.params if p.param_type_name == "option" and _is_ours(p)]
     is_group = hasattr(command, "commands")
@@ -123,16 +123,18 @@ def _section(title: str, command: Any, example: str) -> str:
         f"## {title}",
         f"```sh\n{example}\n```",
         command.help,
-        _usage(title, arguments, is_group),
+        _usage_line(title, arguments, is_group),
     ]
     if is_group:
         parts.append(
-            _table("command", ((f"`{n}`", _first(c)) for n, c in command.commands.items()))
+            _markdown_table(
+                "command", ((f"`{n}`", _first_line(c)) for n, c in command.commands.items())
+            )
         )
     if arguments:
-        parts.append(_table("argument", ((f"`{p.metavar}`", p.help) for p in arguments)))
+        parts.append(_markdown_table("argument", ((f"`{p.metavar}`", p.help) for p in arguments)))
     if options:
-        parts.append(_table("option", (_option(option) for option in options)))
+        parts.append(_markdown_table("option", (_option_row(option) for option in options)))
     return "\n\n".join(parts)
 
 
@@ -141,11 +143,11 @@ def _is_ours(option: Any) -> bool:
     return not option.name.endswith("_completion")
 
 
-def _first(command: Any) -> str:
+def _first_line(command: Any) -> str:
     return str(command.help).split("\n", 1)[0]
 
 
-def _usage(title: str, arguments: list[Any], is_group: bool) -> str:
+def _usage_line(title: str, arguments: list[Any], is_group: bool) -> str:
     words = [title, "[OPTIONS]"]
     for argument in arguments:
         word = f"{argument.metavar}..." if argument.nargs == -1 else str(argument.metavar)
@@ -155,13 +157,13 @@ def _usage(title: str, arguments: list[Any], is_group: bool) -> str:
     return f"Usage: `{' '.join(words)}`"
 
 
-def _option(option: Any) -> tuple[str, str]:
+def _option_row(option: Any) -> tuple[str, str]:
     value = "" if option.is_flag else f" {option.metavar}"
     names = ", ".join(f"`{name}{value}`" for name in option.opts)
-    return names, f"{option.help}{_default(option)}"
+    return names, f"{option.help}{_default_text(option)}"
 
 
-def _default(option: Any) -> str:
+def _default_text(option: Any) -> str:
     value = option.default
     if option.is_flag or value is None or value == [] or callable(value):
         return ""
@@ -171,7 +173,7 @@ def _default(option: Any) -> str:
     return f" Default: {shown}."
 
 
-def _table(title: str, rows: Iterable[tuple[str, str]]) -> str:
+def _markdown_table(title: str, rows: Iterable[tuple[str, str]]) -> str:
     escaped = ((name.replace("|", r"\|"), text.replace("|", r"\|")) for name, text in rows)
     lines = [f"| {name} | {text} |" for name, text in escaped]
     return "\n".join((f"| {title} | |", "| --- | --- |", *lines))

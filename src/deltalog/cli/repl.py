@@ -89,23 +89,23 @@ def repl(
     if file is not None and is_database(file):
         refuse_facts(files.facts, files.facts_dir)
         with open_database(file, chosen, progress, read_only=False) as kept:
-            _converse(Session.of(kept, progress), limit)
+            _run_conversation(Session.of(kept, progress), limit)
         return
     if file is not None and amosql.is_amosql(file):
         refuse_facts_of_scripts(files.facts, files.facts_dir)
         session = Session.new(Program(), chosen, progress, {})
         session.use_amosql(True)
         show_results(amosql.selected_results(session.execute(read_source(file))), Format.TABLE)
-        _converse(session, limit)
+        _run_conversation(session, limit)
         return
     program = Program() if file is None else read_and_parse(file, progress)
     relations = check_program(program).relations
     loaded = (*files_in(files.facts_dir, relations), *assignments(files.facts, "--facts"))
     rows = read_facts(program, relations, loaded, progress)
-    _converse(Session.new(program, chosen, progress, rows), limit)
+    _run_conversation(Session.new(program, chosen, progress, rows), limit)
 
 
-def _converse(session: Session, limit: int | None) -> None:
+def _run_conversation(session: Session, limit: int | None) -> None:
     reader = line_reader(lambda: session.database.relations)
     if limit is None:
         limit = LINES_SHOWN if reader.is_interactive else 0
@@ -137,7 +137,7 @@ class Conversation:
                 line = self.reader.read(bool(self._pending))
                 if line is None:
                     break
-                self._take(line)
+                self._take_line(line)
             except KeyboardInterrupt:
                 if not self.reader.is_interactive:
                     raise
@@ -146,15 +146,15 @@ class Conversation:
             except SessionEnd:
                 return
         if self._pending and not self.reader.is_interactive:
-            self._guard(self._statements)
+            self._report_errors_of(self._execute_pending)
 
-    def _take(self, line: str) -> None:
+    def _take_line(self, line: str) -> None:
         self._line_number += 1
         if _is_command(line, bool(self._pending)):
             if self._pending:
-                self._guard(self._statements)  # which reports that one never ends
+                self._report_errors_of(self._execute_pending)  # which reports that one never ends
             self.reader.remember(line)
-            self._guard(lambda: self._show_lines(run_command(self.session, line)))
+            self._report_errors_of(lambda: self._show_lines(run_command(self.session, line)))
             return
         if not self._pending:
             self._first_line = 1 if self.reader.is_interactive else self._line_number
@@ -163,32 +163,32 @@ class Conversation:
         self._pending.append(line)
         if could_end and self._is_complete("\n".join(self._pending)):
             self.reader.remember(one_line("\n".join(self._pending)))
-            self._guard(self._statements)
+            self._report_errors_of(self._execute_pending)
 
     def _is_complete(self, text: str) -> bool:
         return is_complete(text) if self.session.amosql is None else amosql.is_complete(text)
 
-    def _guard(self, action: Callable[[], None]) -> None:
+    def _report_errors_of(self, action: Callable[[], None]) -> None:
         """Report what goes wrong and go on."""
         try:
             action()
         except DeltalogError as error:
             report(error)
-            self._failed(exit_code_of(error))
+            self._record_failure(exit_code_of(error))
         except CommandUsageError as usage:
             write_message(f"usage: {usage}")
-            self._failed(ExitCode.USAGE)
+            self._record_failure(ExitCode.USAGE)
         finally:
             self._pending.clear()
             sys.stdout.flush()
 
-    def _failed(self, code: ExitCode) -> None:
+    def _record_failure(self, code: ExitCode) -> None:
         if self.code is ExitCode.FINE:
             self.code = code
 
     # --- statements and what they give
 
-    def _statements(self) -> None:
+    def _execute_pending(self) -> None:
         source = Excerpt(self.reader.name, "\n".join(self._pending), self._first_line)
         for outcome in self.session.execute(source):
             if isinstance(outcome, Answer):

@@ -87,12 +87,12 @@ def check_names(known: Collection[str], names: Iterable[str]) -> None:
 def relation_result(database: MemoryDatabase, name: str, version: int | None = None) -> Result:
     rows = facts_at(database, name, version)  # an unknown name is reported here
     columns = relations_at(database, version)[name].columns
-    described = ", ".join(f"{column.name}: {_type(column)}" for column in columns)
+    described = ", ".join(f"{column.name}: {_column_type(column)}" for column in columns)
     title = f"{name}({described})" if columns else name
     return Result("relation", name, title, columns, Rows(columns, rows))
 
 
-def _type(column: Column) -> str:
+def _column_type(column: Column) -> str:
     return f"{column.type}{'?' if column.nullable else ''}"
 
 
@@ -117,39 +117,39 @@ def _write_table(result: Result, shown: Sequence[Row]) -> None:
         write_result("true" if result.rows else "false")
         return
     header = [column.name for column in result.columns]
-    cells = [[_cell(value) for value in row] for row in shown]
+    cells = [[_cell_text(value) for value in row] for row in shown]
     rights = [column.type in _NUMBERS for column in result.columns]
     for line in table_lines(header, cells, rights):
         write_result(line)
-    write_result(Text(_count(len(result.rows), len(shown)), style="dim"))
+    write_result(Text(_row_count_text(len(result.rows), len(shown)), style="dim"))
 
 
 def table_lines(
     header: Sequence[str], cells: Sequence[Sequence[str]], rights: Sequence[bool]
 ) -> Iterator[Text]:
     """The header, a rule, and a line for each row; `rights` are the columns of numbers."""
-    widths = _widths([header, *cells])
-    yield Text(_aligned(header, widths, rights), style="bold")
+    widths = _column_widths([header, *cells])
+    yield Text(_align_cells(header, widths, rights), style="bold")
     yield Text(GAP.join("-" * width for width in widths), style="dim")
     for row in cells:
-        yield Text(_aligned(row, widths, rights))
+        yield Text(_align_cells(row, widths, rights))
 
 
 def visible_lines(text: str) -> str:
     return "\n".join(visible(line) for line in text.split("\n"))
 
 
-def _cell(value: Value) -> str:
+def _cell_text(value: Value) -> str:
     return "null" if value is None else visible(plain(value))
 
 
-def _count(total: int, shown: int) -> str:
+def _row_count_text(total: int, shown: int) -> str:
     if total > shown:
         return f"… {total - shown:,} more ({total:,} rows, {shown:,} shown)"
     return f"({counted(total, 'row')})" if total else "(no rows)"
 
 
-def _widths(lines: Sequence[Sequence[str]]) -> list[int]:
+def _column_widths(lines: Sequence[Sequence[str]]) -> list[int]:
     """The width of each column; on a terminal the widest ones give way until the lines fit."""
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
     room = result_width()
@@ -162,12 +162,12 @@ def _widths(lines: Sequence[Sequence[str]]) -> list[int]:
     return [min(width, width_max) for width in widths]
 
 
-def _aligned(cells: Sequence[str], widths: Sequence[int], rights: Sequence[bool]) -> str:
-    padded = [_padded(*each) for each in zip(cells, widths, rights, strict=True)]
+def _align_cells(cells: Sequence[str], widths: Sequence[int], rights: Sequence[bool]) -> str:
+    padded = [_pad_cell(*each) for each in zip(cells, widths, rights, strict=True)]
     return GAP.join(padded).rstrip()
 
 
-def _padded(cell: str, width: int, right: bool) -> str:
+def _pad_cell(cell: str, width: int, right: bool) -> str:
     length = len(cell) if cell.isascii() else cell_len(cell)
     if length > width:
         return set_cell_size(cell, width - 1) + "…"

@@ -87,18 +87,18 @@ def rules(
 def _write_rules(database: MemoryDatabase, form: RulesForm) -> None:
     found = database.rules()
     if form is RulesForm.JSON:
-        records = [_record(rule) for rule in found]
+        records = [_rule_record(rule) for rule in found]
         write_result(json.dumps(records, indent=2, ensure_ascii=False, default=plain))
         return
     header = ("rule", "priority", "state", "firings", "seconds", "last", "undelivered", "dead")
-    for line in table_lines(header, [_cells(rule) for rule in found], _RIGHTS):
+    for line in table_lines(header, [_rule_cells(rule) for rule in found], _RIGHTS):
         write_result(line)
 
 
 _RIGHTS = (False, True, False, True, True, False, True, True)
 
 
-def _cells(rule: RuleState) -> tuple[str, ...]:
+def _rule_cells(rule: RuleState) -> tuple[str, ...]:
     state = "active" if rule.is_active else "inactive"
     if rule.parameters:
         shown = (", ".join(map(print_value, row)) for row in rule.parameters)
@@ -108,7 +108,7 @@ def _cells(rule: RuleState) -> tuple[str, ...]:
     return rule.name, str(rule.priority), state, *done, f"{rule.undelivered:,}", f"{rule.dead:,}"
 
 
-def _record(rule: RuleState) -> dict[str, object]:
+def _rule_record(rule: RuleState) -> dict[str, object]:
     return {
         "name": rule.name,
         "priority": rule.priority,
@@ -128,7 +128,7 @@ def _write_trace(firings: list[TracedFiring], form: RulesForm, title: str) -> No
             for line in _trace_lines(firings):
                 write_result(line)
         case RulesForm.JSON:
-            records = [_traced(firing) for firing in firings]
+            records = [_trace_record(firing) for firing in firings]
             write_result(json.dumps(records, indent=2, ensure_ascii=False, default=plain))
         case _:
             draw = mermaid if form is RulesForm.MERMAID else dot
@@ -149,6 +149,6 @@ def _trace_lines(firings: list[TracedFiring]) -> Iterator[str]:
         yield "no rule is triggered"
 
 
-def _traced(firing: TracedFiring) -> dict[str, object]:
+def _trace_record(firing: TracedFiring) -> dict[str, object]:
     arcs = [[arc.source, arc.target, arc.inserted, arc.deleted] for arc in firing.arcs]
     return {"rule": firing.rule, "instances": firing.instances, "arcs": arcs}

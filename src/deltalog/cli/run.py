@@ -118,7 +118,7 @@ def run(
             known = relations_at(kept, as_of)
             check_names(known, names)
             _check_writable(known, written)
-            _show(kept, show, written, format_, limit, progress, as_of)
+            _show_relations(kept, show, written, format_, limit, progress, as_of)
         return
     _refuse_as_of(as_of)
     program = read_and_parse(file, progress)
@@ -128,7 +128,7 @@ def run(
     loaded = (*files_in(files.facts_dir, relations), *assignments(files.facts, "--facts"))
     rows = read_facts(program, relations, loaded, progress)
     database = open_program(program, chosen, progress, rows)
-    _show(database, show, written, format_, limit, progress, None)
+    _show_relations(database, show, written, format_, limit, progress, None)
 
 
 def _refuse_as_of(as_of: int | None) -> None:
@@ -152,10 +152,10 @@ def _run_amosql(
     if show or written:
         check_names(database.relations, [*(show or ()), *(each.relation for each in written)])
         _check_writable(database.relations, written)
-        _show(database, show, written, format_, limit, progress, None)
+        _show_relations(database, show, written, format_, limit, progress, None)
 
 
-def _show(
+def _show_relations(
     database: MemoryDatabase,
     show: Sequence[str] | None,
     written: Sequence[Assignment],
@@ -165,10 +165,10 @@ def _show(
     as_of: int | None,
 ) -> None:
     """Write what is to be written and show the rest."""
-    _write(database, written, progress, as_of)
+    _write_relations(database, written, progress, as_of)
     names = _shown_names(database, show, bool(written), as_of)
-    results = _results(database, names, progress, as_of)
-    show_results(results, format_, _limit(limit, format_, names))
+    results = _compute_results(database, names, progress, as_of)
+    show_results(results, format_, _row_limit(limit, format_, names))
 
 
 def _check_writable(relations: Relations, written: Sequence[Assignment]) -> None:
@@ -188,7 +188,7 @@ def _check_writable(relations: Relations, written: Sequence[Assignment]) -> None
         raise DataError(problems)
 
 
-def _write(
+def _write_relations(
     database: MemoryDatabase, written: Sequence[Assignment], progress: Progress, as_of: int | None
 ) -> None:
     for each in written:
@@ -214,7 +214,7 @@ def _shown_names(
     return [] if is_written else sorted(views)
 
 
-def _results(
+def _compute_results(
     database: MemoryDatabase, names: Sequence[str] | None, progress: Progress, as_of: int | None
 ) -> Iterator[Result]:
     if names is not None:
@@ -229,7 +229,7 @@ def _results(
         yield query_result(query, rows)
 
 
-def _limit(limit: int | None, format_: Format, names: Sequence[str] | None) -> int | None:
+def _row_limit(limit: int | None, format_: Format, names: Sequence[str] | None) -> int | None:
     if limit is None:
         is_whole_table = format_ is Format.TABLE and names is not None
         return VIEW_ROWS_SHOWN if is_whole_table else None

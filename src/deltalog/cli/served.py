@@ -40,7 +40,7 @@ class Served:
 
 def open_served(given: Served, settings: Settings, progress: Progress) -> MemoryDatabase:
     """Open what is named: a folder or an address of a state, a database file, or a program."""
-    file, named = given.file, _address(given.file)
+    file, named = given.file, _bucket_address(given.file)
     if named is not None or is_state(file):
         refuse_facts(given.facts, given.facts_dir)
         _refuse_sources(given)
@@ -84,7 +84,7 @@ def _with_sources(
         )
 
 
-def _address(file: Path) -> str | None:
+def _bucket_address(file: Path) -> str | None:
     """The address of a bucket, of which a path has lost a slash."""
     found = re.match(r"([a-z][a-z0-9+.-]+):/+(.+)", str(file))
     return None if found is None else f"{found[1]}://{found[2]}"

@@ -102,7 +102,7 @@ class Session:
             if kind == "change":
                 yield self.change(source, members)
             else:
-                yield from self.extend(_parsed(source, members))
+                yield from self.extend(_parse_members(source, members))
 
     def _take_program(self) -> None:
         """Continue with the program that AMOSQL has made."""
@@ -113,9 +113,9 @@ class Session:
         for kind, members in groups(source.text):
             with self.progress.phase("evaluating"):
                 if kind == "change":
-                    base = self._transaction(source, members).net()
+                    base = self._changing_transaction(source, members).net()
                     return self.database.what_if(base.inserted, base.deleted)
-                longer = self._longer(_parsed(source, members))
+                longer = self._extended_program(_parse_members(source, members))
                 return self.database.change_program(longer, is_committed=False)
         return ChangeSet()
 
@@ -140,10 +140,10 @@ class Session:
     def change(self, source: Source, changes: Sequence[Statement]) -> ChangeSet:
         """`+edge(1, 2). -edge(2, 3).` as one transaction."""
         with self.progress.phase("evaluating"):
-            return self._transaction(source, changes).commit()
+            return self._changing_transaction(source, changes).commit()
 
-    def _transaction(self, source: Source, changes: Sequence[Statement]) -> Transaction:
-        operations = [(source.text[each.start], _fact(source, each)) for each in changes]
+    def _changing_transaction(self, source: Source, changes: Sequence[Statement]) -> Transaction:
+        operations = [(source.text[each.start], _parse_fact(source, each)) for each in changes]
         transaction = self.database.transaction()
         for sign, fact in operations:
             operate = transaction.insert if sign == "+" else transaction.delete
@@ -156,7 +156,7 @@ class Session:
         """Add declarations, rules and facts; then answer the queries among them."""
         clauses = replace(addition, queries=())
         if clauses != Program():
-            yield self._extended(clauses)
+            yield self._extend_database(clauses)
         for query in addition.queries:
             yield self.ask(query)
 
@@ -164,26 +164,26 @@ class Session:
         """Take rules, facts of views, constraints or active rules out of the program."""
         given = parse(source)
         if given.constraints or given.active_rules:
-            return self._go_over(_shorter(self.program, given))
+            return self._go_over(_remove_from_program(self.program, given))
         removed = [*given.rules, *map(Rule, given.facts)]
-        views = [fact for fact in self.program.facts if fact.predicate not in self._base]
+        views = [fact for fact in self.program.facts if fact.predicate not in self._base_relations]
         known = [*self.program.rules, *map(Rule, views)]
         for rule in removed:
             if rule not in known:
-                raise _no_rule(rule, known, self._base)
+                raise _no_rule(rule, known, self._base_relations)
         rules = tuple(rule for rule in self.program.rules if rule not in removed)
         facts = tuple(fact for fact in self.program.facts if Rule(fact) not in removed)
         return self._go_over(replace(self.program, rules=rules, facts=facts))
 
-    def _extended(self, addition: Program) -> ChangeSet:
+    def _extend_database(self, addition: Program) -> ChangeSet:
         """Facts that only need to be inserted, then the rest; if that is refused, they go again."""
-        facts = self._insertable(addition)
+        facts = self._insertable_facts(addition)
         rest = replace(addition, facts=tuple(f for f in addition.facts if f.predicate not in facts))
         inserted = self.database.apply(facts)
         if rest == Program():
             return inserted
         try:
-            return inserted + self._go_over(self._longer(rest))
+            return inserted + self._go_over(self._extended_program(rest))
         except BaseException:
             base = inserted.only(*facts)
             self.database.apply(insert=base.deleted, delete=base.inserted)
@@ -195,10 +195,10 @@ class Session:
         self.program = program
         return change
 
-    def _insertable(self, addition: Program) -> dict[str, list[Row]]:
+    def _insertable_facts(self, addition: Program) -> dict[str, list[Row]]:
         """The facts of relations that are, and stay, base relations, if all of them fit."""
-        rows = _rows(addition.facts)
-        staying = self._base.keys() - _views(addition)
+        rows = _rows_by_relation(addition.facts)
+        staying = self._base_relations.keys() - _views_of_addition(addition)
         found = {name: each for name, each in rows.items() if name in staying}
         tried = self.database.transaction()
         try:
@@ -208,17 +208,21 @@ class Session:
             return {}  # found again, with its place, when the program is checked as a whole
         return found
 
-    def _longer(self, addition: Program) -> Program:
+    def _extended_program(self, addition: Program) -> Program:
         """The program with an addition, and with all that holds in relations whose facts matter.
 
         These are the ones that get more facts, which must fit together, and those that become
         views, of which the facts become a part.
         """
-        base = self._base
-        fully = (_views(addition) | {fact.predicate for fact in addition.facts}) & base.keys()
+        base = self._base_relations
+        fully = (
+            _views_of_addition(addition) | {fact.predicate for fact in addition.facts}
+        ) & base.keys()
         fully |= {each.predicate for each in addition.declarations} & base.keys()
         kept = (fact for fact in self.program.facts if fact.predicate not in fully)
-        holding = (atom for name in fully for atom in _atoms(base[name], self.database.facts(name)))
+        holding = (
+            atom for name in fully for atom in _atoms_of_rows(base[name], self.database.facts(name))
+        )
         return Program(
             (*self.program.declarations, *addition.declarations),
             tuple(dict.fromkeys((*self.program.rules, *addition.rules))),
@@ -231,7 +235,7 @@ class Session:
         )
 
     @property
-    def _base(self) -> Relations:
+    def _base_relations(self) -> Relations:
         relations = self.database.relations
         return {name: each for name, each in relations.items() if each.kind == "base"}
 
@@ -245,10 +249,10 @@ def _without_base_facts(program: Program) -> tuple[Program, dict[str, list[Row]]
         relation = relations[fact.predicate]
         is_stored = relation.kind == "base" and relation.is_declared
         (stored if is_stored else kept).append(fact)
-    return replace(program, facts=tuple(kept)), _rows(stored)
+    return replace(program, facts=tuple(kept)), _rows_by_relation(stored)
 
 
-def _shorter(program: Program, given: Program) -> Program:
+def _remove_from_program(program: Program, given: Program) -> Program:
     """The program without some of its constraints and active rules, which it must have."""
     known = [*map(print_constraint, program.constraints)]
     known += map(print_active_rule, program.active_rules)
@@ -271,43 +275,45 @@ def _no_rule(rule: Rule, known: Iterable[Rule], base: Relations) -> DataError:
     return DataError([catalogue.UNKNOWN_OPTION.at(None, what="rule", name=text, hint=hint)])
 
 
-def _views(addition: Program) -> set[str]:
+def _views_of_addition(addition: Program) -> set[str]:
     """Predicates that an addition makes views."""
     declared = {each.predicate for each in addition.declarations if each.kind == "view"}
     return declared | {rule.head.predicate for rule in addition.definitions}
 
 
-def _atoms(relation: Relation, rows: Iterable[Row]) -> Iterator[Atom]:
+def _atoms_of_rows(relation: Relation, rows: Iterable[Row]) -> Iterator[Atom]:
     types = [str(type_) for type_ in relation.types]
     for row in rows:
         yield Atom(relation.name, tuple(map(constant, row, types)))
 
 
-def _parsed(source: Source, members: Sequence[Statement]) -> Program:
-    return parse(_piece(source, members[0].start, members[-1].end), has_parameters=True)
+def _parse_members(source: Source, members: Sequence[Statement]) -> Program:
+    return parse(_source_piece(source, members[0].start, members[-1].end), has_parameters=True)
 
 
-def _piece(source: Source, start: int, end: int) -> Source:
+def _source_piece(source: Source, start: int, end: int) -> Source:
     """The source with all but a piece blanked out, so that places stay what they are."""
     return replace(source, text=re.sub(r"[^\n]", " ", source.text[:start]) + source.text[start:end])
 
 
-def _rows(facts: Iterable[Atom]) -> dict[str, list[Row]]:
+def _rows_by_relation(facts: Iterable[Atom]) -> dict[str, list[Row]]:
     rows: dict[str, list[Row]] = {}
     for fact in facts:
         rows.setdefault(fact.predicate, []).append(constants(fact))
     return rows
 
 
-def _fact(source: Source, change: Statement) -> Atom:
+def _parse_fact(source: Source, change: Statement) -> Atom:
     """The fact behind a `+` or `-`; anything else is an error."""
-    piece = _piece(source, change.start + 1, change.end)
+    piece = _source_piece(source, change.start + 1, change.end)
     try:
         program = parse(piece)
         if len(program.facts) == 1:
             return program.facts[0]
         span = Span(source, change.start, change.end)
-        raise ProgramError([_not_a_fact(program.rules[0], span) if program.rules else _wrong(span)])
+        raise ProgramError(
+            [_not_a_fact(program.rules[0], span) if program.rules else _fact_expected(span)]
+        )
     except ProgramError as error:
         raise ProgramError(_with_sign(each, piece, source) for each in error.diagnostics) from None
 
@@ -325,17 +331,17 @@ def _with_sign(diagnostic: Diagnostic, piece: Source, source: Source) -> Diagnos
 
 def _not_a_fact(rule: Rule, span: Span) -> Diagnostic:
     if rule.body:
-        return _wrong(span, "a rule")
+        return _fact_expected(span, "a rule")
     for term in rule.head.arguments:
         if isinstance(term, Variable):
             return catalogue.FACT_WITH_VARIABLE.at(term.span, name=term.name)
         if not isinstance(term, Constant):
             found = "an expression"
             return catalogue.UNEXPECTED_TOKEN.at(term.span, expected="a value", found=found)
-    return _wrong(span)
+    return _fact_expected(span)
 
 
-def _wrong(span: Span, found: str = "something else") -> Diagnostic:
+def _fact_expected(span: Span, found: str = "something else") -> Diagnostic:
     return catalogue.UNEXPECTED_TOKEN.at(
         span, expected="a fact", found=found, hint="as in `+edge(1, 2).` or `-edge(1, 2).`"
     )

@@ -76,7 +76,7 @@ def statements(text: str) -> Iterator[Statement]:
         if token.lastgroup == "blank":
             continue
         if start is None:
-            start, kind = token.start(), _kind(token[0])
+            start, kind = token.start(), _statement_kind(token[0])
         if token.lastgroup == "stop":
             yield Statement(kind, start, token.end())
             start = None
@@ -90,5 +90,5 @@ def groups(text: str) -> Iterator[tuple[Kind, list[Statement]]]:
         yield kind, list(members)
 
 
-def _kind(first: str) -> Kind:
+def _statement_kind(first: str) -> Kind:
     return "change" if first in "+-" else "query" if first == "?" else "clause"

@@ -19,13 +19,13 @@ from rich.text import Text
 
 def write_result(text: str | Text = "") -> None:
     """One line, or several, of what was asked for."""
-    _write(sys.stdout, text)
+    _write_line(sys.stdout, text)
 
 
 def write_message(text: str | Text = "") -> None:
     """One line, or several, of messages; a closed pipe is ignored."""
     try:
-        _write(sys.stderr, text)
+        _write_line(sys.stderr, text)
     except BrokenPipeError:  # as in `deltalog check … 2>&1 | head`
         discard(sys.stderr)
 
@@ -73,17 +73,17 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def _write(stream: TextIO, text: str | Text) -> None:
-    stream.write((text if isinstance(text, str) else _styled(text, stream)) + "\n")
+def _write_line(stream: TextIO, text: str | Text) -> None:
+    stream.write((text if isinstance(text, str) else _style_text(text, stream)) + "\n")
 
 
 @lru_cache(maxsize=2)
-def _console(stream: TextIO) -> Console:
+def _console_for(stream: TextIO) -> Console:
     return Console(file=stream, highlight=False)
 
 
-def _styled(text: Text, stream: TextIO) -> str:
-    console = _console(stream)
+def _style_text(text: Text, stream: TextIO) -> str:
+    console = _console_for(stream)
     if console.color_system is None:
         return text.plain
     with console.capture() as captured:

@@ -54,7 +54,7 @@ def list_(
     tokens = read_tokens(file)
     if is_json:
         for token in tokens:
-            write_result(json.dumps(_record(token), ensure_ascii=False))
+            write_result(json.dumps(_token_record(token), ensure_ascii=False))
         return
     header = ["id", "name", "roles", "grants", "created", "revoked"]
     cells = [
@@ -82,7 +82,7 @@ def revoke(
         note(f"revoked {token.id} of {token.name}")
 
 
-def _record(token: Token) -> dict[str, object]:
+def _token_record(token: Token) -> dict[str, object]:
     return {
         "id": token.id,
         "name": token.name,

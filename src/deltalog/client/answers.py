@@ -60,8 +60,8 @@ def tried(document: Mapping[str, Any]) -> Tried:
 def sides(delta: Mapping[str, Any] | None) -> tuple[JsonRows, JsonRows]:
     if delta is None:
         return {}, {}
-    return _tuples(delta["inserted"]), _tuples(delta["deleted"])
+    return _rows_as_tuples(delta["inserted"]), _rows_as_tuples(delta["deleted"])
 
 
-def _tuples(facts: Mapping[str, Any]) -> JsonRows:
+def _rows_as_tuples(facts: Mapping[str, Any]) -> JsonRows:
     return {name: [tuple(row) for row in rows] for name, rows in facts.items()}

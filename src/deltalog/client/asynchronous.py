@@ -140,7 +140,7 @@ class AsyncClient:
         backoff = Backoff()
         for attempt in range(1, self._attempts_max + 1):
             try:
-                return call.read(await self._answer(call))
+                return call.read(await self._answer_call(call))
             except ServiceError as error:
                 is_last = attempt == self._attempts_max or not call.is_repeatable
                 if is_last or not error.is_temporary:
@@ -148,7 +148,7 @@ class AsyncClient:
                 await asyncio.sleep(backoff.seconds(error.retry_seconds))
         raise AssertionError("unreachable")
 
-    async def _answer(self, call: Call[Any]) -> Any:
+    async def _answer_call(self, call: Call[Any]) -> Any:
         with unanswered(self.address):
             response = await self._http.request(
                 call.method,
@@ -205,7 +205,7 @@ class AsyncViewCopy(CopyOfView):
         found: list[ViewDelta] = []
         is_up_to_date = False
         while not is_up_to_date:
-            deltas, is_up_to_date = await self._step(is_live=False, wait_for=wait_for)
+            deltas, is_up_to_date = await self._poll_once(is_live=False, wait_for=wait_for)
             found += deltas
         return found
 
@@ -215,7 +215,7 @@ class AsyncViewCopy(CopyOfView):
         while not self._is_closed:
             started = time.monotonic()
             try:
-                deltas, _ = await self._step(is_live=self.version is not None)
+                deltas, _ = await self._poll_once(is_live=self.version is not None)
             except ServiceError as error:
                 if not error.is_temporary:
                     raise
@@ -228,7 +228,7 @@ class AsyncViewCopy(CopyOfView):
             for delta in deltas:
                 yield delta
 
-    async def _step(
+    async def _poll_once(
         self, is_live: bool, wait_for: str | None = None
     ) -> tuple[list[ViewDelta], bool]:
         """One read, and what it changes; after 410 everything is read again."""
@@ -239,13 +239,13 @@ class AsyncViewCopy(CopyOfView):
             await self._client.send(subscription.definition())
             await self._client.send(subscription.claim())
         try:
-            polled = await self._client.poll(self._path, self._parameters(is_live, wait_for))
+            polled = await self._client.poll(self._path, self._poll_parameters(is_live, wait_for))
         except ServiceError as error:
             if error.status != 410:
                 raise
-            self._restart(await self._client.send(calls.relation(self.name)))
+            self._restart_copy(await self._client.send(calls.relation(self.name)))
             return [], False
-        deltas = self._received(polled)
+        deltas = self._apply_polled(polled)
         waiting = None if subscription is None else subscription.acknowledgement(self.offset)
         if waiting is not None:
             await self._client.send(waiting)

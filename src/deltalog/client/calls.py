@@ -71,10 +71,10 @@ def query(
 ) -> Call[QueryPage]:
     values = {name: json_value(value) for name, value in parameters.items()}
     body = {"query": text, "parameters": values, "version": version, "start": start}
-    return Call("POST", "/v1/query", _page, body)
+    return Call("POST", "/v1/query", _query_page, body)
 
 
-def _page(document: Mapping[str, Any]) -> QueryPage:
+def _query_page(document: Mapping[str, Any]) -> QueryPage:
     rows = converted_rows(columns_of(document["columns"]), document["rows"])
     return QueryPage(document["version"], rows, document["next"])
 
@@ -123,7 +123,9 @@ def selection(
     every_commits: int | None,
 ) -> dict[str, str]:
     """The parameters that select facts of a view, and how often it is reported."""
-    found = {f"{view}.{name}": _text(value) for name, value in sorted((bindings or {}).items())}
+    found = {
+        f"{view}.{name}": _parameter_text(value) for name, value in sorted((bindings or {}).items())
+    }
     if every_seconds is not None:
         found["every_seconds"] = str(every_seconds)
     if every_commits is not None:
@@ -131,7 +133,7 @@ def selection(
     return found
 
 
-def _text(value: Any) -> str:
+def _parameter_text(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return str(json_value(value))

@@ -107,15 +107,15 @@ class CopyOfView:
     def _use_format(self, relation: dict[str, Any]) -> None:
         self._follower.row_format = RowFormat.read(relation, self._into)
 
-    def _restart(self, relation: dict[str, Any]) -> None:
+    def _restart_copy(self, relation: dict[str, Any]) -> None:
         with self._lock:
             self._follower.restart(RowFormat.read(relation, self._into))
 
-    def _parameters(self, is_live: bool, wait_for: str | None) -> dict[str, str]:
+    def _poll_parameters(self, is_live: bool, wait_for: str | None) -> dict[str, str]:
         found = self._follower.parameters(is_live)
         return found if wait_for is None else {**found, "wait_for": wait_for}
 
-    def _received(self, polled: Polled) -> list[ViewDelta]:
+    def _apply_polled(self, polled: Polled) -> list[ViewDelta]:
         with self._lock:
             if self._is_closed:
                 return []

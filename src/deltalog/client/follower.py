@@ -39,7 +39,7 @@ class Follower:
     @property
     def version(self) -> int | None:
         """The version that the copy is of; None before the first snapshot."""
-        return None if self.copy.offset is None else _version(self.view, self.copy.offset)
+        return None if self.copy.offset is None else _version_of_offset(self.view, self.copy.offset)
 
     def parameters(self, is_live: bool) -> dict[str, str]:
         """The query of the next request."""
@@ -67,30 +67,30 @@ class Follower:
             if control == "reset":
                 self._snapshot, changes = {}, []
             elif control == "snapshot-end":
-                deltas += self._replaced(message["headers"].get("offset", offset))
+                deltas += self._replace_copy(message["headers"].get("offset", offset))
             elif control is None and self._snapshot is not None:
-                self._snapshot[message["key"]] = self._format.row(message["value"])
+                self._snapshot[message["key"]] = self._known_format.row(message["value"])
             elif control is None:
                 changes.append(message)
         self._position = offset
         if self._snapshot is None:
-            deltas += self._changed(changes, offset)
+            deltas += self._apply_commits(changes, offset)
         return deltas
 
     @property
-    def _format(self) -> RowFormat:
+    def _known_format(self) -> RowFormat:
         assert self.row_format is not None
         return self.row_format
 
-    def _replaced(self, offset: str) -> list[ViewDelta]:
+    def _replace_copy(self, offset: str) -> list[ViewDelta]:
         if self._snapshot is None:
             raise bad_stream(self.view, "the end of a snapshot that has no beginning")
         found, self._snapshot = self._snapshot, None
-        inserted, deleted = self.copy.replace(found, offset, self._format)
-        version = _version(self.view, offset)
-        return [self._shown(version, inserted, deleted, is_snapshot=True)]
+        inserted, deleted = self.copy.replace(found, offset, self._known_format)
+        version = _version_of_offset(self.view, offset)
+        return [self._view_delta(version, inserted, deleted, is_snapshot=True)]
 
-    def _changed(self, messages: Iterable[Message], offset: str) -> list[ViewDelta]:
+    def _apply_commits(self, messages: Iterable[Message], offset: str) -> list[ViewDelta]:
         """The deltas of whole commits, which become one change of the copy."""
         known = self.version
         if known is None:
@@ -103,18 +103,18 @@ class Follower:
         pending: dict[str, Row | None] = {}
         deltas = []
         for version, changes in commits.items():
-            found = self._commit(changes, pending)
+            found = self._rows_of_commit(changes, pending)
             if found is None:
                 self._position = START  # the copy lacks a row that is deleted: read it again
                 return []
-            deltas.append(self._shown(version, *found))
+            deltas.append(self._view_delta(version, *found))
         new = {key: row for key, row in pending.items() if row is not None}
         absent = [key for key, row in pending.items() if row is None]
         if new or absent or offset != self.copy.offset:
             self.copy.change(new, absent, offset)
         return deltas
 
-    def _commit(
+    def _rows_of_commit(
         self, messages: Iterable[Message], pending: dict[str, Row | None]
     ) -> tuple[list[Row], list[Row]] | None:
         inserted, deleted = [], []
@@ -127,19 +127,19 @@ class Follower:
                 deleted.append(before)
                 pending[key] = None
             if operation in ("insert", "update"):
-                pending[key] = row = self._format.row(message["value"])
+                pending[key] = row = self._known_format.row(message["value"])
                 inserted.append(row)
         return inserted, deleted
 
-    def _shown(
+    def _view_delta(
         self, version: int, inserted: list[Row], deleted: list[Row], is_snapshot: bool = False
     ) -> ViewDelta:
-        make = self._format.maker()
+        make = self._known_format.maker()
         sides = tuple(map(make, inserted)), tuple(map(make, deleted))
         return ViewDelta(self.view, version, *sides, is_snapshot)
 
 
-def _version(view: str, offset: str) -> int:
+def _version_of_offset(view: str, offset: str) -> int:
     found = read_offset(offset)
     if found is None:
         raise bad_stream(view, f"`{offset}` is not an offset of Deltalog")

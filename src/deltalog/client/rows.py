@@ -45,12 +45,12 @@ class RowFormat:
         """The values of a message, in the order and of the types of the columns."""
         converters = [from_json(column) for column in self.columns]
         cells = [value[column.name] for column in self.columns]
-        return _converted(converters, cells)
+        return _convert_row(converters, cells)
 
     def rows(self, values: Iterable[Mapping[str, Any]]) -> list[Row]:
         converters = [from_json(column) for column in self.columns]
         names = [column.name for column in self.columns]
-        return [_converted(converters, [value[name] for name in names]) for value in values]
+        return [_convert_row(converters, [value[name] for name in names]) for value in values]
 
     def maker(self) -> Made:
         """The function that shows a row: the tuple itself, or an object of the dataclass."""
@@ -58,18 +58,18 @@ class RowFormat:
         if into is None:
             return lambda row: row
         if not dataclasses.is_dataclass(into):
-            raise self._misfit("it is not a dataclass")
+            raise self._row_misfit("it is not a dataclass")
         fields = [field.name for field in dataclasses.fields(into) if field.init]
         names = [column.name for column in self.columns]
         if not set(fields) & set(names) and len(fields) == len(names):
             return lambda row: into(*row)
         missing = [name for name in fields if name not in names]
         if missing:
-            raise self._misfit(f"`{self.view}` has no column `{missing[0]}`")
+            raise self._row_misfit(f"`{self.view}` has no column `{missing[0]}`")
         places = [names.index(name) for name in fields]
         return lambda row: into(*(row[place] for place in places))
 
-    def _misfit(self, reason: str) -> DataError:
+    def _row_misfit(self, reason: str) -> DataError:
         name = getattr(self.into, "__name__", str(self.into))
         made = service_catalogue.ROW_MISFIT.at(None, name=name, view=self.view, reason=reason)
         return DataError([made])
@@ -85,10 +85,10 @@ def columns_of(documents: Iterable[Mapping[str, Any]]) -> tuple[Column, ...]:
 def converted_rows(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> list[Row]:
     """Rows of an answer as values of their columns."""
     converters = [from_json(column) for column in columns]
-    return [_converted(converters, row) for row in rows]
+    return [_convert_row(converters, row) for row in rows]
 
 
-def _converted(converters: Sequence[Callable[[Any], Any]], cells: Sequence[Any]) -> Row:
+def _convert_row(converters: Sequence[Callable[[Any], Any]], cells: Sequence[Any]) -> Row:
     try:
         return tuple(convert(cell) for convert, cell in zip(converters, cells, strict=True))
     except VALUE_ERRORS as error:

@@ -33,9 +33,9 @@ class StoredCopy:
         self.offset: str | None = None
         self.columns: list[dict[str, Any]] | None = None
         self._name = "" if file is None else file.name
-        self._connection = None if file is None else self._opened(file, identity)
+        self._connection = None if file is None else self._open_file(file, identity)
 
-    def _opened(self, file: Path, identity: str) -> sqlite3.Connection:
+    def _open_file(self, file: Path, identity: str) -> sqlite3.Connection:
         try:
             connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -50,25 +50,25 @@ class StoredCopy:
             found = dict(connection.execute("SELECT name, value FROM copy"))
             if found["identity"] != identity:
                 connection.close()
-                raise self._foreign(found["identity"], identity)
+                raise self._foreign_copy(found["identity"], identity)
             if "columns" in found:
-                self._load(connection, found)
+                self._load_rows(connection, found)
         except sqlite3.Error as error:
-            raise self._unusable(error) from error
+            raise self._unusable_copy(error) from error
         return connection
 
-    def _load(self, connection: sqlite3.Connection, found: Mapping[str, str]) -> None:
+    def _load_rows(self, connection: sqlite3.Connection, found: Mapping[str, str]) -> None:
         self.columns, self.offset = json.loads(found["columns"]), found.get("offset")
         stored = connection.execute("SELECT key, cells FROM fact").fetchall()
         cells = (json.loads(text) for _, text in stored)
         rows = converted_rows(columns_of(self.columns or ()), cells)
         self.rows = {key: row for (key, _), row in zip(stored, rows, strict=True)}
 
-    def _foreign(self, found: str, wanted: str) -> DataError:
+    def _foreign_copy(self, found: str, wanted: str) -> DataError:
         entry = service_catalogue.FOREIGN_COPY
         return DataError([entry.at(None, name=self._name, found=found, wanted=wanted)])
 
-    def _unusable(self, error: Exception) -> DataError:
+    def _unusable_copy(self, error: Exception) -> DataError:
         hint = "delete it to begin anew, unless another client uses it"
         entry = service_catalogue.BAD_COPY
         return DataError([entry.at(None, name=self._name, reason=str(error), hint=hint)])
@@ -83,20 +83,20 @@ class StoredCopy:
             {"name": c.name, "type": c.type, "nullable": c.nullable, "key": c.key}
             for c in row_format.columns
         ]
-        self._write(rows.items(), (), offset, json.dumps(columns))
+        self._write_rows(rows.items(), (), offset, json.dumps(columns))
         self.rows, self.offset, self.columns = rows, offset, columns
         return inserted, deleted
 
     def change(self, new: Rows, absent: Iterable[str], offset: str) -> None:
         """Store and delete rows, with the offset behind that."""
         absent = [key for key in absent if key not in new]
-        self._write(new.items(), absent, offset, None)
+        self._write_rows(new.items(), absent, offset, None)
         self.rows.update(new)
         for key in absent:
             self.rows.pop(key, None)
         self.offset = offset
 
-    def _write(
+    def _write_rows(
         self,
         new: Iterable[tuple[str, Row]],
         absent: Iterable[str],
@@ -119,7 +119,7 @@ class StoredCopy:
         except sqlite3.Error as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            raise self._unusable(error) from error
+            raise self._unusable_copy(error) from error
 
     def close(self) -> None:
         if self._connection is not None:

@@ -45,9 +45,9 @@ class DurableSubscription:
 
     def claim(self) -> Call[None]:
         """Begin a generation of this client; one before it can acknowledge no more."""
-        return Call("POST", f"{self._path}/claim", self._claimed, {"takeover": True})
+        return Call("POST", f"{self._path}/claim", self._record_claim, {"takeover": True})
 
-    def _claimed(self, document: Mapping[str, Any]) -> None:
+    def _record_claim(self, document: Mapping[str, Any]) -> None:
         self._generation = document["generation"]
 
     def acknowledgement(self, offset: str | None) -> Call[None] | None:

@@ -140,7 +140,7 @@ class Client:
         backoff = Backoff()
         for attempt in range(1, self._attempts_max + 1):
             try:
-                return call.read(self._answer(call))
+                return call.read(self._answer_call(call))
             except ServiceError as error:
                 is_last = attempt == self._attempts_max or not call.is_repeatable
                 if is_last or not error.is_temporary:
@@ -148,7 +148,7 @@ class Client:
                 time.sleep(backoff.seconds(error.retry_seconds))
         raise AssertionError("unreachable")
 
-    def _answer(self, call: Call[Any]) -> Any:
+    def _answer_call(self, call: Call[Any]) -> Any:
         with unanswered(self.address):
             response = self._http.request(
                 call.method,
@@ -210,7 +210,7 @@ class ViewCopy(CopyOfView):
         found: list[ViewDelta] = []
         is_up_to_date = False
         while not is_up_to_date:
-            deltas, is_up_to_date = self._step(is_live=False, wait_for=wait_for)
+            deltas, is_up_to_date = self._poll_once(is_live=False, wait_for=wait_for)
             found += deltas
         return found
 
@@ -220,7 +220,7 @@ class ViewCopy(CopyOfView):
         while not self._stopping.is_set():
             started = time.monotonic()
             try:
-                deltas, _ = self._step(is_live=self.version is not None)
+                deltas, _ = self._poll_once(is_live=self.version is not None)
             except ServiceError as error:
                 if not error.is_temporary:
                     raise
@@ -246,7 +246,9 @@ class ViewCopy(CopyOfView):
         self._thread = threading.Thread(target=run, name=f"deltalog-{self.name}", daemon=True)
         self._thread.start()
 
-    def _step(self, is_live: bool, wait_for: str | None = None) -> tuple[list[ViewDelta], bool]:
+    def _poll_once(
+        self, is_live: bool, wait_for: str | None = None
+    ) -> tuple[list[ViewDelta], bool]:
         """One read, and what it changes; after 410 everything is read again."""
         if self._needs_format:
             self._use_format(self._client.send(calls.relation(self.name)))
@@ -255,13 +257,13 @@ class ViewCopy(CopyOfView):
             self._client.send(subscription.definition())
             self._client.send(subscription.claim())
         try:
-            polled = self._client.poll(self._path, self._parameters(is_live, wait_for))
+            polled = self._client.poll(self._path, self._poll_parameters(is_live, wait_for))
         except ServiceError as error:
             if error.status != 410:
                 raise
-            self._restart(self._client.send(calls.relation(self.name)))
+            self._restart_copy(self._client.send(calls.relation(self.name)))
             return [], False
-        deltas = self._received(polled)
+        deltas = self._apply_polled(polled)
         waiting = None if subscription is None else subscription.acknowledgement(self.offset)
         if waiting is not None:
             self._client.send(waiting)

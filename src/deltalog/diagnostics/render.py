@@ -28,7 +28,7 @@ def render(diagnostic: Diagnostic) -> str:
         if arrow == "-->":
             lines.append(f"{' ' * gutter}{arrow} {label.span}")
             lines.append(f"{' ' * gutter} |")
-        lines += _snippet(label, gutter, "^" if number == 0 else "-")
+        lines += _snippet_lines(label, gutter, "^" if number == 0 else "-")
         previous_source = label.span.source
     if diagnostic.note:
         lines.append(f"{' ' * gutter} = note: {diagnostic.note}")
@@ -42,16 +42,18 @@ def _gutter_width(diagnostic: Diagnostic) -> int:
     return len(str(max(numbers, default=1)))
 
 
-def _snippet(label: Label, gutter: int, mark: str) -> list[str]:
+def _snippet_lines(label: Label, gutter: int, mark: str) -> list[str]:
     source = label.span.source
     line_number, column = source.position(label.span.start)
     line = source.line(line_number)
     start = column - 1
     end = min(start + max(label.span.end - label.span.start, 1), max(len(line), start + 1))
     window = 0 if end <= LINE_WIDTH_MAX else max(0, start - LINE_WIDTH_MAX // 2)
-    shown = _printable(line[window : window + LINE_WIDTH_MAX])
-    before = _width(_printable(line[window:start]))
-    length = max(_width(_printable(line[start : min(end, window + LINE_WIDTH_MAX)])), 1)
+    shown = _escape_controls(line[window : window + LINE_WIDTH_MAX])
+    before = _terminal_width(_escape_controls(line[window:start]))
+    length = max(
+        _terminal_width(_escape_controls(line[start : min(end, window + LINE_WIDTH_MAX)])), 1
+    )
     caret = " " * before + mark * length + (f" {label.text}" if label.text else "")
     return [
         f"{line_number:>{gutter}} | {shown}".rstrip(),
@@ -59,7 +61,7 @@ def _snippet(label: Label, gutter: int, mark: str) -> list[str]:
     ]
 
 
-def _printable(text: str) -> str:
+def _escape_controls(text: str) -> str:
     """Tabs as four blanks, anything that would move the cursor as a visible escape."""
     return "".join(
         "    " if c == "\t" else c if c.isprintable() else c.encode("unicode_escape").decode()
@@ -67,7 +69,7 @@ def _printable(text: str) -> str:
     )
 
 
-def _width(text: str) -> int:
+def _terminal_width(text: str) -> int:
     """Columns a text takes on a terminal: wide characters two, combining marks none."""
     return sum(
         0

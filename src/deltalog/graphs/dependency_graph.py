@@ -15,7 +15,9 @@ def program_graph(explanation: Explanation, checked: CheckedProgram, title: str)
     """The program as it is written."""
     rules = rules_by_head(checked.program.definitions)
     stratum = {name: str(i) for i, names in enumerate(explanation.strata) for name in names}
-    nodes = [_node(name, checked, rules[name], stratum[name]) for name in checked.relations]
+    nodes = [
+        _node_of_predicate(name, checked, rules[name], stratum[name]) for name in checked.relations
+    ]
     arcs = [Arc(arc.body, arc.head, arc.kind) for arc in explanation.arcs]
     return Graph(title, tuple(nodes), tuple(arcs))
 
@@ -27,10 +29,16 @@ def query_graph(explanation: Explanation, checked: CheckedProgram, title: str) -
     by_head = rules_by_head(rules)
     names = [name for component in found.components for name in sorted(component)]
     arcs = dict.fromkeys(Arc(arc.body, arc.head, arc.kind) for arc in found.arcs)
-    return Graph(title, tuple(_node(name, checked, by_head[name]) for name in names), tuple(arcs))
+    return Graph(
+        title,
+        tuple(_node_of_predicate(name, checked, by_head[name]) for name in names),
+        tuple(arcs),
+    )
 
 
-def _node(name: str, checked: CheckedProgram, rules: list[Rule], stratum: str = "") -> Node:
+def _node_of_predicate(
+    name: str, checked: CheckedProgram, rules: list[Rule], stratum: str = ""
+) -> Node:
     listings = (listing("rules", rules),) if rules else ()
     if is_generated(name) or name not in checked.relations:
         return Node(name, "generated", False, listings=listings)

@@ -25,27 +25,27 @@ _ARCS = {
 
 
 def dot(graph: Graph) -> str:
-    return "\n".join(("digraph {", *(f"    {line}" for line in _lines(graph)), "}")) + "\n"
+    return "\n".join(("digraph {", *(f"    {line}" for line in _dot_lines(graph)), "}")) + "\n"
 
 
-def _lines(graph: Graph) -> Iterator[str]:
+def _dot_lines(graph: Graph) -> Iterator[str]:
     title = {"label": graph.title, "labelloc": "t"} if graph.title else {}
-    yield f"graph [{_attributes({'rankdir': 'BT', 'fontname': 'monospace', **title})}]"
-    yield f"node [{_attributes({'shape': 'box', 'fontname': 'monospace', 'style': 'filled'})}]"
-    yield f"edge [{_attributes({'fontname': 'monospace', 'fontsize': '10'})}]"
+    yield f"graph [{_attribute_list({'rankdir': 'BT', 'fontname': 'monospace', **title})}]"
+    yield f"node [{_attribute_list({'shape': 'box', 'fontname': 'monospace', 'style': 'filled'})}]"
+    yield f"edge [{_attribute_list({'fontname': 'monospace', 'fontsize': '10'})}]"
     ids = {node.name: f"n{number}" for number, node in enumerate(graph.nodes)}
     for node in graph.nodes:
-        yield f"{ids[node.name]} [{_attributes(_node(node))}]"
+        yield f"{ids[node.name]} [{_attribute_list(_node_attributes(node))}]"
     for arc in graph.arcs:
-        yield f"{ids[arc.source]} -> {ids[arc.target]} [{_attributes(_arc(arc))}]"
+        yield f"{ids[arc.source]} -> {ids[arc.target]} [{_attribute_list(_arc_attributes(arc))}]"
 
 
-def _node(node: Node) -> dict[str, str]:
+def _node_attributes(node: Node) -> dict[str, str]:
     label = "\n".join(filter(None, (node.name, node.note)))
-    return {"label": label, **_shape(node), **_tooltip(node.listings)}
+    return {"label": label, **_shape_attributes(node), **_tooltip_attribute(node.listings)}
 
 
-def _shape(node: Node) -> dict[str, str]:
+def _shape_attributes(node: Node) -> dict[str, str]:
     match node.kind:
         case "base":
             return {"shape": "cylinder", "fillcolor": "#fdf4dc", "color": "#a97b12"}
@@ -57,20 +57,20 @@ def _shape(node: Node) -> dict[str, str]:
             return {"style": "rounded,dashed", "color": "#2b6cb0"}
 
 
-def _arc(arc: Arc) -> dict[str, str]:
+def _arc_attributes(arc: Arc) -> dict[str, str]:
     label = {"label": text} if (text := arc_text(arc)) else {}
-    return {**label, **_ARCS[arc.kind], **_tooltip(arc.listings)}
+    return {**label, **_ARCS[arc.kind], **_tooltip_attribute(arc.listings)}
 
 
-def _tooltip(listings: Iterable[Listing]) -> dict[str, str]:
+def _tooltip_attribute(listings: Iterable[Listing]) -> dict[str, str]:
     rules = dict.fromkeys(rule.text for each in listings for rule in each.rules)
     return {"tooltip": "\n".join(rules)} if rules else {}
 
 
-def _attributes(attributes: Mapping[str, str]) -> str:
-    return ", ".join(f"{name}={_quoted(text)}" for name, text in attributes.items())
+def _attribute_list(attributes: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={_quote_text(text)}" for name, text in attributes.items())
 
 
-def _quoted(text: str) -> str:
+def _quote_text(text: str) -> str:
     escaped = printable(text).replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;")
     return '"' + escaped.replace("\n", "\\n") + '"'

@@ -32,21 +32,21 @@ _SPECIAL = re.compile(r"[^\w ,./()+−Δ±-]")
 
 
 def mermaid(graph: Graph) -> str:
-    return "\n".join(_lines(graph)) + "\n"
+    return "\n".join(_mermaid_lines(graph)) + "\n"
 
 
-def _lines(graph: Graph) -> Iterator[str]:
+def _mermaid_lines(graph: Graph) -> Iterator[str]:
     if graph.title:
         yield f"---\ntitle: {json.dumps(printable(graph.title), ensure_ascii=False)}\n---"
     yield "flowchart BT"
     ids = {node.name: f"n{number}" for number, node in enumerate(graph.nodes)}
     for node in graph.nodes:
-        text = "<br/>".join(map(_escape, filter(None, (node.name, node.note))))
-        yield f"    {ids[node.name]}{_SHAPES[_style(node)].format(text)}"
+        text = "<br/>".join(map(_escape_text, filter(None, (node.name, node.note))))
+        yield f"    {ids[node.name]}{_SHAPES[_shape_name(node)].format(text)}"
     for arc in graph.arcs:
-        yield f"    {ids[arc.source]} {_link(arc)} {ids[arc.target]}"
+        yield f"    {ids[arc.source]} {_link_text(arc)} {ids[arc.target]}"
     for style, colours in _COLOURS.items():
-        members = [ids[node.name] for node in graph.nodes if _style(node) == style]
+        members = [ids[node.name] for node in graph.nodes if _shape_name(node) == style]
         if members:
             yield f"    classDef {style} {colours}"
             yield f"    class {','.join(members)} {style}"
@@ -55,14 +55,14 @@ def _lines(graph: Graph) -> Iterator[str]:
         yield f"    linkStyle {','.join(negative)} {_NEGATIVE}"
 
 
-def _style(node: Node) -> str:
+def _shape_name(node: Node) -> str:
     return "virtual" if node.kind == "view" and not node.is_stored else node.kind
 
 
-def _link(arc: Arc) -> str:
-    text = _escape(arc_text(arc))
+def _link_text(arc: Arc) -> str:
+    text = _escape_text(arc_text(arc))
     return f'{_LINKS[arc.kind]}|"{text}"|' if text else _LINKS[arc.kind]
 
 
-def _escape(text: str) -> str:
+def _escape_text(text: str) -> str:
     return _SPECIAL.sub(lambda found: f"#{ord(found[0])};", printable(text))

@@ -26,9 +26,9 @@ def network_graph(network: Network, checked: CheckedProgram, title: str) -> Grap
         title,
         (
             *(base_node(name, checked) for name in influents),
-            *(_view(name, node, written[name]) for name, node in views.items()),
+            *(_node_of_view(name, node, written[name]) for name, node in views.items()),
         ),
-        tuple(map(_arc, network.arcs)),
+        tuple(map(_arc_of_influence, network.arcs)),
     )
 
 
@@ -48,7 +48,7 @@ def column_names(name: str, checked: CheckedProgram) -> str:
     return ", ".join(column.name for column in checked.relations[name].columns)
 
 
-def _view(name: str, node: NetworkNode, written: list[Rule]) -> Node:
+def _node_of_view(name: str, node: NetworkNode, written: list[Rule]) -> Node:
     together = [each for each in node.predicates if each != name]
     facts = {
         "strategy": f"{node.strategy}: {node.reason}",
@@ -62,11 +62,11 @@ def _view(name: str, node: NetworkNode, written: list[Rule]) -> Node:
         node.is_stored,
         node.strategy,
         tuple((label, text) for label, text in facts.items() if text),
-        tuple(_listings(node, written)),
+        tuple(_listings_of_view(node, written)),
     )
 
 
-def _listings(node: NetworkNode, written: list[Rule]) -> Iterator[Listing]:
+def _listings_of_view(node: NetworkNode, written: list[Rule]) -> Iterator[Listing]:
     if written:
         yield listing("as written", written)
     for number, stage in enumerate(node.stages, start=1):
@@ -77,7 +77,7 @@ def _listings(node: NetworkNode, written: list[Rule]) -> Iterator[Listing]:
             yield listing(title, stage.rules)
 
 
-def _arc(arc: NetworkArc) -> Arc:
+def _arc_of_influence(arc: NetworkArc) -> Arc:
     signs = dict.fromkeys(f"Δ{each.effect}/Δ{each.influence}" for each in arc.differentials)
     differentials = " ".join(sorted(signs)).replace("-", "−")
     flow = flow_text(*arc.flow) if arc.flow else ""

@@ -33,11 +33,11 @@ def page(graph: Graph) -> str:
     scripts = [_SOURCE_MAP.sub("", read_web_file(name)) for name in SCRIPTS]
     style = read_web_file(STYLE)
     return Template(read_web_file("graph.html")).substitute(
-        policy=_policy(scripts, style),
+        policy=_content_policy(scripts, style),
         title=html.escape(printable(graph.title)),
         style=style,
-        licences="\n".join(_licence(name) for name in LICENCES),
-        data=_json(graph),
+        licences="\n".join(_licence_comment(name) for name in LICENCES),
+        data=_graph_json(graph),
         scripts="\n".join(f"<script>{script}</script>" for script in scripts),
     )
 
@@ -47,20 +47,20 @@ def read_web_file(name: str) -> str:
     return resources.files("deltalog").joinpath("web", *name.split("/")).read_text("utf-8")
 
 
-def _policy(scripts: Sequence[str], style: str) -> str:
-    allowed = " ".join(map(_hash, scripts))
+def _content_policy(scripts: Sequence[str], style: str) -> str:
+    allowed = " ".join(map(_hash_source, scripts))
     rest = "base-uri 'none'; form-action 'none'"
-    return f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; {rest}"
+    return f"default-src 'none'; script-src {allowed}; style-src {_hash_source(style)}; {rest}"
 
 
-def _hash(text: str) -> str:
+def _hash_source(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _licence(name: str) -> str:
+def _licence_comment(name: str) -> str:
     text = read_web_file(f"vendor/{name}.LICENSE").strip()
     return f"<!-- {name}\n\n{text}\n-->"
 
 
-def _json(graph: Graph) -> str:
+def _graph_json(graph: Graph) -> str:
     return printable(json.dumps(asdict(graph), ensure_ascii=False)).replace("<", "\\u003c")

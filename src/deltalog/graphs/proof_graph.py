@@ -25,7 +25,7 @@ _KINDS: dict[str, NodeKind] = {"base": "base", "absent": "generated", "compariso
 
 def proof_graph(proof: Proof, title: str = "") -> Graph:
     """A proof; subproofs that are shared are drawn once."""
-    return _graph(proof.steps(), title or proof.conclusion)
+    return _graph_of_steps(proof.steps(), title or proof.conclusion)
 
 
 def derivations_graph(derivations: Derivations, title: str = "") -> Graph:
@@ -33,12 +33,12 @@ def derivations_graph(derivations: Derivations, title: str = "") -> Graph:
     seen: dict[str, Node] = {}
     arcs: dict[tuple[str, str, str], Arc] = {}
     for number, step in enumerate(derivations.steps[:NODES_MAX], start=1):
-        seen[step.conclusion] = _node(step, with_rule=False)
+        seen[step.conclusion] = _node_of_step(step, with_rule=False)
         between = f"{step.place or 'rule'} #{number}"
-        seen[between] = Node(between, "generated", listings=_listings(step))
+        seen[between] = Node(between, "generated", listings=_listings_of_step(step))
         arcs[between, step.conclusion, ""] = Arc(between, step.conclusion)
         for premise in step.premises:
-            seen.setdefault(premise.conclusion, _node(premise, with_rule=False))
+            seen.setdefault(premise.conclusion, _node_of_step(premise, with_rule=False))
             arc = Arc(premise.conclusion, between, _arc_kind(step, premise))
             arcs[arc.source, arc.target, arc.kind] = arc
     return Graph(title or derivations.conclusion, tuple(seen.values()), tuple(arcs.values()))
@@ -60,13 +60,13 @@ def set_proof_graph(proof: SetProof, title: str = "") -> Graph:
     return Graph(title or proof.conclusion, tuple(nodes.values()), tuple(arcs))
 
 
-def _graph(steps: Iterable[Proof], title: str) -> Graph:
+def _graph_of_steps(steps: Iterable[Proof], title: str) -> Graph:
     nodes: dict[str, Node] = {}
     arcs: dict[tuple[str, str], Arc] = {}
     for step in steps:
         if len(nodes) >= NODES_MAX:
             break
-        nodes[step.conclusion] = _node(step)
+        nodes[step.conclusion] = _node_of_step(step)
         for premise in step.premises:
             arc = Arc(premise.conclusion, step.conclusion, _arc_kind(step, premise))
             arcs[arc.source, arc.target] = arc
@@ -74,18 +74,18 @@ def _graph(steps: Iterable[Proof], title: str) -> Graph:
     return Graph(title, tuple(nodes.values()), tuple(drawn))
 
 
-def _node(step: Proof, with_rule: bool = True) -> Node:
+def _node_of_step(step: Proof, with_rule: bool = True) -> Node:
     note = {"absent": "no such fact", "comparison": ""}.get(step.kind, "")
     if step.contributors is not None:
         note = f"{step.contributors:,} rows"
     elif with_rule and step.place:
         note = step.place
     said = (("sentence", step.sentence),) if step.sentence else ()
-    listings = _listings(step) if with_rule else ()
+    listings = _listings_of_step(step) if with_rule else ()
     return Node(step.conclusion, _KINDS.get(step.kind, "view"), True, note, said, listings)
 
 
-def _listings(step: Proof) -> tuple[Listing, ...]:
+def _listings_of_step(step: Proof) -> tuple[Listing, ...]:
     if step.rule is None:
         return ()
     return (Listing("rule", (RuleText(step.rule, step.place or ""),)),)

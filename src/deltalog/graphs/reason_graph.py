@@ -55,7 +55,7 @@ class _Drawing:
         return Graph(title, tuple(self.nodes.values()), tuple(self.arcs.values()))
 
 
-def _kind(literal: str) -> Kind:
+def _literal_kind(literal: str) -> Kind:
     return "negative" if literal.startswith(ABSENT) else "positive"
 
 
@@ -77,13 +77,13 @@ def why_not_graph(answer: WhyNot, title: str = "") -> Graph:
 def _draw_blocked(drawing: _Drawing, rule: BlockedRule, conclusion: str) -> None:
     between = drawing.rule(rule.place, rule.rule, conclusion)
     drawing.node(rule.literal, "view", False, rule.reason, rule.sentence)
-    drawing.arc(rule.literal, between, "blocked", _kind(rule.literal))
+    drawing.arc(rule.literal, between, "blocked", _literal_kind(rule.literal))
     for text in rule.holding:
         drawing.node(text, "generated", note="holds")
-        drawing.arc(text, between, kind=_kind(text))
+        drawing.arc(text, between, kind=_literal_kind(text))
     for text in rule.others:
         drawing.node(text, "view", False, "remains")
-        drawing.arc(text, between, kind=_kind(text))
+        drawing.arc(text, between, kind=_literal_kind(text))
 
 
 def why_changed_graph(answer: WhyChanged, title: str = "") -> Graph:
@@ -108,7 +108,7 @@ def _draw_step(drawing: _Drawing, step: ChangeStep, followed: set[str]) -> None:
         drawing.arc(text, between)
     for text in step.kept:
         drawing.node(text, "generated", note="did not change")
-        drawing.arc(text, between, kind=_kind(text))
+        drawing.arc(text, between, kind=_literal_kind(text))
     for change in step.program:
         name = f"{change.op} {change.text}"
         drawing.node(name, "base", change.op == "+", change.claim)

@@ -120,12 +120,14 @@ def numbered_active_rule(rule: ActiveRule) -> ActiveRule:
         rule,
         event=event,
         condition=before[len(driven) :],
-        actions=_numbered(rule.actions, before),
-        otherwise=_numbered(rule.otherwise, before),
+        actions=_number_wildcards(rule.actions, before),
+        otherwise=_number_wildcards(rule.otherwise, before),
     )
 
 
-def _numbered(actions: tuple[Action, ...], before: tuple[Literal, ...]) -> tuple[Action, ...]:
+def _number_wildcards(
+    actions: tuple[Action, ...], before: tuple[Literal, ...]
+) -> tuple[Action, ...]:
     """The actions with a name for each `_` that they read, other than those of the condition."""
 
     def numbered(action: Action) -> Action:

@@ -64,10 +64,10 @@ def arrow_rows(table: pyarrow.Table) -> list[Row]:
     """Return the rows of a table with the schema of `arrow_schema` as canonical tuples."""
     if not table.num_columns:
         return [()] * table.num_rows
-    return list(zip(*map(_values, table.columns), strict=True))
+    return list(zip(*map(_column_values, table.columns), strict=True))
 
 
-def _values(column: pyarrow.ChunkedArray) -> list[Any]:
+def _column_values(column: pyarrow.ChunkedArray) -> list[Any]:
     import pyarrow
 
     values: list[Any] = column.to_pylist()
@@ -108,9 +108,9 @@ def is_key(table: pyarrow.Table, columns: Sequence[int]) -> bool:
     """Whether rows that have the same values in these columns are the same rows."""
     if len(columns) == table.num_columns:
         return True
-    keys = _distinct(table.select(list(columns)))
-    return keys == table.num_rows or keys == _distinct(table)
+    keys = _count_distinct_rows(table.select(list(columns)))
+    return keys == table.num_rows or keys == _count_distinct_rows(table)
 
 
-def _distinct(table: pyarrow.Table) -> int:
+def _count_distinct_rows(table: pyarrow.Table) -> int:
     return int(table.group_by(table.column_names).aggregate([]).num_rows)

@@ -22,31 +22,31 @@ class Signature:
     result: str
 
 
-def _same(arity: int, *types: str) -> tuple[Signature, ...]:
+def _uniform_signatures(arity: int, *types: str) -> tuple[Signature, ...]:
     return tuple(Signature((type_,) * arity, type_) for type_ in types)
 
 
 FUNCTIONS: dict[str, tuple[Signature, ...]] = {
-    "+": (*_same(2, *NUMERIC), Signature(("date", "int"), "date")),
+    "+": (*_uniform_signatures(2, *NUMERIC), Signature(("date", "int"), "date")),
     "-": (
-        *_same(2, *NUMERIC),
+        *_uniform_signatures(2, *NUMERIC),
         Signature(("date", "int"), "date"),
         Signature(("date", "date"), "int"),
-        *_same(1, *NUMERIC),
+        *_uniform_signatures(1, *NUMERIC),
     ),
-    "*": _same(2, *NUMERIC),
-    "/": _same(2, *NUMERIC),
-    "mod": _same(2, "int"),
-    "abs": _same(1, *NUMERIC),
+    "*": _uniform_signatures(2, *NUMERIC),
+    "/": _uniform_signatures(2, *NUMERIC),
+    "mod": _uniform_signatures(2, "int"),
+    "abs": _uniform_signatures(1, *NUMERIC),
     "round": tuple(Signature((type_,), "int") for type_ in NUMERIC),
-    "least": _same(2, *ORDERED),
-    "greatest": _same(2, *ORDERED),
+    "least": _uniform_signatures(2, *ORDERED),
+    "greatest": _uniform_signatures(2, *ORDERED),
     "length": (Signature(("str",), "int"),),
-    "lower": _same(1, "str"),
-    "upper": _same(1, "str"),
-    "trim": _same(1, "str"),
-    "concat": _same(2, "str"),
-    "replace": _same(3, "str"),
+    "lower": _uniform_signatures(1, "str"),
+    "upper": _uniform_signatures(1, "str"),
+    "trim": _uniform_signatures(1, "str"),
+    "concat": _uniform_signatures(2, "str"),
+    "replace": _uniform_signatures(3, "str"),
     "substring": (Signature(("str", "int", "int"), "str"),),
     "year": (Signature(("date",), "int"), Signature(("timestamp",), "int")),
     "month": (Signature(("date",), "int"), Signature(("timestamp",), "int")),
@@ -62,14 +62,14 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = {
 }
 
 GENERATED: dict[str, tuple[Signature, ...]] = {
-    "high__": _same(1, "int"),
-    "low__": _same(1, "int"),
-    "whole__": _same(2, "int"),
+    "high__": _uniform_signatures(1, "int"),
+    "low__": _uniform_signatures(1, "int"),
+    "whole__": _uniform_signatures(2, "int"),
     "exact__": tuple(Signature((type_,), "exact") for type_ in ("float", "decimal")),
     "ratio__": (Signature(("int", "int", "int"), "float"), Signature(("exact", "int"), "float")),
     "decimal_ratio__": (Signature(("exact", "int"), "decimal"),),
-    "+": _same(2, "exact"),
-    "-": _same(2, "exact"),
+    "+": _uniform_signatures(2, "exact"),
+    "-": _uniform_signatures(2, "exact"),
     "float": (Signature(("exact",), "float"),),
     "decimal": (Signature(("exact",), "decimal"),),
 }

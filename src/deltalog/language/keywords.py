@@ -27,14 +27,14 @@ def mark_keywords(tokens: list[PlacedToken]) -> None:
             _mark_say(tokens)
         return
     if tokens[0] in ("deny", "require"):
-        _mark(tokens[0])
+        _mark_as_keyword(tokens[0])
         _mark_constraint(tokens)
     elif tokens[0] == "rule":
-        _mark(tokens[0])
+        _mark_as_keyword(tokens[0])
         _mark_rule(tokens)
     elif tokens[0] == "to" and tokens[1] in ("insert", "delete") and _has_actions(tokens):
-        _mark(tokens[0])
-        _mark(tokens[1])
+        _mark_as_keyword(tokens[0])
+        _mark_as_keyword(tokens[1])
         _mark_actions(tokens, 1)
 
 
@@ -44,14 +44,14 @@ def _has_actions(tokens: list[PlacedToken]) -> bool:
     return any(_begins_actions(token, after) for token, after in pairs)
 
 
-def _mark(token: PlacedToken) -> None:
+def _mark_as_keyword(token: PlacedToken) -> None:
     token.type = token.upper()
 
 
 def _mark_say(tokens: list[PlacedToken]) -> None:
     is_said = len(tokens) > 4 and tokens[-2].type == "TEXT" and tokens[-4].type not in _OPEN
     if is_said and tokens[-3].type == "NAME" and tokens[-3] == "say":
-        _mark(tokens[-3])
+        _mark_as_keyword(tokens[-3])
 
 
 _OPEN = (
@@ -75,7 +75,7 @@ def _mark_constraint(tokens: list[PlacedToken]) -> None:
     place = 1
     for words in (("warn", "view"), ("immediate",)):
         if tokens[place] in words and tokens[place + 1].type == "NAME":
-            _mark(tokens[place])
+            _mark_as_keyword(tokens[place])
             place += 1
 
 
@@ -93,14 +93,14 @@ def _mark_actions(tokens: list[PlacedToken], place: int) -> None:
         if depth or token.type != "NAME":
             continue
         if _begins_actions(token, after):
-            _mark(token)
+            _mark_as_keyword(token)
             is_acting = True
         elif is_acting and _begins_action(before, token, after):
-            _mark(token)
+            _mark_as_keyword(token)
             if before.type == "COMMA":
                 before.type = "NEXT"
         elif is_acting and token == "where" and before.type in ("NAME", "RPAR"):
-            _mark(token)
+            _mark_as_keyword(token)
 
 
 def _begins_actions(token: PlacedToken, after: PlacedToken) -> bool:
@@ -119,22 +119,22 @@ def _mark_header(tokens: list[PlacedToken]) -> int:
     while place < len(tokens) - 1:
         word = tokens[place]
         if word in ("immediate", "nervous"):
-            _mark(word)
+            _mark_as_keyword(word)
             place += 1
         elif word == "priority":
-            _mark(word)
+            _mark_as_keyword(word)
             place += 2 + (tokens[place + 1].type == "MINUS")
         elif word == "for":
-            _mark(word)
+            _mark_as_keyword(word)
             place += 2
             while place < len(tokens) - 1 and tokens[place].type == "COMMA":
                 place += 2
         elif word == "on":
-            _mark(word)
+            _mark_as_keyword(word)
             place = _after_arguments(tokens, place + 3)
         else:
             if word == "when":
-                _mark(word)
+                _mark_as_keyword(word)
                 return place
             return place - 1
     return place

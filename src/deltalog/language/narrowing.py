@@ -139,18 +139,20 @@ def narrow_literal(node: Literal | Node) -> Literal:
 
 
 def narrow_body(branches: Iterable[tuple[Any, ...]], span: Span) -> tuple[Literal, ...]:
-    narrowed = tuple(_flatten(narrow_literal(node) for node in branch) for branch in branches)
+    narrowed = tuple(
+        _flatten_conjunctions(narrow_literal(node) for node in branch) for branch in branches
+    )
     if len(narrowed) == 1:
         return narrowed[0]
     return (Disjunction(narrowed, span),)
 
 
-def _flatten(body: Iterable[Literal]) -> tuple[Literal, ...]:
+def _flatten_conjunctions(body: Iterable[Literal]) -> tuple[Literal, ...]:
     """Parentheses around a mere conjunction add nothing."""
     flat: list[Literal] = []
     for literal in body:
         if isinstance(literal, Disjunction):
-            branches = tuple(_flatten(branch) for branch in literal.branches)
+            branches = tuple(_flatten_conjunctions(branch) for branch in literal.branches)
             if len(branches) == 1:
                 flat += branches[0]
             else:

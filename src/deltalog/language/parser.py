@@ -63,7 +63,7 @@ def parse(source: Source, read: Reader = read_file, *, has_parameters: bool = Fa
     With `has_parameters` its queries may have some: whoever asks them supplies the values.
     """
     gathered = _Gathered()
-    _gather(source, read, gathered, has_parameters)
+    _gather_statements(source, read, gathered, has_parameters)
     raise_if_any(gathered.problems)
     return Program(
         tuple(gathered.declarations),
@@ -94,7 +94,7 @@ def parse_query(text: str) -> Query:
     """
     source = Source("<query>", text)
     problems: list[Diagnostic] = []
-    found = list(_statements(_query_tokens(source), problems, has_parameters=True))
+    found = list(_parse_statements(_query_tokens(source), problems, has_parameters=True))
     raise_if_any(problems)
     if len(found) != 1 or not isinstance(found[0], Query):
         span = Span(source, 0, len(text))
@@ -106,7 +106,7 @@ def parse_query(text: str) -> Query:
 
 def _query_tokens(source: Source) -> list[PlacedToken]:
     """The tokens of a query, with its mark and its stop."""
-    tokens = list(tokens_of(source, _terminals()))
+    tokens = list(tokens_of(source, _terminal_pattern()))
     end = len(source.text.rstrip())
     if not tokens or tokens[0].type != "QUESTION":
         start = tokens[0].span.start if tokens else end
@@ -130,9 +130,13 @@ class _Gathered:
     seen: set[str] = field(default_factory=set)
 
 
-def _gather(source: Source, read: Reader, into: _Gathered, has_parameters: bool = False) -> None:
+def _gather_statements(
+    source: Source, read: Reader, into: _Gathered, has_parameters: bool = False
+) -> None:
     into.seen.add(os.path.normpath(source.name))
-    for statement in _statements(tokens_of(source, _terminals()), into.problems, has_parameters):
+    for statement in _parse_statements(
+        tokens_of(source, _terminal_pattern()), into.problems, has_parameters
+    ):
         match statement:
             case Declaration():
                 into.declarations.append(statement)
@@ -151,10 +155,10 @@ def _gather(source: Source, read: Reader, into: _Gathered, has_parameters: bool 
             case UpdateChoice():
                 into.update_choices.append(statement)
             case Include():
-                _follow(statement, source, read, into)
+                _follow_include(statement, source, read, into)
 
 
-def _follow(include: Include, source: Source, read: Reader, into: _Gathered) -> None:
+def _follow_include(include: Include, source: Source, read: Reader, into: _Gathered) -> None:
     try:
         included = read(include.name, source)
     except (OSError, UnicodeError, ValueError) as error:
@@ -164,7 +168,7 @@ def _follow(include: Include, source: Source, read: Reader, into: _Gathered) -> 
         )
         return
     if os.path.normpath(included.name) not in into.seen:
-        _gather(included, read, into)
+        _gather_statements(included, read, into)
 
 
 def _is_ground(head: Atom) -> bool:
@@ -175,7 +179,7 @@ def _is_ground(head: Atom) -> bool:
 
 
 @cache
-def _grammar() -> Lark:
+def _load_grammar() -> Lark:
     text = resources.files("deltalog.language").joinpath("grammar.lark").read_text("utf-8")
     return Lark(
         text, parser="lalr", lexer="basic", start="statement", transformer=TreeBuilder(),
@@ -183,10 +187,10 @@ def _grammar() -> Lark:
     )  # fmt: skip
 
 
-def _statements(
+def _parse_statements(
     tokens: Iterable[PlacedToken], problems: list[Diagnostic], has_parameters: bool
 ) -> Iterator[Statement]:
-    for chunk in _chunks(tokens, problems):
+    for chunk in _split_statements(tokens, problems):
         if len(problems) > ERRORS_MAX:
             return
         try:
@@ -203,7 +207,7 @@ def _refuse_parameters(tokens: Iterable[PlacedToken]) -> None:
             raise syntax_problem(catalogue.PARAMETER_PLACE, token.span, name=str(token))
 
 
-def _chunks(
+def _split_statements(
     tokens: Iterable[PlacedToken], problems: list[Diagnostic]
 ) -> Iterator[list[PlacedToken]]:
     chunk: list[PlacedToken] = []
@@ -234,8 +238,8 @@ def _chunks(
 
 
 @cache
-def _terminals() -> re.Pattern[str]:
-    return terminals_of(_grammar())
+def _terminal_pattern() -> re.Pattern[str]:
+    return terminals_of(_load_grammar())
 
 
 def _parse_statement(tokens: list[PlacedToken]) -> Statement:
@@ -244,7 +248,7 @@ def _parse_statement(tokens: list[PlacedToken]) -> Statement:
     mark_keywords(tokens)
     if _SYSTEM_FACT.match(tokens[0]) and {t.type for t in tokens}.isdisjoint(("IF", "VARIABLE")):
         tokens[0].is_system = True
-    statement: Statement = parse_statement(_grammar(), tokens, _unexpected)
+    statement: Statement = parse_statement(_load_grammar(), tokens, _unexpected_token)
     return statement
 
 
@@ -253,7 +257,7 @@ _SYSTEM_FACT = re.compile(r"[a-z]\w*__\w")
 _DEEPENING = ("PLUS", "MINUS", "TIMES", "DIVIDE", "MOD")
 
 
-def _unexpected(accepted: Collection[str], token: PlacedToken) -> Diagnostic:
+def _unexpected_token(accepted: Collection[str], token: PlacedToken) -> Diagnostic:
     words = [word for word, needed in _EXPECTED if needed in accepted] or ["a statement"]
     if {"VARIABLE", "INT"} <= {*accepted}:
         words = ["an expression"] + [w for w in words if w in ("`)`", "`not`")]

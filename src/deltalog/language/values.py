@@ -61,7 +61,7 @@ def is_canonical(rows: Sequence[Sequence[Any]], types: tuple[str | None, ...]) -
 
     Quick, and allowed to say no: what it does not know is looked at value by value.
     """
-    classes = _classes(types)
+    classes = _plain_types(types)
     if len(rows) == 1:
         (row,) = rows
         if type(row) is not tuple or tuple(map(type, row)) != classes:
@@ -87,7 +87,7 @@ def is_canonical(rows: Sequence[Sequence[Any]], types: tuple[str | None, ...]) -
 
 
 @cache
-def _classes(types: tuple[str | None, ...]) -> tuple[type | None, ...]:
+def _plain_types(types: tuple[str | None, ...]) -> tuple[type | None, ...]:
     """The Python types of plain values of these types."""
     return tuple([_PLAIN.get(type_ or "") for type_ in types])
 
@@ -132,7 +132,7 @@ def print_value(value: Value, type_: str | None = None) -> str:
         case bool():
             return "true" if value else "false"
         case str():
-            return '"' + "".join(_escaped(character) for character in value) + '"'
+            return '"' + "".join(_escape_character(character) for character in value) + '"'
         case datetime():
             return f'timestamp"{value.isoformat(sep=" ")}"'
         case date():
@@ -184,14 +184,14 @@ def _int_of_any_size(value: Any) -> int:
     return operator.index(value)
 
 
-def _int(value: Any) -> int:
+def _canonical_int(value: Any) -> int:
     number = _int_of_any_size(value)
     if not INT_MIN <= number <= INT_MAX:
         raise OverflowError("an int lies between -(2^63 - 1) and 2^63 - 1")
     return number
 
 
-def _float(value: Any) -> float:
+def _canonical_float(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError("not a float")
     number = float(value)
@@ -200,14 +200,14 @@ def _float(value: Any) -> float:
     return number + 0.0
 
 
-def _str(value: Any) -> str:
+def _canonical_str(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError("not text")
     value.encode("utf-8")
     return str.__str__(value)
 
 
-def _bool(value: Any) -> bool:
+def _canonical_bool(value: Any) -> bool:
     if isinstance(value, bool):
         return value
     if type(value).__name__ == "bool":  # numpy's
@@ -215,7 +215,7 @@ def _bool(value: Any) -> bool:
     raise TypeError("not a bool")
 
 
-def _date(value: Any) -> date:
+def _canonical_date(value: Any) -> date:
     if type(value).__name__ == "datetime64":  # of NumPy; days, not seconds, are a date
         value = value.item()
     if not isinstance(value, date) or isinstance(value, datetime):
@@ -223,7 +223,7 @@ def _date(value: Any) -> date:
     return date(value.year, value.month, value.day)
 
 
-def _timestamp(value: Any) -> datetime:
+def _canonical_timestamp(value: Any) -> datetime:
     if type(value).__name__ == "datetime64" and isinstance(value.item(), datetime | int):
         value = value.astype("datetime64[us]").item()  # rounded down, as columns are
     if not isinstance(value, datetime):
@@ -234,7 +234,7 @@ def _timestamp(value: Any) -> datetime:
     return datetime(v.year, v.month, v.day, v.hour, v.minute, v.second, v.microsecond)
 
 
-def _decimal(value: Any) -> Decimal:
+def _canonical_decimal(value: Any) -> Decimal:
     if isinstance(value, Decimal):
         exact = value
     elif isinstance(value, float):
@@ -264,13 +264,13 @@ def rounded_decimal(value: Decimal) -> Decimal:
 
 
 _CANONICAL: dict[str, Callable[[Any], Value]] = {
-    "int": _int,
-    "float": _float,
-    "str": _str,
-    "bool": _bool,
-    "date": _date,
-    "timestamp": _timestamp,
-    "decimal": _decimal,
+    "int": _canonical_int,
+    "float": _canonical_float,
+    "str": _canonical_str,
+    "bool": _canonical_bool,
+    "date": _canonical_date,
+    "timestamp": _canonical_timestamp,
+    "decimal": _canonical_decimal,
 }
 
 _INT = re.compile(r"[+-]?[0-9]{1,40}")
@@ -283,7 +283,7 @@ _TIMESTAMP = re.compile(
 )
 
 
-def _matched(pattern: re.Pattern[str], text: str) -> str:
+def _require_match(pattern: re.Pattern[str], text: str) -> str:
     if not pattern.fullmatch(text):
         raise ValueError("not in the expected form")
     return text
@@ -296,19 +296,19 @@ def _read_bool(text: str) -> bool:
 
 
 _READERS: dict[str, Callable[[str], Any]] = {
-    "int": lambda text: int(_matched(_INT, text)),
-    "float": lambda text: float(_matched(_FLOAT, text)),
+    "int": lambda text: int(_require_match(_INT, text)),
+    "float": lambda text: float(_require_match(_FLOAT, text)),
     "str": lambda text: text,
     "bool": _read_bool,
-    "date": lambda text: date.fromisoformat(_matched(_DATE, text)),
-    "timestamp": lambda text: datetime.fromisoformat(_matched(_TIMESTAMP, text)),
-    "decimal": lambda text: Decimal(_matched(_DECIMAL, text)),
+    "date": lambda text: date.fromisoformat(_require_match(_DATE, text)),
+    "timestamp": lambda text: datetime.fromisoformat(_require_match(_TIMESTAMP, text)),
+    "decimal": lambda text: Decimal(_require_match(_DECIMAL, text)),
 }
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-def _escaped(character: str) -> str:
+def _escape_character(character: str) -> str:
     if character in _ESCAPES:
         return _ESCAPES[character]
     return character if character.isprintable() else f"\\u{{{ord(character):X}}}"

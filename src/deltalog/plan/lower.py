@@ -61,16 +61,18 @@ def lower(
     body = rule.body
     grows = {i: _growing_part(literal, growing, overlays) for i, literal in enumerate(body)}
     moving = [i for i, relation in grows.items() if relation is not None]
-    output = _group(rule) if rule.is_aggregate else rule.head.arguments
+    output = _group_variables(rule) if rule.is_aggregate else rule.head.arguments
     lowering = Lowering(overlays, fanout=fanout)
     variants = tuple(
-        lowering.pipeline(body, output, first=position, windows=_windows(moving, position))
+        lowering.pipeline(body, output, first=position, windows=_windows_of_atoms(moving, position))
         for position in moving
     )
-    has_old_rows = all(isinstance(overlays.get(_predicate(body[i]) or ""), Overlay) for i in moving)
+    has_old_rows = all(
+        isinstance(overlays.get(_predicate_of(body[i]) or ""), Overlay) for i in moving
+    )
     leader = 0 if rule.leads and body and isinstance(body[0], Atom) else None
     initial = (
-        lowering.pipeline(body, output, leader, _windows(moving, len(body)))
+        lowering.pipeline(body, output, leader, _windows_of_atoms(moving, len(body)))
         if has_old_rows
         else None
     )
@@ -79,7 +81,7 @@ def lower(
         variants,
         initial,
         tuple(str(grows[i]) for i in moving),
-        _aggregation(rule, lowering) if rule.is_aggregate else None,
+        _lower_aggregation(rule, lowering) if rule.is_aggregate else None,
         rule.origin,
     )
 
@@ -93,19 +95,19 @@ def lower_all(
     return tuple(lower(rule, growing, overlays, fanout) for rule in rules)
 
 
-def _predicate(literal: Literal) -> str | None:
+def _predicate_of(literal: Literal) -> str | None:
     return literal.predicate if isinstance(literal, Atom) else None
 
 
 def _growing_part(literal: Literal, growing: Set[str], overlays: Overlays) -> str | None:
     """The relation whose new rows are new for this literal: of an overlay, its insertions."""
-    predicate = _predicate(literal)
+    predicate = _predicate_of(literal)
     relation = overlays.get(predicate or "", predicate)
     relation = relation.plus if isinstance(relation, Overlay) else relation
     return relation if relation in growing else None
 
 
-def _windows(moving: list[int], delta: int) -> dict[int, tuple[Window, int]]:
+def _windows_of_atoms(moving: list[int], delta: int) -> dict[int, tuple[Window, int]]:
     """Atoms before the delta read the old rows, atoms after it all: no pair is joined twice.
 
     With the delta behind the last atom every atom reads its old rows.
@@ -119,18 +121,18 @@ def _windows(moving: list[int], delta: int) -> dict[int, tuple[Window, int]]:
     }
 
 
-def _group(rule: Rule) -> tuple[Variable, ...]:
+def _group_variables(rule: Rule) -> tuple[Variable, ...]:
     """The variables that tell one group from another."""
     terms = (term for term in rule.head.arguments if not isinstance(term, Aggregate))
     return tuple(Variable(name) for name in names(*terms))
 
 
-def _aggregation(rule: Rule, lowering: Lowering) -> Aggregation:
+def _lower_aggregation(rule: Rule, lowering: Lowering) -> Aggregation:
     variables = _binding_names(rule.body)
-    inputs = tuple(variable.name for variable in _group(rule))
+    inputs = tuple(variable.name for variable in _group_variables(rule))
     slots = _Slots(inputs)
     head = tuple(
-        Total(term.function, _column(term, variables), term.type)
+        Total(term.function, _binding_column(term, variables), term.type)
         if isinstance(term, Aggregate)
         else slots.value(term)
         for term in rule.head.arguments
@@ -144,7 +146,7 @@ def _binding_names(body: tuple[Literal, ...]) -> tuple[str, ...]:
     return names(*(literal for literal in body if not isinstance(literal, Negation)))
 
 
-def _column(term: Aggregate, variables: tuple[str, ...]) -> int | None:
+def _binding_column(term: Aggregate, variables: tuple[str, ...]) -> int | None:
     if term.argument is None:
         return None
     assert isinstance(term.argument, Variable)
@@ -204,29 +206,29 @@ class Lowering:
         steps: list[Step] = []
         for literal in evaluation_order(body, set(inputs), start, self.ranked, self.fanout):
             read = windows.get(position_of[id(literal)], _EVERYTHING)
-            steps.append(self._step(literal, slots, read))
+            steps.append(self._lower_literal(literal, slots, read))
         emitted = tuple(slots.value(term) for term in output)
         return Pipeline(tuple(steps), emitted, len(slots.of), len(inputs))
 
-    def _step(self, literal: Literal, slots: _Slots, read: tuple[Window, int]) -> Step:
+    def _lower_literal(self, literal: Literal, slots: _Slots, read: tuple[Window, int]) -> Step:
         match literal:
             case Atom():
-                return self._match(literal, slots, *read)
+                return self._lower_atom(literal, slots, *read)
             case Negation(atom=atom):
                 key = tuple(
                     (column, slots.value(term))
                     for column, term in enumerate(atom.arguments)
                     if not (isinstance(term, Variable) and term.name not in slots.of)
                 )
-                return Absent(self._relation(atom), key)
+                return Absent(self._relation_to_read(atom), key)
             case Comparison():
-                return _comparison(literal, slots)
+                return _lower_comparison(literal, slots)
         raise AssertionError(f"not in desugared form: {literal}")
 
-    def _relation(self, atom: Atom) -> str | Overlay:
+    def _relation_to_read(self, atom: Atom) -> str | Overlay:
         return self.overlays.get(atom.predicate, atom.predicate)
 
-    def _match(self, atom: Atom, slots: _Slots, window: Window, occurrence: int) -> Match:
+    def _lower_atom(self, atom: Atom, slots: _Slots, window: Window, occurrence: int) -> Match:
         known = set(slots.of)
         key: list[tuple[int, Slot | Fixed]] = []
         bind: list[tuple[int, Slot]] = []
@@ -239,7 +241,7 @@ class Lowering:
             else:
                 key.append((column, slots.value(term)))
         return Match(
-            self._relation(atom),
+            self._relation_to_read(atom),
             tuple(key),
             tuple(bind),
             tuple(same),
@@ -249,7 +251,7 @@ class Lowering:
         )
 
 
-def _comparison(comparison: Comparison, slots: _Slots) -> Step:
+def _lower_comparison(comparison: Comparison, slots: _Slots) -> Step:
     if comparison.operator == "=":
         for target, value in (
             (comparison.left, comparison.right),

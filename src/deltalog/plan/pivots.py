@@ -48,14 +48,14 @@ def pivot(plans: Sequence[RulePlan]) -> Pivot | None:
     exits = tuple(plan for plan in plans if not plan.variants)
     if not recursive or not all(_is_suitable(plan, heads) for plan in recursive):
         return None
-    arity = {plan.head: len(_body(plan).output) for plan in recursive}
+    arity = {plan.head: len(_body_pipeline(plan).output) for plan in recursive}
     for plan in exits:
         arity.setdefault(plan.head, len(plan.pipelines[0].output) if plan.pipelines else 0)
     choices = product(*(range(arity[head]) for head in heads))
     for _, choice in takewhile(lambda entry: entry[0] < CHOICES_MAX, enumerate(choices)):
         columns = dict(zip(heads, choice, strict=True))
-        if all(_passes(plan, columns) for plan in recursive):
-            shared, copied = _beside(recursive, columns)
+        if all(_carries_pivot(plan, columns) for plan in recursive):
+            shared, copied = _relations_beside(recursive, columns)
             return Pivot(columns, shared, copied, exits, recursive)
     return None
 
@@ -68,12 +68,12 @@ def _is_suitable(plan: RulePlan, heads: Mapping[str, None]) -> bool:
     )
 
 
-def _body(plan: RulePlan) -> Pipeline:
+def _body_pipeline(plan: RulePlan) -> Pipeline:
     """Every variant has all steps of the rule; they differ in order and windows."""
     return plan.variants[0]
 
 
-def _at(step: Match | Absent, column: int) -> Slot | None:
+def _slot_in_column(step: Match | Absent, column: int) -> Slot | None:
     """The slot that stands in a column."""
     own = (*step.bind, *step.same) if isinstance(step, Match) else ()
     for number, value in (*step.key, *own):
@@ -82,23 +82,23 @@ def _at(step: Match | Absent, column: int) -> Slot | None:
     return None
 
 
-def _passes(plan: RulePlan, columns: Mapping[str, int]) -> bool:
-    body = _body(plan)
+def _carries_pivot(plan: RulePlan, columns: Mapping[str, int]) -> bool:
+    body = _body_pipeline(plan)
     carried = body.output[columns[plan.head]]
     return isinstance(carried, Slot) and all(
-        _at(step, columns[step.relation]) == carried
+        _slot_in_column(step, columns[step.relation]) == carried
         for step in body.steps
         if isinstance(step, Match) and isinstance(step.relation, str) and step.relation in columns
     )
 
 
-def _beside(
+def _relations_beside(
     plans: Sequence[RulePlan], columns: Mapping[str, int]
 ) -> tuple[dict[Reference, int], tuple[Reference, ...]]:
     """Relations of the rules beside the component: shared by a column, or copied."""
     places: dict[Reference, set[int]] = {}
     for plan in plans:
-        body = _body(plan)
+        body = _body_pipeline(plan)
         carried = body.output[columns[plan.head]]
         for step in body.steps:
             if not isinstance(step, Match | Absent) or step.relation in columns:

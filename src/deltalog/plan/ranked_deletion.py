@@ -78,33 +78,35 @@ def lower_ranked_deletion(component: RankedComponent, overlays: Overlays) -> Ran
         tuple(component.suspect(name) for name in component.predicates),
         tuple(component.deleted(name) for name in component.predicates),
         tuple(component.doubtful(name) for name in component.predicates),
-        tuple(tuple(_lost(component.rules, name, plain)) for name in component.predicates),
+        tuple(tuple(_lost_heads(component.rules, name, plain)) for name in component.predicates),
         tuple(
-            tuple(_support(rule, component, members, ranked) for rule in component.of(name))
+            tuple(
+                _support_pipeline(rule, component, members, ranked) for rule in component.of(name)
+            )
             for name in component.predicates
         ),
     )
 
 
-def _lost(
+def _lost_heads(
     rules: Iterable[Rule], predicate: str, lowering: Lowering
 ) -> Iterator[tuple[str, Pipeline]]:
     """For every place where a rule uses the predicate: the heads derived from a fact."""
     for rule in rules:
         for position, literal in enumerate(rule.body):
             if isinstance(literal, Atom) and literal.predicate == predicate:
-                inputs, tests = _inputs(literal.arguments, rule)
+                inputs, tests = _input_columns(literal.arguments, rule)
                 rest = tuple(x for i, x in enumerate(rule.body) if i != position)
                 body = (*tests, *rest)
                 pipeline = lowering.pipeline(body, rule.head.arguments, inputs=inputs)
                 yield rule.head.predicate, pipeline
 
 
-def _support(
+def _support_pipeline(
     rule: Rule, component: RankedComponent, members: Set[str], lowering: Lowering
 ) -> Pipeline:
     """Whether the rule derives a fact in the new state from standing facts of lower rank."""
-    inputs, tests = _inputs(rule.head.arguments, rule)
+    inputs, tests = _input_columns(rule.head.arguments, rule)
 
     def supported(literal: Literal) -> Literal:
         match literal:
@@ -120,7 +122,9 @@ def _support(
     return lowering.pipeline(body, (), inputs=inputs)
 
 
-def _inputs(arguments: tuple[Term, ...], rule: Rule) -> tuple[tuple[str, ...], list[Literal]]:
+def _input_columns(
+    arguments: tuple[Term, ...], rule: Rule
+) -> tuple[tuple[str, ...], list[Literal]]:
     """Names for the columns of a fact that matches the arguments, and tests that it does."""
     taken = set(rule_names(rule))
     inputs: list[str] = []

@@ -61,7 +61,7 @@ class AskedAction:
 
 def triggered_relation(rule: ActiveRule, relations: Relations) -> Relation:
     """The relation that has the triggered instances, or the events, when an action is asked."""
-    body = (*_active(rule), *_event(rule), *rule.condition)
+    body = (*_activation_atoms(rule), *_event_atoms(rule), *rule.condition)
     types = variable_types(body, relations)
     columns = (Column(v.name.lower(), types.get(v.name), True) for v in driven_by(rule))
     return Relation(names.triggered(rule.name), "base", tuple(columns))
@@ -78,7 +78,7 @@ def fired_query(rule: ActiveRule) -> tuple[Query, tuple[int, ...], tuple[int, ..
 
     Beside it, where an instance and where what drives the rule is among its answers.
     """
-    body = _executed(rule)
+    body = _execution_body(rule)
     order = _answer_order(body)
     instance = (*rule.parameters, *instance_variables(rule))
     places = tuple(order.index(v.name) for v in instance)
@@ -88,7 +88,7 @@ def fired_query(rule: ActiveRule) -> tuple[Query, tuple[int, ...], tuple[int, ..
 
 def asked_action(rule: ActiveRule, action: Action, is_otherwise: bool) -> AskedAction:
     """The query for the arguments of an action of a rule."""
-    body: list[Literal] = [_triggered(rule)] if is_otherwise else [*_executed(rule)]
+    body: list[Literal] = [_triggered_atom(rule)] if is_otherwise else [*_execution_body(rule)]
     body += action.where
     terms = () if action.atom is None else action.atom.arguments
     fresh = fresh_names({*variable_names(*body), *variable_names(*terms)}, "V")
@@ -120,19 +120,19 @@ def asked_action(rule: ActiveRule, action: Action, is_otherwise: bool) -> AskedA
     )
 
 
-def _executed(rule: ActiveRule) -> tuple[Literal, ...]:
-    return (_triggered(rule), *rule.condition)
+def _execution_body(rule: ActiveRule) -> tuple[Literal, ...]:
+    return (_triggered_atom(rule), *rule.condition)
 
 
-def _triggered(rule: ActiveRule) -> Atom:
+def _triggered_atom(rule: ActiveRule) -> Atom:
     return Atom(names.triggered(rule.name), driven_by(rule))
 
 
-def _active(rule: ActiveRule) -> tuple[Atom, ...]:
+def _activation_atoms(rule: ActiveRule) -> tuple[Atom, ...]:
     return (Atom(activations(rule), rule.parameters),) if rule.parameters else ()
 
 
-def _event(rule: ActiveRule) -> tuple[Atom, ...]:
+def _event_atoms(rule: ActiveRule) -> tuple[Atom, ...]:
     return () if rule.event is None else (rule.event.atom,)
 
 

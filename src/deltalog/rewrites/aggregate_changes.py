@@ -29,7 +29,7 @@ def aggregate_changes(rule: Rule, old: Rename, new: Rename) -> Iterator[Rule]:
     """The change of an aggregate view; `old` and `new` name the two states of its body."""
     origin = Origin.made_by("aggregate_changes", rule.origin)
     predicate = rule.head.predicate
-    group = _group(rule)
+    group = _group_variables(rule)
     touched = Atom(names.touched(predicate), group)
     for position, _, _ in changing(rule):
         rest = [x for i, x in enumerate(rule.body) if i != position]
@@ -40,7 +40,7 @@ def aggregate_changes(rule: Rule, old: Rename, new: Rename) -> Iterator[Rule]:
     now = Atom(names.current(predicate), rule.head.arguments)
     new_body = tuple(in_state(literal, new) for literal in rule.body)
     yield Rule(now, (touched, *new_body), origin, leads=True)
-    row = _row(rule)
+    row = _head_row(rule)
     held = Atom(old(predicate), row)
     holds = Atom(names.current(predicate), row)
     yield Rule(Atom(names.plus(predicate), row), (holds, Negation(held)), origin, leads=True)
@@ -50,12 +50,12 @@ def aggregate_changes(rule: Rule, old: Rename, new: Rename) -> Iterator[Rule]:
     )
 
 
-def _group(rule: Rule) -> tuple[Variable, ...]:
+def _group_variables(rule: Rule) -> tuple[Variable, ...]:
     terms = (term for term in rule.head.arguments if not isinstance(term, Aggregate))
     return tuple(Variable(name) for name in variable_names(*terms))
 
 
-def _row(rule: Rule) -> tuple[Term, ...]:
+def _head_row(rule: Rule) -> tuple[Term, ...]:
     """A row of the head: its group, and a fresh variable for every total."""
     fresh = (Variable(name) for name in fresh_names(set(rule_names(rule)), "T"))
     return tuple(

@@ -110,12 +110,12 @@ def _with_own_new_state(form: ComponentForm) -> ComponentForm:
         return form
     return replace(
         form,
-        rules=_renamed(form.rules, apart),
-        askable=_renamed(transition_rules(form.choice.rules, {}), apart),
+        rules=_rename_predicates(form.rules, apart),
+        askable=_rename_predicates(transition_rules(form.choice.rules, {}), apart),
     )
 
 
-def _renamed(rules: Iterable[Rule], new_names: dict[str, str]) -> tuple[Rule, ...]:
+def _rename_predicates(rules: Iterable[Rule], new_names: dict[str, str]) -> tuple[Rule, ...]:
     return tuple(renamed(rule, new_names) for rule in rules)
 
 

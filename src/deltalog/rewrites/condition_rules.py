@@ -32,7 +32,7 @@ def condition_rules(program: Program) -> Program:
     shared: dict[Rule, None] = {}
     made: list[Rule] = []
     for rule in condition_views(program):
-        general = _general(rule)
+        general = _generalize_names(rule)
         if general not in shared:
             shared[general] = None
             made.append(rule)
@@ -44,12 +44,12 @@ def condition_views(program: Program) -> Iterator[Rule]:
     named: dict[Rule, str] = {}
     for rule in program.active_rules:
         if rule.event is None:
-            view = _view(rule)
-            name = named.setdefault(_general(view), view.head.predicate)
+            view = _condition_view(rule)
+            name = named.setdefault(_generalize_names(view), view.head.predicate)
             yield replace(view, head=replace(view.head, predicate=name))
 
 
-def _view(rule: ActiveRule) -> Rule:
+def _condition_view(rule: ActiveRule) -> Rule:
     body = driving_body(rule)
     own = (*rule.parameters, *instance_variables(rule))
     if rule.is_nervous:
@@ -60,7 +60,7 @@ def _view(rule: ActiveRule) -> Rule:
     return Rule(Atom(names.condition(rule.name), own), body, origin)
 
 
-def _general(rule: Rule) -> Rule:
+def _generalize_names(rule: Rule) -> Rule:
     """The same condition whatever its variables and its rule are called."""
     order = variable_names(rule.head, *rule.body)
     number = {name: f"V{i}" for i, name in enumerate(order)}

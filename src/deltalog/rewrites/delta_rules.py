@@ -54,7 +54,7 @@ def delta_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
         by_head.setdefault(rule.head.predicate, []).append(rule)
     made: list[Rule] = []
     for own in by_head.values():
-        made += _union(*own) if len(own) == 2 else _operator(own[0])
+        made += _deltas_of_union(*own) if len(own) == 2 else _deltas_of_rule(own[0])
     return tuple(dict.fromkeys(made))
 
 
@@ -64,73 +64,75 @@ def unstratified_cycle(rules: Iterable[Rule]) -> tuple[Dependency, ...] | None:
     return cycles[0] if cycles else None
 
 
-def _operator(rule: Rule) -> Iterator[Rule]:
+def _deltas_of_rule(rule: Rule) -> Iterator[Rule]:
     atoms = [literal for literal in rule.body if isinstance(literal, Atom)]
     negated = [literal.atom for literal in rule.body if isinstance(literal, Negation)]
     if len(atoms) == 2:
-        yield from _join(rule, atoms[0], atoms[1])
+        yield from _deltas_of_join(rule, atoms[0], atoms[1])
     elif len(atoms) == 1 and negated:
-        yield from _difference(rule, atoms[0], negated[0])
+        yield from _deltas_of_difference(rule, atoms[0], negated[0])
     elif len(atoms) == 1:
-        yield from _projection(rule, atoms[0])
+        yield from _deltas_of_projection(rule, atoms[0])
     else:
-        yield from _negation(rule, negated)
+        yield from _deltas_of_negation(rule, negated)
 
 
-def _plus(atom: Atom) -> Atom:
+def _plus_atom(atom: Atom) -> Atom:
     return Atom(names.plus(atom.predicate), atom.arguments)
 
 
-def _minus(atom: Atom) -> Atom:
+def _minus_atom(atom: Atom) -> Atom:
     return Atom(names.minus(atom.predicate), atom.arguments)
 
 
-def _tests(rule: Rule) -> tuple[Literal, ...]:
+def _comparisons_of(rule: Rule) -> tuple[Literal, ...]:
     return tuple(literal for literal in rule.body if isinstance(literal, Comparison))
 
 
-def _made(rule: Rule, head: Atom, *body: Literal) -> Rule:
+def _make_delta_rule(rule: Rule, head: Atom, *body: Literal) -> Rule:
     origin = Origin.made_by("delta_rules", rule.origin)
-    return Rule(head, (*body, *_tests(rule)), origin, leads=True)
+    return Rule(head, (*body, *_comparisons_of(rule)), origin, leads=True)
 
 
-def _join(rule: Rule, q: Atom, r: Atom) -> Iterator[Rule]:
+def _deltas_of_join(rule: Rule, q: Atom, r: Atom) -> Iterator[Rule]:
     """Lemma 5, for intersection, product and join alike."""
-    for change in (_plus, _minus):
+    for change in (_plus_atom, _minus_atom):
         head = change(rule.head)
-        yield _made(rule, head, change(q), r, Negation(_minus(r)))
-        yield _made(rule, head, change(q), change(r))
-        yield _made(rule, head, change(r), q, Negation(_minus(q)))
+        yield _make_delta_rule(rule, head, change(q), r, Negation(_minus_atom(r)))
+        yield _make_delta_rule(rule, head, change(q), change(r))
+        yield _make_delta_rule(rule, head, change(r), q, Negation(_minus_atom(q)))
 
 
-def _difference(rule: Rule, q: Atom, r: Atom) -> Iterator[Rule]:
+def _deltas_of_difference(rule: Rule, q: Atom, r: Atom) -> Iterator[Rule]:
     """Equations (24) and (25); `not r` in the new state is `not r, not r+`, or `r-`."""
-    yield _made(rule, _plus(rule.head), _plus(q), Negation(r), Negation(_plus(r)))
-    yield _made(rule, _plus(rule.head), _plus(q), _minus(r))
-    yield _made(rule, _plus(rule.head), _minus(r), q, Negation(_minus(q)))
-    yield _made(rule, _minus(rule.head), _minus(q), Negation(r))
-    yield _made(rule, _minus(rule.head), _plus(r), q)
+    yield _make_delta_rule(
+        rule, _plus_atom(rule.head), _plus_atom(q), Negation(r), Negation(_plus_atom(r))
+    )
+    yield _make_delta_rule(rule, _plus_atom(rule.head), _plus_atom(q), _minus_atom(r))
+    yield _make_delta_rule(rule, _plus_atom(rule.head), _minus_atom(r), q, Negation(_minus_atom(q)))
+    yield _make_delta_rule(rule, _minus_atom(rule.head), _minus_atom(q), Negation(r))
+    yield _make_delta_rule(rule, _minus_atom(rule.head), _plus_atom(r), q)
 
 
-def _projection(rule: Rule, q: Atom) -> Iterator[Rule]:
+def _deltas_of_projection(rule: Rule, q: Atom) -> Iterator[Rule]:
     """Equations (26) and (27), with both parts of the new state looked for."""
     if is_injective(rule):
-        yield _made(rule, _plus(rule.head), _plus(q))
-        yield _made(rule, _minus(rule.head), _minus(q))
+        yield _make_delta_rule(rule, _plus_atom(rule.head), _plus_atom(q))
+        yield _make_delta_rule(rule, _minus_atom(rule.head), _minus_atom(q))
         return
-    yield _made(rule, _plus(rule.head), _plus(q), Negation(rule.head))
+    yield _make_delta_rule(rule, _plus_atom(rule.head), _plus_atom(q), Negation(rule.head))
     still = Atom(names.still(rule.head.predicate), rule.head.arguments)
     other, tests = _other_match(rule, q)
-    yield _made(rule, still, _minus(q), other, Negation(_minus(other)), *tests)
-    yield _made(rule, still, _minus(q), _plus(other), *tests)
-    yield _made(rule, _minus(rule.head), _minus(q), Negation(still))
+    yield _make_delta_rule(rule, still, _minus_atom(q), other, Negation(_minus_atom(other)), *tests)
+    yield _make_delta_rule(rule, still, _minus_atom(q), _plus_atom(other), *tests)
+    yield _make_delta_rule(rule, _minus_atom(rule.head), _minus_atom(q), Negation(still))
 
 
 def _other_match(rule: Rule, q: Atom) -> tuple[Atom, tuple[Literal, ...]]:
     """Another fact of q for the same head: what the head does not show is renamed."""
     head = {term.name for term in rule.head.arguments if isinstance(term, Variable)}
     fresh = fresh_names(set(rule_names(rule)), "V")
-    bound = variable_names(q, *_tests(rule))
+    bound = variable_names(q, *_comparisons_of(rule))
     renaming = {name: Variable(next(fresh)) for name in bound if name not in head}
 
     def rename(variable: Variable) -> Term:
@@ -138,25 +140,29 @@ def _other_match(rule: Rule, q: Atom) -> tuple[Atom, tuple[Literal, ...]]:
 
     other = substitute(q, rename)  # type: ignore[arg-type]
     assert isinstance(other, Atom)
-    return other, tuple(substitute(test, rename) for test in _tests(rule))  # type: ignore[arg-type]
+    return other, tuple(substitute(test, rename) for test in _comparisons_of(rule))  # type: ignore[arg-type]
 
 
-def _negation(rule: Rule, negated: list[Atom]) -> Iterator[Rule]:
+def _deltas_of_negation(rule: Rule, negated: list[Atom]) -> Iterator[Rule]:
     """No positive atom: the head holds exactly while every negated atom fails."""
     for position, atom in enumerate(negated):
         others = [other for i, other in enumerate(negated) if i != position]
         absent = [Negation(Atom(names.new(other.predicate), other.arguments)) for other in others]
-        yield _made(rule, _plus(rule.head), _minus(atom), *absent, Negation(rule.head))
+        yield _make_delta_rule(
+            rule, _plus_atom(rule.head), _minus_atom(atom), *absent, Negation(rule.head)
+        )
         held = [Negation(other) for other in others]
-        yield _made(rule, _minus(rule.head), _plus(atom), *held, rule.head)
+        yield _make_delta_rule(rule, _minus_atom(rule.head), _plus_atom(atom), *held, rule.head)
 
 
-def _union(first: Rule, second: Rule) -> Iterator[Rule]:
+def _deltas_of_union(first: Rule, second: Rule) -> Iterator[Rule]:
     """Equations (18) and (19)."""
     for rule, other in ((first, second), (second, first)):
         (q,) = (literal for literal in rule.body if isinstance(literal, Atom))
         (r,) = (literal for literal in other.body if isinstance(literal, Atom))
         head = rule.head
-        yield _made(rule, _plus(head), _plus(q), Negation(r))
-        yield _made(rule, _minus(head), _minus(q), Negation(r), Negation(_plus(r)))
-        yield _made(rule, _minus(head), _minus(q), _minus(r))
+        yield _make_delta_rule(rule, _plus_atom(head), _plus_atom(q), Negation(r))
+        yield _make_delta_rule(
+            rule, _minus_atom(head), _minus_atom(q), Negation(r), Negation(_plus_atom(r))
+        )
+        yield _make_delta_rule(rule, _minus_atom(head), _minus_atom(q), _minus_atom(r))

@@ -70,9 +70,9 @@ def desugar(program: Program, relations: Relations) -> Program:
         rule = said if said.message is None else replace(said, message=None)
         if rule.is_aggregate and rule.head.predicate in shared:
             head = typed_atom(rule.head, relations[rule.head.predicate])
-            rule, union = _apart(replace(rule, head=head), number)
+            rule, union = _separate_aggregate(replace(rule, head=head), number)
             rules.append(union)
-        rules += _desugared(rule, number, relations)
+        rules += _desugar_rule(rule, number, relations)
     constant = (Rule(fact, (), Origin(fact.span)) for fact in facts if fact.predicate in views)
     base = tuple(fact for fact in facts if fact.predicate not in views)
     return Program(program.declarations, (*rules, *constant), base, program.queries)
@@ -99,7 +99,7 @@ def _shared_heads(program: Program) -> set[str]:
     return {name for name, count in Counter(heads).items() if count > 1}
 
 
-def _apart(rule: Rule, number: int) -> tuple[Rule, Rule]:
+def _separate_aggregate(rule: Rule, number: int) -> tuple[Rule, Rule]:
     """The aggregate under a name of its own, and the rule that brings it back to its head."""
     row = tuple(Variable(f"T{i + 1}") for i in range(len(rule.head.arguments)))
     name = total(rule.head.predicate, number)
@@ -110,13 +110,13 @@ def _apart(rule: Rule, number: int) -> tuple[Rule, Rule]:
 
 def flat_rules(rule: Rule, relations: Relations) -> tuple[Rule, ...]:
     """One rule by itself: a rule per branch; of an aggregate the branches come first."""
-    return tuple(_desugared(replace(rule, message=None), 0, relations))
+    return tuple(_desugar_rule(replace(rule, message=None), 0, relations))
 
 
 def desugar_query(query: Query, relations: Relations) -> tuple[Rule, ...]:
     """The query as rules for the predicate `answer__`, whose arguments are its named variables."""
     head = Atom(ANSWER, tuple(map(Variable, answer_names(query))), query.span)
-    return tuple(_desugared(Rule(head, query.body, Origin(query.span)), 0, relations))
+    return tuple(_desugar_rule(Rule(head, query.body, Origin(query.span)), 0, relations))
 
 
 def typed_atom(fact: Atom, relation: Relation) -> Atom:
@@ -134,16 +134,16 @@ def _typed_constant(term: Term, type_: str | None) -> Term:
     return term
 
 
-def _desugared(rule: Rule, number: int, relations: Relations) -> Iterator[Rule]:
+def _desugar_rule(rule: Rule, number: int, relations: Relations) -> Iterator[Rule]:
     types = variable_types(rule.body, relations)
     if rule.is_aggregate and any(isinstance(literal, Disjunction) for literal in rule.body):
         union = Atom(bindings(rule.head.predicate, number), _binding_variables(rule.body))
         origin = Origin.made_by("desugar", rule.origin)
         for body in distributed(rule.body):
-            yield _flat(Rule(union, body, origin), types, relations)
+            yield _flatten_rule(Rule(union, body, origin), types, relations)
         rule = replace(rule, body=(union,))
     for body in distributed(rule.body):
-        yield _flat(replace(rule, body=body), types, relations)
+        yield _flatten_rule(replace(rule, body=body), types, relations)
 
 
 def _binding_variables(body: tuple[Literal, ...]) -> tuple[Variable, ...]:
@@ -155,7 +155,7 @@ def _binding_variables(body: tuple[Literal, ...]) -> tuple[Variable, ...]:
 # --- one rule without disjunctions --------------------------------------------------------------
 
 
-def _flat(rule: Rule, types: VariableTypes, relations: Relations) -> Rule:
+def _flatten_rule(rule: Rule, types: VariableTypes, relations: Relations) -> Rule:
     rule = _with_named_wildcards(rule)
     fresh = _fresh_variables(rule)
     body: list[Literal] = []
@@ -207,7 +207,7 @@ def _flat_atom(
     arguments: list[Term] = []
     for term, column in zip(atom.arguments, columns, strict=True):
         if isinstance(term, Operation):
-            equation, variable = _named(typed(term, column.type, types), fresh)
+            equation, variable = _name_expression(typed(term, column.type, types), fresh)
             equations.append(equation)
             arguments.append(variable)
         elif isinstance(term, Aggregate):
@@ -219,7 +219,7 @@ def _flat_atom(
     return equations, Atom(atom.predicate, tuple(arguments), atom.span)
 
 
-def _named(value: Expression, fresh: Iterator[Variable]) -> tuple[Literal, Variable]:
+def _name_expression(value: Expression, fresh: Iterator[Variable]) -> tuple[Literal, Variable]:
     variable = next(fresh)
     return Comparison("=", variable, value, None, getattr(value, "span", None)), variable
 
@@ -232,7 +232,7 @@ def _flat_aggregate(
     (type_,) = operand_types((term.argument,), types)
     if isinstance(term.argument, Variable):
         return [], replace(term, type=type_)
-    equation, variable = _named(typed(term.argument, None, types), fresh)
+    equation, variable = _name_expression(typed(term.argument, None, types), fresh)
     return [equation], replace(term, argument=variable, type=type_)
 
 

@@ -49,7 +49,7 @@ def existence_tests(rules: Iterable[Rule]) -> tuple[Rule, ...]:
         origin = Origin.made_by("existence_tests", rule.origin)
         known = helpers.setdefault(rule.head.predicate, {})
         replaced: dict[int, Atom | None] = {}
-        for places in _tested(rule):
+        for places in _groups_to_test(rule):
             group = tuple(rule.body[place] for place in places)
             if group not in known:
                 known[group] = Atom(names.existence(rule.head.predicate, len(known) + 1))
@@ -63,18 +63,20 @@ def existence_tests(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     return tuple(made) if any(helpers.values()) else rules
 
 
-def _tested(rule: Rule) -> list[Places]:
+def _groups_to_test(rule: Rule) -> list[Places]:
     """The groups of a rule that only have to exist."""
     if rule.is_aggregate:
         return []
-    groups = [places for places in _groups(rule.body) if _is_enumerated(rule.body, places)]
+    groups = [
+        places for places in _connected_groups(rule.body) if _is_enumerated(rule.body, places)
+    ]
     if len(groups) == 1:
         return []
     shown = set(variable_names(rule.head))
-    return [places for places in groups if not shown & _names(rule.body, places)]
+    return [places for places in groups if not shown & _names_in_group(rule.body, places)]
 
 
-def _groups(body: Body) -> list[Places]:
+def _connected_groups(body: Body) -> list[Places]:
     """The literals that have variables by their places, connected ones together, as written."""
     groups: list[tuple[set[str], set[int]]] = []
     for place, literal in enumerate(body):
@@ -88,7 +90,7 @@ def _groups(body: Body) -> list[Places]:
     return sorted(tuple(sorted(places)) for _, places in groups)
 
 
-def _names(body: Body, places: Places) -> set[str]:
+def _names_in_group(body: Body, places: Places) -> set[str]:
     return set(variable_names(*(body[place] for place in places)))
 
 

@@ -55,19 +55,19 @@ def factor_rederivation(
     for rule in rules:
         if rule.head.predicate in rederived:
             view, numbers = rederived[rule.head.predicate]
-            made += _factored(rule, view, next(numbers), fanout)
+            made += _factor_rule(rule, view, next(numbers), fanout)
         else:
             made.append(rule)
     return tuple(made)
 
 
-def _factored(rule: Rule, view: str, number: int, fanout: Fanout | None) -> Iterator[Rule]:
+def _factor_rule(rule: Rule, view: str, number: int, fanout: Fanout | None) -> Iterator[Rule]:
     estimate, *_ = rule.body
     assert isinstance(estimate, Atom)
     _, *rest = evaluation_order(rule.body, first=estimate, fanout=fanout)
-    prefix = _prefix(estimate, rest)
+    prefix = _find_prefix(estimate, rest)
     atoms = [literal for literal in prefix if isinstance(literal, Atom)]
-    if len(atoms) < 2 or _expected(atoms, variable_names(estimate), fanout) > PREFIX_ROWS_MAX:
+    if len(atoms) < 2 or _expected_rows(atoms, variable_names(estimate), fanout) > PREFIX_ROWS_MAX:
         yield rule
         return
     others = [literal for literal in rest if literal not in prefix]
@@ -83,7 +83,7 @@ def _factored(rule: Rule, view: str, number: int, fanout: Fanout | None) -> Iter
     yield replace(made, body=(estimate, found, *others))
 
 
-def _prefix(estimate: Atom, rest: list[Literal]) -> list[Literal]:
+def _find_prefix(estimate: Atom, rest: list[Literal]) -> list[Literal]:
     """The literals that go on from some variables of the estimate, and not from the others."""
     outer = set(variable_names(estimate))
     nearest = next((literal for literal in rest if isinstance(literal, Atom)), estimate)
@@ -104,7 +104,7 @@ def _prefix(estimate: Atom, rest: list[Literal]) -> list[Literal]:
     return found
 
 
-def _expected(atoms: list[Atom], bound: Iterable[str], fanout: Fanout | None) -> float:
+def _expected_rows(atoms: list[Atom], bound: Iterable[str], fanout: Fanout | None) -> float:
     """About how many rows are looked at from one key; where nothing is known, one at a time."""
     known, rows, total = set(bound), 1.0, 0.0
     for atom in atoms:

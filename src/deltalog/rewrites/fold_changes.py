@@ -87,10 +87,10 @@ def fold_changes(rule: Rule, old: Rename, new: Rename) -> Iterator[Rule]:
         blank = tuple(Variable(f"_{i + 1}") for i in range(len(rule.head.arguments) - len(group)))
         head_row = _with_totals(rule, blank)
         yield Rule(touched, (Atom(totals(predicate), head_row),), origin, leads=True)
-    yield from _continued(rule, touched, origin)
+    yield from _continue_totals(rule, touched, origin)
 
 
-def _continued(rule: Rule, touched: Atom, origin: Origin) -> Iterator[Rule]:
+def _continue_totals(rule: Rule, touched: Atom, origin: Origin) -> Iterator[Rule]:
     """Held totals minus deleted plus inserted ones; a group without bindings is deleted."""
     predicate = rule.head.predicate
     totals = [term for term in rule.head.arguments if isinstance(term, Aggregate)]
@@ -106,7 +106,9 @@ def _continued(rule: Rule, touched: Atom, origin: Origin) -> Iterator[Rule]:
         yield Rule(known, (touched, Atom(source, known.arguments)), origin, leads=True)
         blank = tuple(Variable(f"_{i + 1}") for i in range(len(totals)))
         absent = Negation(Atom(source, _with_totals(rule, blank)))
-        zero = Atom(known.predicate, _with_totals(rule, tuple(_zero(term) for term in totals)))
+        zero = Atom(
+            known.predicate, _with_totals(rule, tuple(_zero_total(term) for term in totals))
+        )
         yield Rule(zero, (touched, absent), origin, leads=True)
         operands.append(known)
     sums: list[Literal] = []
@@ -126,7 +128,7 @@ def _continued(rule: Rule, touched: Atom, origin: Origin) -> Iterator[Rule]:
     yield Rule(minus, (touched, held, Negation(holds)), origin, leads=True)
 
 
-def _zero(term: Aggregate) -> Constant:
+def _zero_total(term: Aggregate) -> Constant:
     return Constant(Fraction(), "exact") if term.type == "exact" else Constant(0, "int")
 
 

@@ -60,7 +60,7 @@ class _Sum:
 
     @classmethod
     def of(cls, argument: Variable, type_: str, fresh: Iterator[str]) -> _Sum:
-        return cls(argument, type_, tuple(Variable(next(fresh)) for _ in _functions(type_)))
+        return cls(argument, type_, tuple(Variable(next(fresh)) for _ in _state_functions(type_)))
 
     @property
     def part_type(self) -> str:
@@ -68,7 +68,7 @@ class _Sum:
 
     def equations(self) -> Iterator[Literal]:
         """The parts of each value that are added up."""
-        for function, part in zip(_functions(self.type), self.parts, strict=True):
+        for function, part in zip(_state_functions(self.type), self.parts, strict=True):
             yield Comparison(
                 "=", part, Operation(function, (self.argument,), self.type), self.part_type
             )
@@ -88,7 +88,7 @@ class _Sum:
         return Comparison("=", result, value, "decimal" if self.type == "decimal" else "float")
 
 
-def _functions(type_: str) -> tuple[str, ...]:
+def _state_functions(type_: str) -> tuple[str, ...]:
     return HALVES if type_ == "int" else ("exact__",)
 
 

@@ -117,7 +117,7 @@ class _Options:
     rewrite: str
 
 
-def _totals(by_head: Mapping[str, Iterable[Rule]]) -> Mapping[str, Set[int]]:
+def _total_positions(by_head: Mapping[str, Iterable[Rule]]) -> Mapping[str, Set[int]]:
     """Per predicate the positions some rule fills with an aggregate: they cannot be asked for."""
     return {
         predicate: {
@@ -138,7 +138,7 @@ class _Rewriting:
 
     @cached_property
     def totals(self) -> Mapping[str, Set[int]]:
-        return _totals(self.by_head)
+        return _total_positions(self.by_head)
 
     @cached_property
     def component_of(self) -> Mapping[str, int]:
@@ -150,7 +150,7 @@ class _Rewriting:
         name = rule.head.predicate if asked is None else asked.name
         prefix: list[Literal] = [] if asked is None else [asked.magic(rule.head)]
         bound = set(variable_names(*prefix))
-        order = self._order(rule, bound, asked is None)
+        order = self._order_body(rule, bound, asked is None)
         cuts = 0
         for position, literal in enumerate(order):
             atom = literal.atom if isinstance(literal, Negation) else literal
@@ -160,15 +160,15 @@ class _Rewriting:
                 continue
             if len(prefix) > 1 and self.options.is_supplementary:
                 cuts += 1
-                kept = _kept(rule, prefix, order[position:])
+                kept = _needed_variables(rule, prefix, order[position:])
                 supplementary = Atom(names.supplementary(name, number, cuts), kept)
                 yield Rule(supplementary, tuple(prefix), origin, leads=True)
                 prefix = [supplementary]
-            question = self._question(atom, bound - self._invented(rule, order, atom))
+            question = self._ask_question(atom, bound - self._computed_variables(rule, order, atom))
             magic = question.magic(atom)
             if prefix != [magic]:
                 yield Rule(magic, tuple(prefix), origin, leads=True)
-            answered = Atom(self._read(atom, question), atom.arguments, atom.span)
+            answered = Atom(self._predicate_to_read(atom, question), atom.arguments, atom.span)
             prefix.append(Negation(answered) if isinstance(literal, Negation) else answered)
             bound |= binds(literal, bound)
         head = rule.head.predicate if asked is None or not self.options.is_adorned else asked.name
@@ -176,13 +176,13 @@ class _Rewriting:
             Atom(head, rule.head.arguments, rule.head.span), tuple(prefix), origin, leads=True
         )
 
-    def _order(self, rule: Rule, bound: Set[str], is_root: bool) -> tuple[Literal, ...]:
+    def _order_body(self, rule: Rule, bound: Set[str], is_root: bool) -> tuple[Literal, ...]:
         """A root that has a leading atom starts from it; everything else from what is bound."""
         first = rule.body[0] if rule.body else None
         leads = is_root and rule.leads and isinstance(first, Atom)
         return evaluation_order(rule.body, bound, first if leads else None)  # type: ignore[arg-type]
 
-    def _invented(self, rule: Rule, order: tuple[Literal, ...], atom: Atom) -> set[str]:
+    def _computed_variables(self, rule: Rule, order: tuple[Literal, ...], atom: Atom) -> set[str]:
         """Variables that a recursive rule computes: asking with them might never end.
 
         Full evaluation meets only values it derives; a question `n(X + 1)` from `n(X)` would invent
@@ -196,12 +196,12 @@ class _Rewriting:
         computed = {
             name
             for literal in order
-            if isinstance(literal, Comparison) and _computes(literal)
+            if isinstance(literal, Comparison) and _is_computation(literal)
             for name in variable_names(literal)
         }
         return computed - {n for n in bound_by_atoms if n not in variable_names(atom)}
 
-    def _question(self, atom: Atom, bound: Set[str]) -> _Asked:
+    def _ask_question(self, atom: Atom, bound: Set[str]) -> _Asked:
         predicate = self.options.asked_instead.get(atom.predicate, atom.predicate)
         totals = self.totals.get(predicate, frozenset())
         adornment = "".join(
@@ -212,14 +212,14 @@ class _Rewriting:
         self.waiting.append(asked)
         return asked
 
-    def _read(self, atom: Atom, question: _Asked) -> str:
+    def _predicate_to_read(self, atom: Atom, question: _Asked) -> str:
         """The predicate a literal reads its answers from."""
         if atom.predicate in self.options.asked_instead or not self.options.is_adorned:
             return atom.predicate
         return question.name
 
 
-def _computes(comparison: Comparison) -> bool:
+def _is_computation(comparison: Comparison) -> bool:
     sides = (comparison.left, comparison.right)
     return comparison.operator == "=" and any(isinstance(side, Operation) for side in sides)
 
@@ -228,7 +228,9 @@ def _is_bound(term: Term, bound: Set[str]) -> bool:
     return isinstance(term, Constant) or (isinstance(term, Variable) and term.name in bound)
 
 
-def _kept(rule: Rule, prefix: list[Literal], rest: Iterable[Literal]) -> tuple[Variable, ...]:
+def _needed_variables(
+    rule: Rule, prefix: list[Literal], rest: Iterable[Literal]
+) -> tuple[Variable, ...]:
     """The variables of the prefix that are still needed; under an aggregate, all of them."""
     available = variable_names(*(x for x in prefix if not isinstance(x, Negation)))
     needed = set(variable_names(rule.head, *rest))

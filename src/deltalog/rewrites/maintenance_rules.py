@@ -74,7 +74,7 @@ def _ranked_rules(rules: tuple[Rule, ...], component: Set[str]) -> Iterator[Rule
     for rule in rules:
         yield from doubtful_rules(rule, component)
         yield from insertion_rules(rule, component, names.returned)
-    for predicate, arity in _heads(rules).items():
+    for predicate, arity in _head_arities(rules).items():
         row = names.row(arity)
         origin = Origin.made_by("maintenance_rules", *(r.origin for r in rules))
         add, lost = Atom(names.returned(predicate), row), Atom(names.overdeleted(predicate), row)
@@ -94,14 +94,14 @@ def _direct_rules(rules: tuple[Rule, ...], component: Set[str]) -> Iterator[Rule
         head = Atom(names.plus(rule.head.predicate), rule.head.arguments)
         for made in insertion_rules(rule, component):
             yield replace(made, head=head, body=(*made.body[:-1], Negation(rule.head)))
-    for predicate, arity in _heads(rules).items():
+    for predicate, arity in _head_arities(rules).items():
         row = names.row(arity)
         lost, red = Atom(names.overdeleted(predicate), row), Atom(names.rederived(predicate), row)
         origin = Origin.made_by("maintenance_rules", *(r.origin for r in rules))
         yield Rule(Atom(names.minus(predicate), row), (lost, Negation(red)), origin, leads=True)
 
 
-def _within(component: Set[str], inside: Rename, outside: Rename) -> Rename:
+def _rename_by_component(component: Set[str], inside: Rename, outside: Rename) -> Rename:
     return lambda name: inside(name) if name in component else outside(name)
 
 
@@ -110,12 +110,12 @@ def deletion_rules(
 ) -> Iterator[Rule]:
     """(D): the head lost a derivation, because one literal no longer holds."""
     head = Atom(names.overdeleted(rule.head.predicate), rule.head.arguments)
-    lost = _within(component, names.overdeleted, names.minus)
+    lost = _rename_by_component(component, names.overdeleted, names.minus)
     for position, _, _ in changing(rule):
         if positions is not None and position not in positions:
             continue
         delta = becomes(rule, position, False, unchanged, names.plus, lost)
-        yield _made(rule, head, (*delta, *_rest(rule, position, unchanged)))
+        yield _make_rule(rule, head, (*delta, *_other_literals(rule, position, unchanged)))
 
 
 def suspect_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
@@ -136,7 +136,7 @@ def rederivation_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
     head = Atom(names.rederived(rule.head.predicate), rule.head.arguments)
     literals = sorted(rule.body, key=lambda literal: _is_inside(literal, component))
     body = (estimate, *(in_state(literal, names.new) for literal in literals))
-    yield _made(rule, head, body)
+    yield _make_rule(rule, head, body)
 
 
 def doubtful_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
@@ -150,8 +150,8 @@ def doubtful_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
         head = Atom(names.returned(rule.head.predicate), rule.head.arguments)
         doubtful = Atom(names.doubtful(rule.head.predicate), rule.head.arguments)
         below_first = sorted(rule.body, key=lambda literal: _is_inside(literal, component))
-        state = _within(component, names.kept, names.new)
-        yield _made(rule, head, (doubtful, *(in_state(x, state) for x in below_first)))
+        state = _rename_by_component(component, names.kept, names.new)
+        yield _make_rule(rule, head, (doubtful, *(in_state(x, state) for x in below_first)))
 
 
 def uses_itself(rules: Iterable[Rule], component: Set[str]) -> bool:
@@ -169,15 +169,15 @@ def insertion_rules(
     """(I): the head gained a derivation, because one literal now holds."""
     head = Atom(comes(rule.head.predicate), rule.head.arguments)
     kept = Negation(Atom(names.kept(rule.head.predicate), rule.head.arguments))
-    gained = _within(component, comes, names.plus)
+    gained = _rename_by_component(component, comes, names.plus)
     for position, _, _ in changing(rule):
         delta = becomes(rule, position, True, names.new, gained, names.minus)
-        yield _made(rule, head, (*delta, *_rest(rule, position, names.new), kept))
+        yield _make_rule(rule, head, (*delta, *_other_literals(rule, position, names.new), kept))
 
 
 def net_rules(rules: tuple[Rule, ...]) -> Iterator[Rule]:
     """(E1), (E2), and the union of what joins the kept facts."""
-    for predicate, arity in _heads(rules).items():
+    for predicate, arity in _head_arities(rules).items():
         row = names.row(arity)
         ins, red = Atom(names.inserted(predicate), row), Atom(names.rederived(predicate), row)
         held, lost = Atom(predicate, row), Atom(names.overdeleted(predicate), row)
@@ -190,13 +190,13 @@ def net_rules(rules: tuple[Rule, ...]) -> Iterator[Rule]:
         yield Rule(minus, (lost, Negation(ins), Negation(red)), origin, leads=True)
 
 
-def _heads(rules: tuple[Rule, ...]) -> dict[str, int]:
+def _head_arities(rules: tuple[Rule, ...]) -> dict[str, int]:
     return {rule.head.predicate: len(rule.head.arguments) for rule in rules}
 
 
-def _rest(rule: Rule, position: int, state: Rename) -> Iterator[Literal]:
+def _other_literals(rule: Rule, position: int, state: Rename) -> Iterator[Literal]:
     return (in_state(x, state) for i, x in enumerate(rule.body) if i != position)
 
 
-def _made(rule: Rule, head: Atom, body: tuple[Literal, ...]) -> Rule:
+def _make_rule(rule: Rule, head: Atom, body: tuple[Literal, ...]) -> Rule:
     return Rule(head, body, Origin.made_by("maintenance_rules", rule.origin), leads=True)

@@ -66,12 +66,12 @@ def request_minus(predicate: str) -> str:
 
 def as_request(predicate: str) -> tuple[str, bool] | None:
     """The predicate that a request is for, and whether its fact shall hold; None of others."""
-    return _signed(predicate, _REQUEST_PLUS, _REQUEST_MINUS)
+    return _split_sign(predicate, _REQUEST_PLUS, _REQUEST_MINUS)
 
 
 def as_change(predicate: str) -> tuple[str, bool] | None:
     """The predicate that a change is of, and whether its fact is inserted; None of others."""
-    return None if as_request(predicate) else _signed(predicate, plus(""), minus(""))
+    return None if as_request(predicate) else _split_sign(predicate, plus(""), minus(""))
 
 
 def as_new(predicate: str) -> str | None:
@@ -79,7 +79,7 @@ def as_new(predicate: str) -> str | None:
     return predicate.removesuffix(new("")) if predicate.endswith(new("")) else None
 
 
-def _signed(predicate: str, positive: str, negative: str) -> tuple[str, bool] | None:
+def _split_sign(predicate: str, positive: str, negative: str) -> tuple[str, bool] | None:
     for ending in (positive, negative):
         if predicate.endswith(ending):
             return predicate.removesuffix(ending), ending == positive

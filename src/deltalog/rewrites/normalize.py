@@ -51,37 +51,37 @@ class _Predicate:
 
     def normalized(self, own: list[Rule]) -> list[Rule]:
         if len(own) == 1:
-            self._operators(own[0], own[0].head)
+            self._add_operators(own[0], own[0].head)
             return self.rules
         arity = len(own[0].head.arguments)
         row = names.row(arity)
-        operands = [self._operand(rule) for rule in own]
+        operands = [self._operand_name(rule) for rule in own]
         union = operands[0]
         for number, operand in enumerate(operands[1:], start=1):
             is_last = number == len(operands) - 1
-            target = self.name if is_last else self._auxiliary()
+            target = self.name if is_last else self._next_auxiliary()
             for side in (union, operand):
                 origin = Origin.made_by("normalize", own[number].origin)
                 self.rules.append(Rule(Atom(target, row), (Atom(side, row),), origin))
             union = target
         return self.rules
 
-    def _auxiliary(self) -> str:
+    def _next_auxiliary(self) -> str:
         self.count += 1
         return names.auxiliary(self.name, self.count)
 
-    def _operand(self, rule: Rule) -> str:
+    def _operand_name(self, rule: Rule) -> str:
         """The name of what one rule contributes to a union; a mere copy needs no name."""
         atom = rule.body[0] if len(rule.body) == 1 else None
         if isinstance(atom, Atom):
             distinct = len(set(variable_names(atom))) == len(atom.arguments)
             if distinct and atom.arguments == rule.head.arguments:
                 return atom.predicate
-        head = replace(rule.head, predicate=self._auxiliary())
-        self._operators(rule, head)
+        head = replace(rule.head, predicate=self._next_auxiliary())
+        self._add_operators(rule, head)
         return head.predicate
 
-    def _operators(self, rule: Rule, head: Atom) -> None:
+    def _add_operators(self, rule: Rule, head: Atom) -> None:
         """The rule as a chain of operators that ends in `head`."""
         origin = Origin.made_by("normalize", rule.origin)
         pending: list[Literal] = []
@@ -91,15 +91,15 @@ class _Predicate:
             if isinstance(literal, Comparison) or len(operands) < 2:
                 pending.append(literal)
                 continue
-            pending = [self._intermediate(pending, origin), literal]
+            pending = [self._add_intermediate(pending, origin), literal]
         if _is_binary(pending) and not _keeps_all(pending, head):
-            pending = [self._intermediate(pending, origin)]
+            pending = [self._add_intermediate(pending, origin)]
         self.rules.append(Rule(head, tuple(pending), origin))
 
-    def _intermediate(self, body: list[Literal], origin: Origin) -> Atom:
+    def _add_intermediate(self, body: list[Literal], origin: Origin) -> Atom:
         """A name for the operator built so far, over all its variables."""
-        row: tuple[Term, ...] = tuple(Variable(name) for name in _bound(body))
-        atom = Atom(self._auxiliary(), row)
+        row: tuple[Term, ...] = tuple(Variable(name) for name in _bound_names(body))
+        atom = Atom(self._next_auxiliary(), row)
         self.rules.append(Rule(atom, tuple(body), origin))
         return atom
 
@@ -111,17 +111,17 @@ class _Predicate:
         wild = [isinstance(t, Variable) and t.is_wildcard for t in atom.arguments]
         if not any(wild):
             return literal
-        kept = tuple(Variable(name) for name in _visible(atom))
-        projection = Atom(self._auxiliary(), kept)
+        kept = tuple(Variable(name) for name in _visible_names(atom))
+        projection = Atom(self._next_auxiliary(), kept)
         self.rules.append(Rule(projection, (atom,), origin))
         return Negation(projection)
 
 
-def _visible(atom: Atom) -> tuple[str, ...]:
+def _visible_names(atom: Atom) -> tuple[str, ...]:
     return tuple(name for name in variable_names(atom) if not Variable(name).is_wildcard)
 
 
-def _bound(body: Iterable[Literal]) -> tuple[str, ...]:
+def _bound_names(body: Iterable[Literal]) -> tuple[str, ...]:
     return variable_names(*(literal for literal in body if not isinstance(literal, Negation)))
 
 
@@ -132,4 +132,4 @@ def _is_binary(body: list[Literal]) -> bool:
 def _keeps_all(body: list[Literal], head: Atom) -> bool:
     """Whether the head has every variable of the body, so that nothing is projected away."""
     in_head = {term.name for term in head.arguments if isinstance(term, Variable)}
-    return set(_bound(body)) <= in_head
+    return set(_bound_names(body)) <= in_head

@@ -60,12 +60,14 @@ def differentials(rules: Iterable[Rule]) -> Iterator[Differential]:
         numbers[name] = number = numbers.get(name, 0) + 1
         for position, atom, is_positive in changing(rule):
             for truth, state in ((True, names.new), (False, unchanged)):
-                made = _differential(rule, number, position, truth, state)
+                made = _partial_differential(rule, number, position, truth, state)
                 sign = "+" if truth == is_positive else "-"
                 yield Differential(name, atom.predicate, sign, made)
 
 
-def _differential(rule: Rule, number: int, position: int, truth: bool, state: Rename) -> Rule:
+def _partial_differential(
+    rule: Rule, number: int, position: int, truth: bool, state: Rename
+) -> Rule:
     change = names.plus if truth else names.minus
     name = change(names.differential(rule.head.predicate, number, position + 1))
     delta = becomes(rule, position, truth, state)
@@ -93,11 +95,11 @@ def partial_differentials(rules: Iterable[Rule], is_strict: bool = True) -> tupl
         made.append(Rule(Atom(node, head.arguments), (head,), arc.rule.origin, leads=True))
     heads = {rule.head.predicate: len(rule.head.arguments) for rule in rules}
     for predicate, arity in heads.items():
-        made += _node(predicate, arity, is_strict)
+        made += _rules_of_node(predicate, arity, is_strict)
     return tuple(dict.fromkeys(made))
 
 
-def _node(predicate: str, arity: int, is_strict: bool) -> Iterator[Rule]:
+def _rules_of_node(predicate: str, arity: int, is_strict: bool) -> Iterator[Rule]:
     row = names.row(arity)
     gain, loss = (
         Atom(names.inserted_candidates(predicate), row),

@@ -40,21 +40,21 @@ def propagation_rules(rules: Iterable[Rule], is_strict: bool = True) -> tuple[Ru
         made
         for head_rules in by_head.values()
         for rule in head_rules
-        for made in _propagated(rule, len(head_rules) == 1, is_strict)
+        for made in _propagate_rule(rule, len(head_rules) == 1, is_strict)
     )
 
 
-def _propagated(rule: Rule, is_alone: bool, is_strict: bool) -> Iterator[Rule]:
+def _propagate_rule(rule: Rule, is_alone: bool, is_strict: bool) -> Iterator[Rule]:
     if rule.is_aggregate:
         yield from aggregate_changes(rule, unchanged, names.new)
         return
     needs_test = is_strict and not (is_alone and is_injective(rule))
     for position, _, _ in changing(rule):
-        yield _derived(rule, position, True, names.new, unchanged, needs_test)
-        yield _derived(rule, position, False, unchanged, names.new, needs_test)
+        yield _propagation_rule(rule, position, True, names.new, unchanged, needs_test)
+        yield _propagation_rule(rule, position, False, unchanged, names.new, needs_test)
 
 
-def _derived(
+def _propagation_rule(
     rule: Rule, position: int, truth: bool, here: Rename, there: Rename, needs_test: bool
 ) -> Rule:
     """One propagation rule: the derivability test in state `here`, effective against `there`."""

@@ -50,7 +50,7 @@ def split_joins(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     counts = dict.fromkeys(component, 0)
     made: list[Rule] = []
     for rule in rules:
-        while (pair := _pair(rule, component)) is not None:
+        while (pair := _choose_pair(rule, component)) is not None:
             predicate = rule.head.predicate
             counts[predicate] += 1
             helper = Atom(names.join(predicate, counts[predicate]), pair.kept)
@@ -81,7 +81,7 @@ class _Pair:
         return (*body[:first], helper, *body[first + 1 : second], *body[second + 1 :])
 
 
-def _pair(rule: Rule, component: Set[str]) -> _Pair | None:
+def _choose_pair(rule: Rule, component: Set[str]) -> _Pair | None:
     """The two atoms to join first, or None if the rule stays as it is."""
 
     def is_inside(atom: Atom) -> bool:
@@ -92,13 +92,13 @@ def _pair(rule: Rule, component: Set[str]) -> _Pair | None:
         return None
     found = [
         (all(map(is_inside, pair.atoms)), len(pair.kept), number, pair)
-        for number, pair in enumerate(_pairs(rule))
+        for number, pair in enumerate(_joinable_pairs(rule))
         if any(map(is_inside, pair.atoms)) and pair.is_narrow
     ]
     return min(found)[-1] if found else None
 
 
-def _pairs(rule: Rule) -> Iterator[_Pair]:
+def _joinable_pairs(rule: Rule) -> Iterator[_Pair]:
     """Every two atoms that share a variable with each other and with nothing else."""
     used = [variable_names(literal) for literal in rule.body]
     for name in variable_names(*rule.body):

@@ -92,11 +92,11 @@ def choose(
         predicates = tuple(sorted(name for name in component if name in by_head))
         if predicates:
             own = tuple(rule for name in predicates for rule in by_head[name])
-            choices.append(_choose(predicates, own, stored, default, per_view))
+            choices.append(_choose_for_component(predicates, own, stored, default, per_view))
     return tuple(choices)
 
 
-def _choose(
+def _choose_for_component(
     predicates: tuple[str, ...],
     rules: tuple[Rule, ...],
     stored: Set[str],
@@ -113,7 +113,7 @@ def _choose(
     is_aggregate = any(rule.is_aggregate for rule in rules)
     is_stored = all(name in stored for name in predicates)
     wanted = known_strategy(asked.pop() if asked else default)
-    obstacle = _obstacle(wanted, rules, is_recursive, is_stored)
+    obstacle = _obstacle_to_strategy(wanted, rules, is_recursive, is_stored)
     if obstacle and any(name in per_view for name in predicates):
         raise DataError(
             [
@@ -160,19 +160,19 @@ def with_nervous_views(choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
     )
 
 
-def _obstacle(
+def _obstacle_to_strategy(
     strategy: str, rules: tuple[Rule, ...], is_recursive: bool, is_stored: bool
 ) -> str | None:
     if strategy in ("delta", "rederive", "recompute") and not is_stored:
         return f"`{strategy}` needs it materialised"
     if strategy == "delta" and is_recursive:
-        return f"its delta rules are not stratifiable: {_cycle(rules)}"
+        return f"its delta rules are not stratifiable: {_negative_cycle_text(rules)}"
     if strategy == "differencing" and is_recursive:
         return "it is recursive, and a propagation network has no cycles"
     return None
 
 
-def _cycle(rules: tuple[Rule, ...]) -> str:
+def _negative_cycle_text(rules: tuple[Rule, ...]) -> str:
     """The negative cycle in the delta rules of a recursive view."""
     cycle = unstratified_cycle(rules) or ()
     return " → ".join([arc.head for arc in cycle] + [arc.body for arc in cycle[-1:]])

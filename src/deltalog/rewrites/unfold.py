@@ -39,11 +39,11 @@ def unfold(rules: Iterable[Rule], definitions: Mapping[str, tuple[Rule, ...]]) -
         if position is None or len(waiting) + len(done) > RULES_MAX:
             done.append(rule)
         else:
-            waiting[:0] = _expanded(rule, position, definitions)
+            waiting[:0] = _expand_literal(rule, position, definitions)
     return tuple(done)
 
 
-def _expanded(
+def _expand_literal(
     rule: Rule, position: int, definitions: Mapping[str, tuple[Rule, ...]]
 ) -> Iterator[Rule]:
     atom = rule.body[position]

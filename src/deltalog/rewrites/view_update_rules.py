@@ -54,70 +54,76 @@ def view_update_rules(
     requests = tuple(
         made
         for own in by_head.values()
-        for made in (_union(own) if len(own) > 1 else _operator(own[0]))
+        for made in (_requests_of_union(own) if len(own) > 1 else _requests_of_operator(own[0]))
     )
     arities = {**{name: len(own[0].head.arguments) for name, own in by_head.items()}, **base}
-    return requests, tuple(_transitions(requests, arities, base, denied, required))
+    return requests, tuple(_transition_rules(requests, arities, base, denied, required))
 
 
 # --- R∇, Def. 9
 
 
-def _union(own: list[Rule]) -> Iterator[DisjunctiveRule]:
+def _requests_of_union(own: list[Rule]) -> Iterator[DisjunctiveRule]:
     """Point 3: one side suffices to insert, both must go to delete."""
     origins = [rule.origin for rule in own]
     head, sides = own[0].head, [rule.body[0] for rule in own]
-    yield _made((_requested(side, True) for side in sides), (_asked(head, True),), *origins)
+    yield _make_rule(
+        (_request_for_literal(side, True) for side in sides), (_request_atom(head, True),), *origins
+    )
     for rule, side in zip(own, sides, strict=True):
-        body = (_asked(head, False), side)
-        yield _made([_requested(side, False)], body, rule.origin)
+        body = (_request_atom(head, False), side)
+        yield _make_rule([_request_for_literal(side, False)], body, rule.origin)
 
 
-def _operator(rule: Rule) -> Iterator[DisjunctiveRule]:
+def _requests_of_operator(rule: Rule) -> Iterator[DisjunctiveRule]:
     tests = tuple(each for each in rule.body if isinstance(each, Comparison))
     operands = [each for each in rule.body if not isinstance(each, Comparison)]
-    plus, minus = _asked(rule.head, True), _asked(rule.head, False)
+    plus, minus = _request_atom(rule.head, True), _request_atom(rule.head, False)
     if len(operands) == 1:
         (only,) = operands
-        yield _made([_requested(only, True)], (plus, *tests), rule.origin)
+        yield _make_rule([_request_for_literal(only, True)], (plus, *tests), rule.origin)
         is_projection = not set(variable_names(only)) <= set(variable_names(rule.head))
         state = (only,) if is_projection else ()
-        yield _made([_requested(only, False)], (minus, *state, *tests), rule.origin)
+        yield _make_rule([_request_for_literal(only, False)], (minus, *state, *tests), rule.origin)
     elif operands:
         for each in operands:
-            body = (plus, *tests, _opposite(each))
-            yield _made([_requested(each, True)], body, rule.origin)
-        yield _made((_requested(each, False) for each in operands), (minus, *tests), rule.origin)
+            body = (plus, *tests, _opposite_literal(each))
+            yield _make_rule([_request_for_literal(each, True)], body, rule.origin)
+        yield _make_rule(
+            (_request_for_literal(each, False) for each in operands), (minus, *tests), rule.origin
+        )
 
 
-def _asked(atom: Atom, shall_hold: bool) -> Atom:
+def _request_atom(atom: Atom, shall_hold: bool) -> Atom:
     name = names.request_plus if shall_hold else names.request_minus
     return Atom(name(atom.predicate), atom.arguments)
 
 
-def _requested(literal: Literal, shall_hold: bool) -> Atom:
+def _request_for_literal(literal: Literal, shall_hold: bool) -> Atom:
     """The request by which a literal becomes true, or false."""
     if isinstance(literal, Negation):
-        return _asked(literal.atom, not shall_hold)
+        return _request_atom(literal.atom, not shall_hold)
     assert isinstance(literal, Atom)
-    return _asked(literal, shall_hold)
+    return _request_atom(literal, shall_hold)
 
 
-def _opposite(literal: Literal) -> Literal:
+def _opposite_literal(literal: Literal) -> Literal:
     if isinstance(literal, Negation):
         return literal.atom
     assert isinstance(literal, Atom)
     return Negation(literal)
 
 
-def _made(heads: Iterable[Atom], body: tuple[Literal, ...], *origins: Origin) -> DisjunctiveRule:
+def _make_rule(
+    heads: Iterable[Atom], body: tuple[Literal, ...], *origins: Origin
+) -> DisjunctiveRule:
     return DisjunctiveRule(tuple(heads), body, Origin.made_by("view_update_rules", *origins))
 
 
 # --- Rτ∇, Def. 10
 
 
-def _transitions(
+def _transition_rules(
     requests: Requests,
     arities: Mapping[str, int],
     base: Mapping[str, int],
@@ -126,32 +132,34 @@ def _transitions(
 ) -> Iterator[DisjunctiveRule]:
     for name, arity in arities.items():
         atom = Atom(name, names.row(arity))
-        yield _made((), (_asked(atom, True), _asked(atom, False)))
+        yield _make_rule((), (_request_atom(atom, True), _request_atom(atom, False)))
     for name, row in required:
         atom = Atom(name, tuple(Constant(value, type_of(value) or "null") for value in row))
-        yield _made([_asked(atom, True)], (_changed(atom, False),))
+        yield _make_rule([_request_atom(atom, True)], (_change_atom(atom, False),))
     for name, arity in denied.items():
         atom = Atom(name, names.row(arity))
-        yield _made([_asked(atom, False)], (_changed(atom, True),))
+        yield _make_rule([_request_atom(atom, False)], (_change_atom(atom, True),))
     for rule in requests:
-        yield from _compensation(rule)
+        yield from _compensating_rules(rule)
     for name, arity in base.items():
         atom = Atom(name, names.row(arity))
         for is_inserted in (True, False):
             state = Negation(atom) if is_inserted else atom
-            yield _made([_changed(atom, is_inserted)], (_asked(atom, is_inserted), state))
+            yield _make_rule(
+                [_change_atom(atom, is_inserted)], (_request_atom(atom, is_inserted), state)
+            )
 
 
-def _compensation(rule: DisjunctiveRule) -> Iterator[DisjunctiveRule]:
+def _compensating_rules(rule: DisjunctiveRule) -> Iterator[DisjunctiveRule]:
     """Point 3: a state literal of a request rule that a change turns is requested as well."""
     for literal in rule.body:
         if len(rule.heads) == 1 and _is_state(literal):
             atom = literal.atom if isinstance(literal, Negation) else literal
             assert isinstance(atom, Atom)
-            change = _changed(atom, isinstance(literal, Atom))
+            change = _change_atom(atom, isinstance(literal, Atom))
             tests = (each for each in rule.body if isinstance(each, Comparison))
-            body = (rule.body[0], change, *tests, _opposite(literal))
-            yield _made(rule.heads, body, rule.origin)
+            body = (rule.body[0], change, *tests, _opposite_literal(literal))
+            yield _make_rule(rule.heads, body, rule.origin)
 
 
 def _is_state(literal: Literal) -> bool:
@@ -164,6 +172,6 @@ def _is_state(literal: Literal) -> bool:
             return False
 
 
-def _changed(atom: Atom, is_inserted: bool) -> Atom:
+def _change_atom(atom: Atom, is_inserted: bool) -> Atom:
     name: Callable[[str], str] = names.plus if is_inserted else names.minus
     return Atom(name(atom.predicate), atom.arguments)

@@ -95,7 +95,7 @@ class Body:
         """Let a name stand for a value from outside, whose type is known to hold."""
         self.scope[name] = value
         if isinstance(value.term, Variable) and value.type is not None:
-            self._guarantee(value.term, self.schema.supertypes(value.type))
+            self._guarantee_types(value.term, self.schema.supertypes(value.type))
 
     def complete(self) -> tuple[Literal, ...]:
         """All literals, with those for types that no other literal implies."""
@@ -106,7 +106,7 @@ class Body:
         )
         return (*types, *self.literals)
 
-    def _guarantee(self, term: Term, types: Iterable[str]) -> None:
+    def _guarantee_types(self, term: Term, types: Iterable[str]) -> None:
         if isinstance(term, Variable):
             self._guaranteed.setdefault(term.name, set()).update(types)
 
@@ -115,35 +115,35 @@ class Body:
     def require(self, condition: Expression | None) -> None:
         """Add a condition; negations and aggregates last, when other literals bind variables."""
         for part in sorted(conjuncts(condition), key=self._calls_foreign):
-            self._require(part)
+            self._require_conjunct(part)
 
     def _calls_foreign(self, condition: Expression) -> bool:
         """Whether a call wants values, which come from the other parts of a condition."""
         called = (self.schema.resolvents(name) for name in called_names(condition))
         return any(is_tabulated(function) for group in called for function in group)
 
-    def _require(self, condition: Expression) -> None:
+    def _require_conjunct(self, condition: Expression) -> None:
         match condition:
             case Connected(connective="and"):
                 self.require(condition)
             case Connected(connective="or", operands=operands):
                 self._require_one(operands, condition.span)
             case Connected(connective="not", operands=(operand,)):
-                self._refuse(operand, condition.span)
+                self._refuse_condition(operand, condition.span)
             case Compared():
-                self._compare(condition)
+                self._require_comparison(condition)
             case Constant(value=bool(value)):
                 if not value:
-                    self.literals.append(never(_span(condition)))
+                    self.literals.append(never(_span_of(condition)))
             case Call() | Name():
-                self._hold(condition)
+                self._require_truth(condition)
             case _:
-                raise problem(errors.NOT_A_CONDITION, _span(condition))
+                raise problem(errors.NOT_A_CONDITION, _span_of(condition))
 
-    def _hold(self, condition: Call | Name) -> None:
+    def _require_truth(self, condition: Call | Name) -> None:
         """A value that must be true."""
         true = Typed(Constant(True, "bool", condition.span), "boolean")
-        value = self._equal(condition, true, condition.span)
+        value = self._require_equal(condition, true, condition.span)
         if value.type != "boolean":
             hint = "compare its value with something"
             raise problem(errors.NOT_A_CONDITION, condition.span, hint=hint)
@@ -160,12 +160,12 @@ class Body:
             types = set.intersection(*(branch._guaranteed[name] for branch in branches))
             self._guaranteed.setdefault(name, set()).update(types)
 
-    def _refuse(self, condition: Expression, span: Span) -> None:
+    def _refuse_condition(self, condition: Expression, span: Span) -> None:
         """No values may make the condition true."""
         match condition:
             case Connected(connective="or", operands=operands):
                 for operand in operands_of("or", operands):
-                    self._refuse(operand, span)
+                    self._refuse_condition(operand, span)
             case Connected(connective="not", operands=(operand,)):
                 self.require(operand)
             case _:
@@ -213,18 +213,18 @@ class Body:
             case Constant(type=type_):
                 return Typed(expression, TYPE_NAMES[type_])
             case Name():
-                return self._named(expression)
+                return self._value_of_name(expression)
             case ObjectName():
                 return self.translation.find_object(expression)
             case Arithmetic(operator=operator, operands=operands, span=span):
-                return self._operation(operator, [self.value(each) for each in operands], span)
+                return self._apply_function(operator, [self.value(each) for each in operands], span)
             case Call(function=function) if function in AGGREGATES:
                 return aggregate(self, expression)
             case Call(function=function) if function in FUNCTIONS and function not in INFIX:
                 given = [self.value(each) for each in expression.arguments]
-                return self._operation(function, given, expression.span)
+                return self._apply_function(function, given, expression.span)
             case Call():
-                return self._call(expression, *self._resolved(expression), None)
+                return self._value_of_call(expression, *self._resolve_call(expression), None)
             case Compared() | Connected():
                 self.require(expression)
                 return Typed(Constant(True, "bool", expression.span), "boolean")
@@ -235,7 +235,7 @@ class Body:
     def result(self, expression: Expression, type_: str) -> Term:
         """The value of an expression in a column for values of a type, which it must have."""
         found = self.value(expression)
-        self.check_type(found, type_, _span(expression))
+        self.check_type(found, type_, _span_of(expression))
         return widened_term(found, column_type(type_))
 
     def check_type(self, value: Typed, type_: str, span: Span) -> None:
@@ -249,7 +249,7 @@ class Body:
         if not is_fit:
             raise problem(errors.RESULT_MISFIT, span, given=given, type=type_)
 
-    def _named(self, name: Name) -> Typed:
+    def _value_of_name(self, name: Name) -> Typed:
         if name.name not in self.scope:
             hint = did_you_mean(name.name, self.scope) or "variables are declared by `for each`"
             raise problem(errors.UNKNOWN_VARIABLE, name.span, name=name.name, hint=hint)
@@ -258,7 +258,7 @@ class Body:
             return Typed(Variable(found.term.name, name.span), found.type)
         return found
 
-    def _operation(self, function: str, operands: list[Typed], span: Span) -> Typed:
+    def _apply_function(self, function: str, operands: list[Typed], span: Span) -> Typed:
         types = tuple(column_type(each.type or "object") for each in operands)
         has_objects = any(each.type not in LITERAL_TYPES for each in operands)
         found = None if has_objects else signature(function, types)
@@ -270,14 +270,16 @@ class Body:
 
     # --- calls
 
-    def _resolved(self, call: Call) -> tuple[list[Typed], Target]:
+    def _resolve_call(self, call: Call) -> tuple[list[Typed], Target]:
         given = [self.value(each) for each in call.arguments]
         return given, resolve(self.schema, call, [each.type for each in given])
 
-    def _call(self, call: Call, given: list[Typed], target: Target, result: Term | None) -> Typed:
+    def _value_of_call(
+        self, call: Call, given: list[Typed], target: Target, result: Term | None
+    ) -> Typed:
         """The literal of a call; its value is `result`, or else a variable."""
         if self._is_inlined(target):
-            return self._inlined(call, target, given)
+            return self._inline_call(call, target, given)
         terms = tuple(
             widened_term(each, column) for each, column in zip(given, target.columns, strict=True)
         )
@@ -285,15 +287,15 @@ class Body:
         if result is None and target.is_single and key in self.known:
             return Typed(self.known[key], target.result)
         if target.function is not None and is_tabulated(target.function):
-            self._want(target.predicate, terms, call.span)
+            self._request_values(target.predicate, terms, call.span)
         value = result
         if value is None:
             value = self.known[key] = self.translation.fresh(call.function, call.span)
         self.literals.append(Atom(target.predicate, (*terms, value), call.span))
-        self._learn((*terms, value), target)
+        self._guarantee_arguments((*terms, value), target)
         return Typed(value, target.result)
 
-    def _want(self, predicate: str, terms: tuple[Term, ...], span: Span) -> None:
+    def _request_values(self, predicate: str, terms: tuple[Term, ...], span: Span) -> None:
         """Let the values of a foreign function be computed for what is bound so far."""
         head = Atom(self.translation.wanted_name(predicate), terms, span)
         body = self.enclosing() or (always(span),)
@@ -301,21 +303,21 @@ class Body:
 
     def event(self, call: Call) -> Atom:
         """The fact that an event of a call is about, whatever its value; it is no literal."""
-        given, target = self._resolved(call)
+        given, target = self._resolve_call(call)
         if self._is_inlined(target):
             raise problem(errors.NOT_STORED, call.span, name=call.function, kind="computed")
         value = Variable("_")
-        self._learn((*(each.term for each in given), value), target)
+        self._guarantee_arguments((*(each.term for each in given), value), target)
         return Atom(target.predicate, (*(each.term for each in given), value), call.span)
 
     def _is_inlined(self, target: Target) -> bool:
         return target.function is not None and self.translation.is_inlined(target.function)
 
-    def _learn(self, terms: tuple[Term, ...], target: Target) -> None:
+    def _guarantee_arguments(self, terms: tuple[Term, ...], target: Target) -> None:
         for term, types in zip(terms, target.guaranteed, strict=True):
-            self._guarantee(term, types)
+            self._guarantee_types(term, types)
 
-    def _inlined(self, call: Call, target: Target, given: list[Typed]) -> Typed:
+    def _inline_call(self, call: Call, target: Target, given: list[Typed]) -> Typed:
         """The value of a function that has no relation: its definition, with these arguments."""
         function = target.function
         assert function is not None
@@ -341,13 +343,13 @@ class Body:
 
     # --- comparisons
 
-    def _compare(self, condition: Compared) -> None:
+    def _require_comparison(self, condition: Compared) -> None:
         left, right = condition.left, condition.right
         if condition.operator == "=" and self._is_relation(right) and not self._is_relation(left):
             left, right = right, left
         if condition.operator == "=" and self._is_relation(left):
             value = self.value(right)
-            found = self._equal(left, value, condition.span)
+            found = self._require_equal(left, value, condition.span)
         else:
             found, value = self.value(left), self.value(right)
             self.literals.append(
@@ -355,16 +357,16 @@ class Body:
             )
         self._check_comparable(condition, found, value)
 
-    def _equal(self, expression: Expression, value: Typed, span: Span) -> Typed:
+    def _require_equal(self, expression: Expression, value: Typed, span: Span) -> Typed:
         """Make an expression equal to a value: a call has it as its value, where that fits."""
         found = None
         if isinstance(expression, Call) and self._is_relation(expression):
-            given, target = self._resolved(expression)
+            given, target = self._resolve_call(expression)
             is_plain = isinstance(value.term, Variable | Constant)
             is_same = column_type(target.result) == column_type(value.type or "object")
             if is_plain and is_same and not self._is_inlined(target):
-                return self._call(expression, given, target, value.term)
-            found = self._call(expression, given, target, None)
+                return self._value_of_call(expression, given, target, value.term)
+            found = self._value_of_call(expression, given, target, None)
         found = found or self.value(expression)
         if found.term != value.term:
             self.literals.append(Comparison("=", found.term, value.term, None, span))
@@ -384,7 +386,7 @@ class Body:
             )
 
 
-def _span(expression: Expression) -> Span:
+def _span_of(expression: Expression) -> Span:
     assert expression.span is not None
     return expression.span
 

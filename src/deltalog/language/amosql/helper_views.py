@@ -46,9 +46,9 @@ def negated(body: Body, literals: tuple[Literal, ...], span: Span) -> Literal:
             return Comparison(OPPOSITE[operator], left, right, None, span)
         case (Atom() as atom,):
             return Negation(_without_local(body, atom), span)
-    shared = _shared(body, literals)
+    shared = _shared_variables(body, literals)
     name = body.translation.helper_name("not")
-    _define(body, Atom(name, shared), literals, span)
+    _define_helper_view(body, Atom(name, shared), literals, span)
     return Negation(Atom(name, shared, span), span)
 
 
@@ -66,13 +66,13 @@ def aggregate(body: Body, call: Call) -> Typed:
     inner.declare(argument.variables)
     inner.require(argument.condition)
     value = inner.value(only_value(argument))
-    type_ = _type(call, value)
+    type_ = _aggregate_type(call, value)
     name = body.translation.helper_name(call.function)
     literals = inner.complete()
-    shared = _shared(body, literals)
+    shared = _shared_variables(body, literals)
     operand = None if call.function == "count" else value.term
     result = Aggregate(call.function, operand, None, call.span)
-    _define(body, Atom(name, (*shared, result)), literals, call.span)
+    _define_helper_view(body, Atom(name, (*shared, result)), literals, call.span)
     if call.function == "count":
         _define_zero(body, name, shared, literals, call.span)
     variable = body.translation.fresh(call.function, call.span)
@@ -85,13 +85,13 @@ def _define_zero(
 ) -> None:
     """The count of nothing is 0, although an aggregate over nothing has no row."""
     some = body.translation.helper_name("some")
-    _define(body, Atom(some, shared), literals, span)
-    none = (*_binding(body, list(shared), span), Negation(Atom(some, shared, span), span))
+    _define_helper_view(body, Atom(some, shared), literals, span)
+    none = (*_binding_literals(body, list(shared), span), Negation(Atom(some, shared, span), span))
     zero = Atom(name, (*shared, Constant(0, "int")))
     body.translation.helpers.append(Rule(zero, none, Origin(span)))
 
 
-def _type(call: Call, value: Typed) -> str:
+def _aggregate_type(call: Call, value: Typed) -> str:
     column = column_type(value.type or "")
     if call.function == "count":
         return "integer"
@@ -105,7 +105,7 @@ def _type(call: Call, value: Typed) -> str:
 
 def _without_local(body: Body, atom: Atom) -> Atom:
     """The atom with a wildcard for each variable that only it has."""
-    outside = _outside(body)
+    outside = _outside_variables(body)
     arguments = [
         Variable("_", term.span)
         if isinstance(term, Variable) and term.name not in outside
@@ -115,7 +115,7 @@ def _without_local(body: Body, atom: Atom) -> Atom:
     return Atom(atom.predicate, tuple(arguments), atom.span)
 
 
-def _outside(body: Body) -> dict[str, Variable]:
+def _outside_variables(body: Body) -> dict[str, Variable]:
     """Variables that mean something outside of an inner body."""
     found = {t.term.name: t.term for t in body.scope.values() if isinstance(t.term, Variable)}
     for literal in body.visible():
@@ -123,20 +123,20 @@ def _outside(body: Body) -> dict[str, Variable]:
     return found
 
 
-def _shared(body: Body, literals: Iterable[Literal]) -> tuple[Variable, ...]:
-    outside = _outside(body)
+def _shared_variables(body: Body, literals: Iterable[Literal]) -> tuple[Variable, ...]:
+    outside = _outside_variables(body)
     return tuple(outside[name] for name in names(*literals) if name in outside)
 
 
-def _define(body: Body, head: Atom, literals: tuple[Literal, ...], span: Span) -> None:
+def _define_helper_view(body: Body, head: Atom, literals: tuple[Literal, ...], span: Span) -> None:
     """A view of the shared variables, all of which get values."""
     bound = bound_names(literals)
     plain = [term for term in head.arguments if isinstance(term, Variable)]
-    binding = _binding(body, [each for each in plain if each.name not in bound], span)
+    binding = _binding_literals(body, [each for each in plain if each.name not in bound], span)
     body.translation.helpers.append(Rule(head, (*binding, *literals), Origin(span)))
 
 
-def _binding(body: Body, variables: list[Variable], span: Span) -> tuple[Literal, ...]:
+def _binding_literals(body: Body, variables: list[Variable], span: Span) -> tuple[Literal, ...]:
     """Literals that give variables all values that they may have outside."""
     types = body.declared_types()
     if all(types.get(each.name, "integer") not in LITERAL_TYPES for each in variables):

@@ -74,7 +74,7 @@ def pieces(source: Source) -> Iterator[Piece]:
     """
     waiting: list[PlacedToken] = []
     depth = 0
-    for token in tokens_of(source, _terminals()):
+    for token in tokens_of(source, _terminal_pattern()):
         if token.type == "SEMICOLON" and waiting and waiting[-1].type == "BEGIN":
             depth = max(depth - 1, 0)  # `begin;` opens a transaction, and not a block
         depth += (token.type == "BEGIN") - (token.type == "END" and depth > 0)
@@ -94,12 +94,12 @@ def parse_piece(piece: Piece) -> Parsed:
         raise ProgramError([errors.MISSING_SEMICOLON.at(piece.span)])
     try:
         check_depth(piece.tokens, _DEEPENING, ("COMMA", "SEMICOLON"))
-        return Parsed(parse_statement(_grammar(), piece.tokens, _unexpected), piece.span)
+        return Parsed(parse_statement(_load_grammar(), piece.tokens, _unexpected_token), piece.span)
     except StatementError as problem:
         raise ProgramError([problem.diagnostic]) from None
 
 
-def _unexpected(accepted: Collection[str], token: PlacedToken) -> Diagnostic:
+def _unexpected_token(accepted: Collection[str], token: PlacedToken) -> Diagnostic:
     expected = expected_words(accepted, _EXPECTED)
     if {"OBJECT", "INT"} <= {*accepted}:
         expected = "an expression"
@@ -127,7 +127,7 @@ _DEEPENING = ("PLUS", "MINUS", "TIMES", "DIVIDE", "MOD", "AND", "OR", "NOT")
 
 
 @cache
-def _grammar() -> Lark:
+def _load_grammar() -> Lark:
     text = resources.files("deltalog.language.amosql").joinpath("grammar.lark").read_text("utf-8")
     return Lark(
         text, parser="lalr", lexer="basic", start="statement", transformer=TreeBuilder(),
@@ -136,5 +136,5 @@ def _grammar() -> Lark:
 
 
 @cache
-def _terminals() -> re.Pattern[str]:
-    return terminals_of(_grammar())
+def _terminal_pattern() -> re.Pattern[str]:
+    return terminals_of(_load_grammar())

@@ -49,7 +49,7 @@ def resolve(schema: Schema, call: Call, types: Sequence[str | None]) -> Target:
         if function.is_procedure:
             raise ProgramError([errors.PROCEDURE_IN_QUERY.at(call.span, name=call.function)])
     if len(chosen) == 1:
-        return _direct(schema, chosen[0])
+        return _direct_target(schema, chosen[0])
     groups = late_bound_groups(schema, call.function)
     group = next((each for each in groups if set(chosen) <= set(each)), None)
     if group is None:
@@ -143,7 +143,7 @@ def late_bound_predicate(schema: Schema, group: tuple[Function, ...]) -> str:
     return name if number == 1 else f"{name}_{number}"
 
 
-def _direct(schema: Schema, function: Function) -> Target:
+def _direct_target(schema: Schema, function: Function) -> Target:
     return Target(
         predicate_of(schema, function),
         tuple(map(column_type, function.types)),
@@ -162,13 +162,13 @@ def _late_bound(schema: Schema, group: tuple[Function, ...]) -> Target:
         late_bound_predicate(schema, group),
         tuple(map(column_type, group[0].types)),
         guaranteed,
-        _common(schema, group),
+        _common_result_type(schema, group),
         False,
         None,
     )
 
 
-def _common(schema: Schema, group: tuple[Function, ...]) -> str:
+def _common_result_type(schema: Schema, group: tuple[Function, ...]) -> str:
     """A type that the values of all definitions have, or that of the first."""
     common = frozenset.intersection(*(schema.supertypes(f.result) for f in group))
     return max(common, key=lambda t: len(schema.supertypes(t)), default=group[0].result)

@@ -70,12 +70,12 @@ def translate_rule(translator: SchemaTranslator, statement: CreateRule) -> Trans
     body = Body(translator.schema_translation(name))
     parameters = body.declare(statement.parameters)
     instance = body.declare(statement.variables)
-    event = None if statement.event is None else _event(body, statement.event)
+    event = None if statement.event is None else _translate_event(body, statement.event)
     body.require(statement.condition)
     condition, own = body.complete(), (*parameters, *instance)
     is_view = event is None and {variable.name for variable in own} <= bound_names(condition)
     given = (Atom(name, own),) if is_view else condition
-    done, read = _effects(translator, statement, own, given)
+    done, read = _translate_effects(translator, statement, own, given)
     views = (*body.translation.helpers, *read)
     actions = tuple(Action(e.verb, e.atom, None, e.literals, e.span) for e in done)
     rule = ActiveRule(
@@ -96,7 +96,7 @@ def translate_rule(translator: SchemaTranslator, statement: CreateRule) -> Trans
     return TranslatedRule(numbered_active_rule(rule), declarations, views, done)
 
 
-def _event(body: Body, event: RuleEvent) -> Event:
+def _translate_event(body: Body, event: RuleEvent) -> Event:
     kind: Any = EVENTS[event.kind]
     for argument in event.call.arguments:
         if not isinstance(argument, Name | Constant):
@@ -104,7 +104,7 @@ def _event(body: Body, event: RuleEvent) -> Event:
     return Event(kind, body.event(event.call))
 
 
-def _effects(
+def _translate_effects(
     translator: SchemaTranslator,
     statement: CreateRule,
     own: tuple[Variable, ...],

@@ -61,11 +61,11 @@ def check_steps(body: Body, procedure: Procedure) -> None:
             case Update():
                 own.declare(step.variables)
                 own.require(step.condition)
-                target = _stored(_definitions(own, step.target)[0], step.target)
+                target = _require_stored(_candidate_definitions(own, step.target)[0], step.target)
                 if step.value is not None:
                     own.result(step.value, target.result)
             case Invocation(call=call):
-                _executable(_definitions(own, call)[0], call)
+                _require_procedure(_candidate_definitions(own, call)[0], call)
             case _:
                 raise problem(errors.NOT_A_STEP, step.span)
 
@@ -76,9 +76,9 @@ def effects(body: Body, steps: Iterable[Step], depth: int = 0) -> Iterator[Effec
         own = body.continued()
         match step:
             case Update():
-                yield from _changes(own, step)
+                yield from _effects_of_update(own, step)
             case Invocation(call=call):
-                yield from _calls(own, call, depth)
+                yield from _effects_of_call(own, call, depth)
             case _:
                 raise problem(errors.NOT_A_STEP, step.span)
 
@@ -115,25 +115,25 @@ def _read_by(body: tuple[Literal, ...], rules: tuple[Rule, ...]) -> set[str]:
     return found
 
 
-def _changes(body: Body, step: Update) -> Iterator[Effect]:
+def _effects_of_update(body: Body, step: Update) -> Iterator[Effect]:
     body.declare(step.variables)
     body.require(step.condition)
-    function, arguments = _resolved(body, step.target)
-    relation = predicate_of(body.schema, _stored(function, step.target))
+    function, arguments = _resolve_definition(body, step.target)
+    relation = predicate_of(body.schema, _require_stored(function, step.target))
     values = () if step.value is None else (body.result(step.value, function.result),)
     one = Atom(relation, (*arguments, *values), step.span)
     every = Atom(relation, (*arguments, Variable("_")), step.span)
     if step.verb == "set" and function.parameters and not function.is_bag:
-        yield Effect("set", one, _read(body, one), step.span)
+        yield Effect("set", one, _literals_to_read(body, one), step.span)
         return
     if step.verb == "set" or not values:
-        yield Effect("delete", every, _read(body, every), step.span)
+        yield Effect("delete", every, _literals_to_read(body, every), step.span)
     if values:
         verb: OneOf["insert", "delete"] = "delete" if step.verb == "remove" else "insert"
-        yield Effect(verb, one, _read(body, one), step.span)
+        yield Effect(verb, one, _literals_to_read(body, one), step.span)
 
 
-def _read(body: Body, atom: Atom) -> tuple[Literal, ...]:
+def _literals_to_read(body: Body, atom: Atom) -> tuple[Literal, ...]:
     """The literals of an effect; those of a disjunction in a view, since they have variables of it.
 
     The view has the variables of the atom, and of the rule: it is read for its instances only.
@@ -150,25 +150,25 @@ def _read(body: Body, atom: Atom) -> tuple[Literal, ...]:
     return (head,)
 
 
-def _calls(body: Body, call: Call, depth: int) -> Iterator[Effect]:
-    function, arguments = _resolved(body, call)
-    _executable(function, call)
+def _effects_of_call(body: Body, call: Call, depth: int) -> Iterator[Effect]:
+    function, arguments = _resolve_definition(body, call)
+    _require_procedure(function, call)
     if depth >= CALLS_MAX:
         raise problem(errors.CALLS_LIMIT, call.span, limit=CALLS_MAX)
     if isinstance(function.body, Foreign):
         atom = Atom(foreign_name(function), arguments, call.span)
-        yield Effect("call", atom, _read(body, atom), call.span)
+        yield Effect("call", atom, _literals_to_read(body, atom), call.span)
         return
     assert isinstance(function.body, Procedure)
     inner = body.continued()
     inner.scope = {}
     for parameter, term in zip(function.parameters, arguments, strict=True):
         if parameter.name is not None:
-            inner.bind(parameter.name, Typed(_named(inner, term), parameter.type))
+            inner.bind(parameter.name, Typed(_name_operation(inner, term), parameter.type))
     yield from effects(inner, function.body.steps, depth + 1)
 
 
-def _named(body: Body, term: Term) -> Term:
+def _name_operation(body: Body, term: Term) -> Term:
     """A variable in the place of a term that would be computed again at each use."""
     if not isinstance(term, Operation):
         return term
@@ -183,7 +183,7 @@ def foreign_name(function: Function) -> str:
     return function.body.function or function.name
 
 
-def _resolved(body: Body, call: Call) -> tuple[Function, tuple[Term, ...]]:
+def _resolve_definition(body: Body, call: Call) -> tuple[Function, tuple[Term, ...]]:
     """The definition that a call means, which must not depend on the object, and its arguments."""
     given = [body.value(each) for each in call.arguments]
     found = candidates(body.schema, call, [each.type for each in given])
@@ -193,17 +193,17 @@ def _resolved(body: Body, call: Call) -> tuple[Function, tuple[Term, ...]]:
     return found[0], tuple(widened_term(each, column_type(type_)) for each, type_ in pairs)
 
 
-def _definitions(body: Body, call: Call) -> tuple[Function, ...]:
+def _candidate_definitions(body: Body, call: Call) -> tuple[Function, ...]:
     types = [body.value(each).type for each in call.arguments]
     return candidates(body.schema, call, types)
 
 
-def _stored(function: Function, call: Call) -> Function:
+def _require_stored(function: Function, call: Call) -> Function:
     if function.body is not None:
         raise problem(errors.NOT_STORED, call.span, name=call.function, kind=function.kind)
     return function
 
 
-def _executable(function: Function, call: Call) -> None:
+def _require_procedure(function: Function, call: Call) -> None:
     if not function.is_procedure:
         raise problem(errors.NOT_EXECUTED, call.span, name=call.function)

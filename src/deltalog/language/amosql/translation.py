@@ -80,11 +80,11 @@ class SchemaTranslator:
         for group in self.schema.functions.values():
             for function in group:
                 if function.body is None:
-                    declarations.append(self._stored(function))
+                    declarations.append(self._stored_declaration(function))
                 elif is_tabulated(function):
-                    declarations += self._tabulated(function)
+                    declarations += self._tabulated_declarations(function)
                 elif isinstance(function.body, Select) and not self.is_inlined(function):
-                    rules += self._derived(function)
+                    rules += self._rules_of_function(function)
                 elif isinstance(function.body, Procedure):
                     self._check_procedure(function, function.body)
         for name in self.schema.functions:
@@ -96,7 +96,7 @@ class SchemaTranslator:
             rules += each.views
         for each in translated:
             check_one_state(each.effects, rules)
-        views, computing = self._tabulations(rules)
+        views, computing = self._tabulation_rules(rules)
         rules += views
         self._check_names(declarations, rules)
         return Program(
@@ -133,7 +133,7 @@ class SchemaTranslator:
 
     # --- functions
 
-    def _stored(self, function: Function) -> Declaration:
+    def _stored_declaration(self, function: Function) -> Declaration:
         columns: list[Column] = []
         for parameter in function.parameters:
             name = _column_name(parameter.name or parameter.type, columns)
@@ -146,16 +146,16 @@ class SchemaTranslator:
         predicate = predicate_of(self.schema, function)
         return Declaration("base", predicate, tuple(columns), None, function.span)
 
-    def _tabulated(self, function: Function) -> Iterator[Declaration]:
+    def _tabulated_declarations(self, function: Function) -> Iterator[Declaration]:
         if function.result not in LITERAL_TYPES:
             raise ProgramError([errors.FOREIGN_OBJECT.at(function.span, name=function.name)])
-        kept = self._stored(function)
+        kept = self._stored_declaration(function)
         assert kept.columns is not None
         arguments = tuple(replace(column, key=False) for column in kept.columns[:-1])
         yield kept
         yield replace(kept, predicate=undefined_name(kept.predicate), columns=arguments)
 
-    def _tabulations(self, rules: list[Rule]) -> tuple[list[Rule], list[ActiveRule]]:
+    def _tabulation_rules(self, rules: list[Rule]) -> tuple[list[Rule], list[ActiveRule]]:
         """Views and rules for the values of functions of Python that something wants."""
         found = [
             tabulation(predicate, function)
@@ -169,12 +169,12 @@ class SchemaTranslator:
         if function not in self._inlined:
             self._inlined[function] = False  # if it is recursive
             if isinstance(function.body, Select):
-                rule = self._derived(function)[0]
+                rule = self._rules_of_function(function)[0]
                 bound, arguments = bound_names(rule.body), rule.head.arguments[:-1]
                 self._inlined[function] = any(set(names(each)) - bound for each in arguments)
         return self._inlined[function]
 
-    def _derived(self, function: Function) -> tuple[Rule, ...]:
+    def _rules_of_function(self, function: Function) -> tuple[Rule, ...]:
         assert isinstance(function.body, Select)
         predicate = predicate_of(self.schema, function)
         translation = self.schema_translation(predicate)
@@ -204,11 +204,11 @@ class SchemaTranslator:
             value = Variable(fresh(VALUE))
             own = Atom(predicate_of(self.schema, function), (*variables, value))
             special = (g for g in members if g is not function and self.schema.covers(function, g))
-            exceptions = (self._excepted(function, each, variables) for each in special)
+            exceptions = (self._literal_excluding(function, each, variables) for each in special)
             head = Atom(predicate, (*variables, value))
             yield Rule(head, (own, *dict.fromkeys(exceptions)), Origin(function.span))
 
-    def _excepted(
+    def _literal_excluding(
         self, general: Function, special: Function, variables: tuple[Variable, ...]
     ) -> Literal:
         """The arguments do not fit a more specific definition."""

@@ -60,13 +60,13 @@ def _span_of(node: Any) -> Span:
     return span
 
 
-def _around(children: list[Any]) -> Span:
+def _span_around(children: list[Any]) -> Span:
     """From the first to the last child that has a place."""
-    first, last = (_placed(children), _placed(children[::-1]))
+    first, last = (_first_span(children), _first_span(children[::-1]))
     return first.to(last)
 
 
-def _placed(children: list[Any]) -> Span:
+def _first_span(children: list[Any]) -> Span:
     for child in children:
         if isinstance(child, tuple | list):
             if child:
@@ -203,11 +203,11 @@ class TreeBuilder(Transformer[Any, Any]):
             raise syntax_problem(
                 catalogue.UNEXPECTED_TOKEN, call.span, expected="`=` and a value", found="the end"
             )
-        return Update(verb, call, value, variables or (), condition, _around(children))
+        return Update(verb, call, value, variables or (), condition, _span_around(children))
 
     def assignment(self, children: list[Any]) -> Assignment:
         word, name, _, value = children
-        return Assignment(_object(name), value, word.span.to(_span_of(value)))
+        return Assignment(_object_name(name), value, word.span.to(_span_of(value)))
 
     def invocation(self, children: list[Any]) -> Invocation:
         (call,) = children
@@ -215,7 +215,9 @@ class TreeBuilder(Transformer[Any, Any]):
 
     def select(self, children: list[Any]) -> Select:
         word, values, _, into, variables, _, condition = children
-        return Select(values, variables or (), condition, _around([word, *children]), into or ())
+        return Select(
+            values, variables or (), condition, _span_around([word, *children]), into or ()
+        )
 
     def sources(self, children: list[Any]) -> tuple[TypedName, ...]:
         return children[-1]  # type: ignore[no-any-return]
@@ -263,11 +265,11 @@ class TreeBuilder(Transformer[Any, Any]):
 
     def integer(self, children: list[Any]) -> Constant:
         (token,) = children
-        return _number(token, int(token) if len(token) <= 30 else 10**30, "int")
+        return _number_constant(token, int(token) if len(token) <= 30 else 10**30, "int")
 
     def floating(self, children: list[Any]) -> Constant:
         (token,) = children
-        return _number(token, float(token), "float")
+        return _number_constant(token, float(token), "float")
 
     def text(self, children: list[Any]) -> Constant:
         (token,) = children
@@ -302,18 +304,18 @@ class TreeBuilder(Transformer[Any, Any]):
 
     def object(self, children: list[Any]) -> ObjectName:
         (token,) = children
-        return _object(token)
+        return _object_name(token)
 
     def call(self, children: list[Any]) -> Call:
         name, _, arguments, closing = children
         return Call(folded(name), arguments or (), name.span.to(closing.span), name.span)
 
 
-def _object(token: PlacedToken) -> ObjectName:
+def _object_name(token: PlacedToken) -> ObjectName:
     return ObjectName(token[1:].lower(), token.span)
 
 
-def _number(token: PlacedToken, value: int | float, type_: str) -> Constant:
+def _number_constant(token: PlacedToken, value: int | float, type_: str) -> Constant:
     try:
         return Constant(canonical(value, type_), type_, token.span)
     except VALUE_ERRORS:
