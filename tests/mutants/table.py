@@ -295,8 +295,8 @@ MUTANTS = (
     Mutant(
         "a projection forgets matches that stay",
         "rewrites/delta_rules.py",
-        "    yield _make_delta_rule(rule, still, _minus_atom(q), other, Negation(_minus_atom(other)), "
-        "*tests)\n",
+        "    yield _make_delta_rule(rule, still, _minus_atom(q), other, "
+        "Negation(_minus_atom(other)), *tests)\n",
         "",
         _sequences("algebra and delta"),
     ),
