@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from streaming import Service, serving
 
 import deltalog
@@ -36,10 +38,14 @@ def commit(service: Service, **sides: Any) -> int:
     return int(service.call(lambda db: db.statistics.total))
 
 
-def test_potential_changes_cost_less_until_somebody_wants_exact_ones() -> None:
+@pytest.mark.parametrize("is_file", [False, True], ids=["memory", "file"])
+def test_potential_changes_cost_less_until_somebody_wants_exact_ones(
+    is_file: bool, tmp_path: Path
+) -> None:
     counts = {}
     for precision in ("exact", "potential"):
-        database = deltalog.connect(program=PATHS, facts={"edge": EDGES}, materialize=False)
+        path = tmp_path / f"{precision}.db" if is_file else None
+        database = deltalog.connect(path, program=PATHS, facts={"edge": EDGES}, materialize=False)
         with serving(database) as service:
             offset, _ = read(service, "now", precision=precision)
             counts[precision] = commit(service, delete={"edge": [(20, 21)]})
@@ -57,6 +63,44 @@ def test_potential_changes_cost_less_until_somebody_wants_exact_ones() -> None:
             assert read(service, offset, precision=precision)[1] == inserted
             assert read(service, begun)[1] == inserted
     assert counts["potential"] * 1.3 < counts["exact"]
+
+
+def test_an_external_view_of_a_file_costs_nothing_until_somebody_follows_it(
+    tmp_path: Path,
+) -> None:
+    options: dict[str, Any] = {"materialize": False, "strategy": "demand"}
+    database = deltalog.connect(
+        tmp_path / "external.db", program=PATHS, facts={"edge": EDGES}, **options
+    )
+    with serving(database) as service:
+        assert commit(service, delete={"edge": [(20, 21)]}) == 0
+        begun = service.on_loop(service.host.offset)
+        commit(service, delete={"edge": [(1, 3)]})
+        assert commit(service, insert={"edge": [(3, 4), (1, 3)]}) == 0
+        offset, found = read(service, begun)  # derived from what the log has of the edges
+        assert found == [("insert", f"[{n},4]", None) for n in (1, 2, 3)]
+        assert commit(service, delete={"edge": [(3, 4)]}) > 0
+        assert read(service, offset)[1] == [("delete", f"[{n},4]", None) for n in (1, 2, 3)]
+
+
+def test_a_durable_subscriber_of_a_file_is_followed_while_it_is_away(tmp_path: Path) -> None:
+    path = tmp_path / "durable.db"
+    made: dict[str, Any] = {"program": PATHS, "facts": {"edge": EDGES}, "materialize": False}
+    with serving(deltalog.connect(path, **made)) as service:
+        wanted = {"view": "path", "bindings": {"x": 1}}
+        address = f"{service.address}/v1/subscriptions/away"
+        assert httpx.put(address, json=wanted).status_code == 201
+        claimed = httpx.post(f"{address}/claim", json={}).json()
+        commit(service, insert={"edge": [(50, 51)]})
+        begun = service.on_loop(service.host.offset)
+        known = {"generation": claimed["generation"], "offset": begun}
+        assert httpx.post(f"{address}/ack", json=known).status_code == 200
+    with serving(deltalog.connect(path, materialize=False)) as service:
+        assert commit(service, insert={"edge": [(3, 4)]}) > 0
+        address = f"{service.address}/v1/subscriptions/away"
+        generation = httpx.post(f"{address}/claim", json={}).json()["generation"]
+        found = httpx.get(f"{address}/stream?generation={generation}").json()
+        assert [each["key"] for each in found] == ["[1,4]"]
 
 
 def test_potential_changes_do_not_cancel() -> None:

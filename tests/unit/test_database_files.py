@@ -25,6 +25,7 @@ import deltalog
 from deltalog.runtime.engine_choice import ENGINES
 from deltalog.store import copies, readers, schema, storage, synchronization, writer
 from deltalog.store.recover import recover
+from deltalog.store.sqlite import opened
 from deltalog.store.verify import verify
 from waiting import HANG_SECONDS
 
@@ -701,8 +702,27 @@ def test_an_older_format_is_upgraded_with_a_backup(
     with pytest.raises(deltalog.DataError) as caught:
         connect(path)
     assert caught.value.codes == ("E0904",)
-    with connect(path.with_name("graph.db.format1")) as kept:
+    with connect(path.with_name(f"graph.db.format{schema.FORMAT}")) as kept:
         assert kept.facts("path") == {(1, 2)}
+
+
+def test_a_file_whose_commits_could_not_omit_views_is_upgraded(path: Path) -> None:
+    with connect(path) as database:
+        database.apply(insert={"edge": [(1, 2)]})
+    connection = opened(path, is_writable=True)
+    connection.execute("DROP VIEW deltalog__changes; CREATE VIEW deltalog__changes AS SELECT 1")
+    connection.pragma("user_version", 1)
+    connection.close()
+    with connect(path) as database:
+        assert database.facts("path", 0) == set()
+        assert database.delta(0).inserted["path"] == {(1, 2)}
+    connection = opened(path, is_writable=False)
+    found = connection.execute(
+        "SELECT relation FROM deltalog__changes ORDER BY relation"
+    ).fetchall()
+    connection.close()
+    assert found == [("edge",), ("path",)]
+    assert path.with_name("graph.db.format1").exists()
 
 
 # --- other types ----------------------------------------------------------------------------------

@@ -46,6 +46,10 @@ class TableLog:
         """All changes after a version, up to another one, as one; `relation` selects its part."""
         return _net_of_changes(self._changes(after, until, relation))
 
+    def omitted(self, after: int, until: int) -> frozenset[str]:
+        """None: commits of a state have the changes of all views."""
+        return frozenset()
+
     def commits(
         self, after: int, until: int, relations: Collection[str] | None = None
     ) -> Iterator[Commit]:

@@ -40,6 +40,7 @@ class CommitWriter:
 
     def __init__(self, state: State, model: Model, freshness: Freshness = MINUTE) -> None:
         self.state = state
+        self.is_omitting = False
         self._freshness: Freshness = freshness
         self._batches: tuple[Batch, ...] = ()
         self._refused: Refused = ()

@@ -275,12 +275,12 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
     def delta(self, first: int, last: int | None = None) -> ChangeSet:
         """The net change from one version to another, which may also be an earlier one."""
         with self.turn():
-            return self._history.delta(first, last)
+            return self._history.delta(first, last, self.current_facts)
 
     def commits(self, after: int | None = None, until: int | None = None) -> list[Commit]:
         """The commits after a version, up to another one, as they are in the log."""
         with self.turn():
-            return self._history.commits(after, until)
+            return self._history.commits(after, until, self.current_facts)
 
     def programs(self) -> list[tuple[int, str, str]]:
         """Every program there was: the version from which on it counted, the time, the text."""

@@ -81,11 +81,11 @@ class TableHistory:
 
     def delta(self, first: int, last: int | None = None) -> ChangeSet:
         """The net change from one version to another, which may also be an earlier one."""
-        return self._history.delta(first, last)
+        return self._history.delta(first, last, self._database.current_facts)
 
     def commits(self, after: int | None = None, until: int | None = None) -> list[Commit]:
         """The commits after a version, up to another one, as they are in the log."""
-        return self._history.commits(after, until)
+        return self._history.commits(after, until, self._database.current_facts)
 
     def programs(self) -> list[tuple[int, str, str]]:
         """Every program there was: the version from which on it counted, the time, the text."""

@@ -82,6 +82,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         self._persistence = persistence
         self._synchronization = synchronization
         self._participants = participants if persistence is None else (*participants, persistence)
+        self._records_all = bool(participants or (persistence and not persistence.is_omitting))
         self.model = model
         self.engine = engine
         self.limits = limits
@@ -301,10 +302,8 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         network, is_recorded = self.propagation, bool(self._participants)
         route = network.whole
         follower, version = self.follower if is_committed else None, self.version
-        if views is not None and not (is_committed and is_recorded):
-            followed = network.views & follower.views if follower is not None else frozenset()
-            potential = follower.potential - views if follower is not None else frozenset()
-            route = network.route_to(views | followed, potential)
+        if views is not None and not (is_committed and self._records_all):
+            route = network.followed_route(views, is_committed and is_recorded, follower)
         warned: Sequence[Violation] = ()
         with Propagated(network, base, self.limits, self.watch, is_recorded, route) as outcome:
             self.statistics = outcome.statistics
@@ -316,12 +315,13 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
                 if constraints is not None:
                     constraints.before_change(self, outcome, change)
                     warned = constraints.new_warnings(outcome)
+                exact = route.exact_part(change)
                 for participant in self._participants:
-                    participant.before_change(self, outcome, change)
+                    participant.before_change(self, outcome, exact)
                 outcome.apply()
                 self.version += 1
                 if self._persistence is None:
-                    self.last_change = route.exact_part(change)
+                    self.last_change = exact
         if follower is not None and self.version != version:
             shown = route.views - route.estimated
             follower.committed(self.version, "transaction", change, shown, route.estimated)

@@ -106,6 +106,12 @@ class Propagated:
         self.statistics.peak_of = route.peak, change
         return change
 
+    @property
+    def omitted(self) -> Sequence[str]:
+        """Views whose change is not among `changes` and may be there, sorted."""
+        route = self._route
+        return () if route.is_whole else route.omitted_by(frozenset(self._base.relations))
+
     # --- reading the change of one relation, before the end
 
     def reached(self) -> Iterator[str]:

@@ -34,6 +34,7 @@ from deltalog.runtime.constraints import ConstraintChecks
 from deltalog.runtime.fixpoint import Installed, install
 from deltalog.runtime.model import Model
 from deltalog.runtime.nodes import SIDES, Node, Source
+from deltalog.runtime.protocols import Follower
 from deltalog.runtime.route import Route
 
 ROUTES_MAX = 64
@@ -53,6 +54,7 @@ class Propagation:
         self.relations = model.relations
         self.stored = model.stored
         self.views = frozenset(model.views)
+        self.stored_views = self.views & self.stored
         self.is_in_place = model.is_in_place
         self.is_ranked = is_ranked(engine)
         self.compiler = Compiler(model)
@@ -132,6 +134,23 @@ class Propagation:
                 del self._routes[next(each for each in self._routes if each != whole)]
             self._routes[wanted] = Route(self, views, potential)
         return self._routes[wanted]
+
+    def followed_route(
+        self, views: frozenset[str], is_recorded: bool, follower: Follower | None
+    ) -> Route:
+        """The part that serves a caller and who follows commits; stored views are recorded."""
+        wanted = views | self.stored_views if is_recorded else views
+        if follower is None:
+            return self.route_to(wanted)
+        return self.route_to(wanted | self.views & follower.views, follower.potential - views)
+
+    def reached_from(self, changed: frozenset[str]) -> set[str]:
+        """The relations that a change of some base relations may reach, these included."""
+        found = set(changed)
+        for node in self.nodes:
+            if not found.isdisjoint(node.influents):
+                found.update(node.choice.predicates)
+        return found
 
     def narrow_route(self, views: frozenset[str]) -> Route:
         """The part that serves these views alone, for a change that is not going to be made."""

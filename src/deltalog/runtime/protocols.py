@@ -231,6 +231,13 @@ class Persistence(Participant, Protocol):
     If `before_change` raises, nothing is applied in memory either.
     """
 
+    @property
+    def is_omitting(self) -> bool:
+        """Whether it does without the changes of virtual views that nobody wants.
+
+        What a commit leaves out is in `Propagated.omitted`.
+        """
+
     def initial_state(self, database: MemoryDatabase, facts: Facts) -> Statistics:
         """Bring the stored relations, which are empty, to their first state."""
 

@@ -53,6 +53,8 @@ class Route:
         self._kept = views if is_narrow else views | network.watched
         self.estimated: frozenset[str] = frozenset()
         self.nodes = self._reached(potential - network.watched)
+        self.is_whole = views >= network.views and not self.estimated
+        self._omitted: dict[frozenset[str], tuple[str, ...]] = {}
         self.readers: dict[str, list[int]] = {}
         for node in self.nodes:
             for name in node.influents:
@@ -69,6 +71,15 @@ class Route:
     def exact_part(self, change: ChangeSet) -> ChangeSet:
         """A change without the views whose change is estimated."""
         return change.without(*self.estimated) if self.estimated else change
+
+    def omitted_by(self, changed: frozenset[str]) -> tuple[str, ...]:
+        """The views that some base relations may change, and whose exact change nobody wants."""
+        found = self._omitted.get(changed)
+        if found is None:
+            exact = self.views - self.estimated
+            views = self.network.reached_from(changed) & self.network.views
+            found = self._omitted[changed] = tuple(sorted(views - exact))
+        return found
 
     def _reached(self, potential: frozenset[str]) -> tuple[Node, ...]:
         needed = set(self._kept if self.is_narrow else self._kept | self.network.stored)

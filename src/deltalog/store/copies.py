@@ -18,7 +18,7 @@ import apsw
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
-from deltalog.store.schema import FORMAT
+from deltalog.store.schema import CHANGES, FORMAT
 from deltalog.store.settings import renew_history
 from deltalog.store.sqlite import is_damage, opened, reason_of, reported
 
@@ -27,7 +27,13 @@ try:
 except ImportError:  # where there is none, what a killed process left stays
     fcntl = None  # type: ignore[assignment]
 
-UPGRADES: dict[int, Callable[[apsw.Connection], None]] = {}
+
+def _omitting(connection: apsw.Connection) -> None:
+    """Let commits say which views they omit: those so far omit none."""
+    connection.execute(f"DROP VIEW deltalog__changes; {CHANGES}")
+
+
+UPGRADES: dict[int, Callable[[apsw.Connection], None]] = {1: _omitting}
 """From a format to the next one; runs inside a transaction."""
 BESIDE = ("-wal", "-shm")
 

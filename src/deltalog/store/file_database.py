@@ -15,6 +15,7 @@ import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -205,12 +206,18 @@ class FileDatabase(FileDeliveries, Logged):
     def delta(self, first: int, last: int | None = None) -> ChangeSet:
         """The net change from one version to another, which may also be an earlier one."""
         with self._snapshot():
-            return self._history.delta(first, last)
+            return self._history.delta(first, last, self.current_facts)
 
     def commits(self, after: int | None = None, until: int | None = None) -> list[Commit]:
         """The commits after a version, up to another one, as they are in the log."""
         with self._snapshot():
-            return self._history.commits(after, until)
+            return self._history.commits(after, until, self.current_facts)
+
+    def logged(self, version: int) -> list[Commit]:
+        """The commit of a version with nothing but what the log has of it."""
+        with self._snapshot():
+            found = self._persistence.log.commits(version - 1, version)
+            return [replace(each, change=visible(each.change)) for each in found]
 
     def programs(self) -> list[tuple[int, str, str]]:
         """Every program there was: the version from which on it counted, the time, the text."""
@@ -268,15 +275,19 @@ class FileDatabase(FileDeliveries, Logged):
         return not self._storage.is_writable
 
     def tail(self, wanted: frozenset[str]) -> list[Tailed]:
-        """Take over what others have committed; the log has the changes of all relations."""
-        before = self.version
-        self.refresh()
-        if self.version == before:
-            return []
-        return [Tailed(each) for each in self.commits(max(before, self.first_version))]
+        """Take over what others have committed; changes of `wanted` views are known in any case."""
+        self.check_not_acting()
+        with self._snapshot():
+            found = self._synchronization.tail(self, wanted)
+        relations = frozenset(self.relations)
+        return [
+            Tailed(replace(each, change=visible(each.change)), relations - each.omitted)
+            for each in found
+        ]
 
     def commits_of(self, relation: str, after: int, until: int) -> list[Commit]:
-        return self.commits(after, until)
+        with self._snapshot():
+            return self._history.commits(after, until, self.current_facts, {relation})
 
     def log_behind(self, version: int) -> tuple[int, bool]:
         return self.settings.log_behind(version)

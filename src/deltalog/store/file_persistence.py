@@ -53,6 +53,7 @@ class FilePersistence:
 
     def __init__(self, storage: Storage, text: str | None) -> None:
         self.path = storage.path
+        self.is_omitting = True
         self.storage = storage
         self.connection = storage.connection
         self.writer = Writer(storage)

@@ -1,8 +1,12 @@
-"""Earlier versions of a database: its state of today, and what its log takes back from it."""
+"""Earlier versions of a database: its state of today, and what its log takes back from it.
+
+The log may omit the changes of virtual views that nobody wanted. They are derived from the base
+facts of a version, or of the commits in between (`replay.py`), for those who ask.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 from typing import Protocol
 
@@ -25,6 +29,7 @@ from deltalog.runtime.why.why_changed import Transition
 from deltalog.store.cells import Types, with_types
 from deltalog.store.log import Commit
 from deltalog.store.programs import stored_program
+from deltalog.store.replay import Replay, completed, derived_facts
 
 FactsNow = Callable[[str], set[Row]]
 
@@ -39,6 +44,7 @@ class ChangeLog(Protocol):
 
     def columns_at(self, version: int) -> Mapping[str, Types]: ...
     def net(self, after: int, until: int, relation: str | None = None) -> ChangeSet: ...
+    def omitted(self, after: int, until: int) -> frozenset[str]: ...
     def commits(self, after: int, until: int) -> Iterable[Commit]: ...
     def programs(self) -> list[tuple[int, str, str]]: ...
     def program_at(self, version: int) -> str: ...
@@ -66,11 +72,61 @@ class LoggedHistory:
         if relation not in known:
             hint = did_you_mean(str(relation), known)
             raise DataError([catalogue.NO_SUCH_RELATION.at(None, name=relation, hint=hint)])
-        change = self._log.net(version, self._database.version, relation)
-        facts = facts_now(relation) if relation in self._database.relations else set()
+        last = self._known_until(relation, version)
+        if last is None:
+            return self._derived(relation, version, facts_now)
+        if last < self._database.version:
+            facts = self._facts_if_known(relation, last, facts_now)
+        else:
+            facts = facts_now(relation) if relation in self._database.relations else set()
+        change = self._log.net(version, last, relation)
         facts = (facts - change.inserted[relation]) | change.deleted[relation]
-        is_same = known[relation] == self._log.columns_at(self._database.version).get(relation)
+        is_same = known[relation] == self._log.columns_at(last).get(relation)
         return facts if is_same else with_types(facts, known[relation])
+
+    def _facts_if_known(self, relation: str, version: int, facts_now: FactsNow) -> set[Row]:
+        if relation not in self._log.columns_at(version):
+            return set()
+        return self.facts_at(relation, version, facts_now)
+
+    def _known_until(self, relation: str, version: int) -> int | None:
+        """The version from which the log leads a relation back; None for a view to be derived."""
+        last = self._database.version
+        if relation not in self._log.omitted(version, last):
+            return last
+        for since, text in self._later_programs(version):
+            known = stored_program(text).relations.get(relation)
+            if known is not None and known.kind == "view":
+                return None if since <= version else since
+        raise AssertionError("only the change of a view may be omitted")
+
+    def _later_programs(self, version: int) -> list[tuple[int, str]]:
+        """The program of a version, and those after it."""
+        found = [(since, text) for since, _, text in self._log.programs()]
+        earlier = [each for each in found if each[0] <= version]
+        return [*earlier[-1:], *(each for each in found if each[0] > version)]
+
+    def _derived(self, view: str, version: int, facts_now: FactsNow) -> set[Row]:
+        def facts(name: str) -> set[Row]:
+            return self.facts_at(name, version, facts_now)
+
+        return derived_facts(self._database, self.program_at(version), view, facts)
+
+    def _net(
+        self, after: int, until: int, facts_now: FactsNow, wanted: Set[str] | None = None
+    ) -> ChangeSet:
+        """The net change between two versions, with omitted views: all of them, or the wanted."""
+        change, omitted = self._log.net(after, until), self._log.omitted(after, until)
+        if not omitted:
+            return change
+        before, then = (
+            {
+                name: self._facts_if_known(name, version, facts_now)
+                for name in sorted(omitted if wanted is None else omitted & wanted)
+            }
+            for version in (after, until)
+        )
+        return change.without(*omitted) + ChangeSet(then, before)
 
     def query_at(
         self, text: str | Query, parameters: Parameters, version: int, facts_now: FactsNow
@@ -98,7 +154,8 @@ class LoggedHistory:
         """
         self.check_version(version)
         database = self._database
-        back = self._typed(-self._log.net(version, database.version), version)
+        net = self._net(version, database.version, facts_now, database.model.stored)
+        back = self._typed(-net, version)
         if self._log.program_at(version) == self._log.program_at(database.version):
             return current_state(database, back)
         checked = self.program_at(version)
@@ -125,7 +182,7 @@ class LoggedHistory:
         if version == self.first:
             words = {"version": str(version), "first": str(self.first)}
             raise DataError([why_catalogue.NO_PREDECESSOR.at(None, **words)])
-        (commit,) = self._log.commits(version - 1, version)
+        (commit,) = self._log.commits(version - 1, version)  # for its time
         before, after = (self.state_at(each, facts_now) for each in (version - 1, version))
         return Transition(before, after, version, commit.time)
 
@@ -138,20 +195,37 @@ class LoggedHistory:
         known = self.program_at(version).relations
         return {name: each for name, each in known.items() if not is_generated(name)}
 
-    def delta(self, first: int, last: int | None) -> ChangeSet:
+    def delta(self, first: int, last: int | None, facts_now: FactsNow) -> ChangeSet:
         last = self._database.version if last is None else last
         self.check_version(first)
         self.check_version(last)
         if first <= last:
-            return visible(self._log.net(first, last))
-        return -visible(self._log.net(last, first))
+            return visible(self._net(first, last, facts_now))
+        return -visible(self._net(last, first, facts_now))
 
-    def commits(self, after: int | None, until: int | None) -> list[Commit]:
+    def commits(
+        self,
+        after: int | None,
+        until: int | None,
+        facts_now: FactsNow,
+        views: Set[str] | None = None,
+    ) -> list[Commit]:
+        """The commits; the changes of omitted views are derived: of all, or of some."""
         after = self._log.first if after is None else after
         until = self._database.version if until is None else until
         self.check_version(after)
-        found = self._log.commits(after, until)
+        found = completed(
+            self._log.commits(after, until),
+            lambda each: each.omitted if views is None else each.omitted & views,
+            lambda version, missing: self._replay(version, missing, facts_now),
+        )
         return [replace(each, change=visible(each.change)) for each in found]
+
+    def _replay(self, version: int, views: frozenset[str], facts_now: FactsNow) -> Replay:
+        def facts(name: str) -> set[Row]:
+            return self.facts_at(name, version, facts_now)
+
+        return Replay(self._database, self.program_at(version), views, facts)
 
     def programs(self) -> list[tuple[int, str, str]]:
         return self._log.programs()

@@ -3,17 +3,19 @@
     number    version  time                        kind         changes
     17 << 20  17       2026-01-31 12:30:00.000001  transaction  {"+edge":[[1,2]],"+path":[[1,2]]}
 
-Base changes and induced changes stand together, of virtual views, too. A commit of many facts has
-several rows; only the first has a time. The oldest state that can be had is the one before the
-oldest row; the newest row is never dropped, since it has the version of the file.
+Base changes and induced changes stand together. The change of a virtual view that nobody wanted is
+omitted: `{"?":["path"],"+edge":[[1,2]]}` says so, and `history.py` derives it for whoever asks.
+A commit of many facts has several rows; only the first has a time, and says what it omits. The
+oldest state that can be had is the one before the oldest row; the newest row is never dropped,
+since it has the version of the file.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import chain, repeat
@@ -33,6 +35,8 @@ from deltalog.store.schema import PARTS, types_of
 ROWS_EACH = 10_000
 """Facts in one row of the log."""
 APPEND = "INSERT INTO deltalog__log (number, time, kind, changes) VALUES (?, ?, ?, ?)"
+OMITTED = "?"
+"""The key of the views whose change a commit omits; it comes first."""
 CREATED, TRANSACTION, PROGRAM = "created", "transaction", "program"
 
 Columns = Mapping[str, Types]
@@ -41,12 +45,16 @@ Columns = Mapping[str, Types]
 
 @dataclass(frozen=True)
 class Commit:
-    """A commit as the log has it; `kind` is `created`, `transaction` or `program`."""
+    """A commit as the log has it; `kind` is `created`, `transaction` or `program`.
+
+    Views in `omitted` may have changed, too: their change is not here.
+    """
 
     version: int
     time: datetime
     kind: str
     change: ChangeSet
+    omitted: frozenset[str] = frozenset()
 
 
 def now() -> str:
@@ -128,20 +136,38 @@ class Log:
 
     def commits(self, after: int, until: int) -> Iterator[Commit]:
         """The commits after a version, up to another one."""
-        version, time, kind, change = -1, "", "", ChangeSet()
+        found: Commit | None = None
         with _legible():
-            for number, said, its_kind, text in self._rows(after, until, "changes"):
-                if number >> PARTS != version and version >= 0:
-                    yield Commit(version, datetime.fromisoformat(time), kind, change)
-                    change = ChangeSet()
-                if said is not None:
-                    version, time, kind = number >> PARTS, said, its_kind
-                change += self._change(version, orjson.loads(text))
-            if version >= 0:
-                yield Commit(version, datetime.fromisoformat(time), kind, change)
+            for number, said, kind, text in self._rows(after, until, "changes"):
+                if found is not None and number >> PARTS != found.version:
+                    yield found
+                    found = None
+                sides = orjson.loads(text)
+                omitted = frozenset(sides.pop(OMITTED, ()))
+                change = self._change(number >> PARTS, sides)
+                if found is not None:
+                    found = replace(found, change=found.change + change)
+                elif said is not None:  # else the rest of it was being dropped
+                    time = datetime.fromisoformat(said)
+                    found = Commit(number >> PARTS, time, kind, change, omitted)
+            if found is not None:
+                yield found
+
+    def omitted(self, after: int, until: int) -> frozenset[str]:
+        """The views whose change some commit after a version, up to another one, omits."""
+        found = self._connection.execute(
+            f"SELECT DISTINCT changes -> '$.\"{OMITTED}\"' FROM deltalog__log "
+            f"WHERE number >= ? AND number < ? AND substr(changes, 1, 4) = '{{\"{OMITTED}\"'",
+            ((after + 1) << PARTS, (until + 1) << PARTS),
+        )
+        with _legible():
+            return frozenset(name for (text,) in found for name in orjson.loads(text))
 
     def net(self, after: int, until: int, relation: str | None = None) -> ChangeSet:
-        """All changes after a version, up to another one, as one; `relation` selects its part."""
+        """All changes after a version, up to another one, as one; `relation` selects its part.
+
+        Those of views that a commit in between omits are not complete (`omitted`).
+        """
         column = "changes"
         if relation is not None:  # names have no quotes
             sides = ", ".join(f"'{s}{relation}', changes -> '$.\"{s}{relation}\"'" for s in "+-")
@@ -152,7 +178,7 @@ class Log:
             for number, _, _, text in self._rows(after, until, column):
                 change = orjson.loads(text)
                 for key in sorted(change, reverse=True):  # what goes, goes first
-                    if change[key]:
+                    if change[key] and key != OMITTED:
                         rows = self._decoded(number >> PARTS, key, change[key])
                         into, other = (inserted, deleted) if key[0] == "+" else (deleted, inserted)
                         _add(rows, into.setdefault(key[1:], set()), other.get(key[1:], set()))
@@ -230,6 +256,7 @@ def entries(
     before: Columns,
     after: Columns,
     known: Mapping[str, Cells] = MappingProxyType({}),
+    omitted: Sequence[str] = (),
 ) -> Iterable[tuple[Any, ...]]:
     """The rows of a commit: one, unless it is large; some sides may be `known` already."""
     sides: dict[str, Cells] = {}
@@ -241,9 +268,14 @@ def entries(
     times = chain([now()], repeat(None))
     pieces = (sides,) if sum(map(len, sides.values())) <= ROWS_EACH else _parts(sides)
     return (
-        ((version << PARTS) + part, time, kind, orjson.dumps(piece).decode())
+        ((version << PARTS) + part, time, kind, piece_text(piece, () if part else omitted))
         for part, (time, piece) in enumerate(zip(times, pieces, strict=False))
     )
+
+
+def piece_text(sides: Mapping[str, Cells], omitted: Sequence[str] = ()) -> str:
+    """The JSON of one row, behind the views whose change its commit omits."""
+    return orjson.dumps({OMITTED: omitted, **sides} if omitted else sides).decode()
 
 
 def _parts(sides: dict[str, Cells]) -> Iterator[dict[str, Cells]]:

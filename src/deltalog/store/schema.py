@@ -8,7 +8,8 @@
 costs nothing, as SQLite numbers rows anyway, but it must be a column: `VACUUM` renumbers rows that
 have none. Names with a double underscore cannot be a user's.
 
-    deltalog__log         a row for each commit: version, time, kind, and its changes as JSON
+    deltalog__log         a row for each commit: version, time, kind, and its changes as JSON;
+                          since format 2 also which views it omits
     deltalog__changes     the same with a row for each fact, as an SQL view
     deltalog__programs    every program there was, and the version from which on it counted
     deltalog__relations   the stored relations with their tables and columns; `unordered` is the
@@ -36,13 +37,20 @@ from deltalog.language.ast import Column
 from deltalog.store.cells import AFFINITIES, Converters, Types, to_cell
 
 APPLICATION = 0x44454C54  # "DELT"
-FORMAT = 1
+FORMAT = 2
 SPOILED = -1
 """In the place of the format: another program has written to the file."""
 RANK = "rank__"
 PARTS = 20
 """A commit has up to 2^20 rows in the log; the number of a row is its version and its part."""
 
+CHANGES = """
+CREATE VIEW deltalog__changes AS
+    SELECT log.version AS version, log.time AS time, substr(side.key, 1, 1) AS op,
+           substr(side.key, 2) AS relation, fact.value AS row
+    FROM deltalog__log AS log, json_each(log.changes) AS side, json_each(side.value) AS fact
+    WHERE side.key <> '?';
+"""
 OWN_TABLES = f"""
 CREATE TABLE deltalog__log (
     number INTEGER PRIMARY KEY,
@@ -51,10 +59,7 @@ CREATE TABLE deltalog__log (
     kind TEXT NOT NULL,
     changes TEXT NOT NULL
 );
-CREATE VIEW deltalog__changes AS
-    SELECT log.version AS version, log.time AS time, substr(side.key, 1, 1) AS op,
-           substr(side.key, 2) AS relation, fact.value AS row
-    FROM deltalog__log AS log, json_each(log.changes) AS side, json_each(side.value) AS fact;
+{CHANGES}
 CREATE TABLE deltalog__programs (
     version INTEGER PRIMARY KEY,
     time TEXT NOT NULL,

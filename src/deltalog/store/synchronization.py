@@ -12,7 +12,9 @@ only; if that end fails, memory is loaded from the file again.
 from __future__ import annotations
 
 import sys
+from collections.abc import Set
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from enum import IntEnum
 from types import TracebackType
 from typing import cast
@@ -28,6 +30,7 @@ from deltalog.runtime.outcome import Propagated
 from deltalog.runtime.propagation import Propagation
 from deltalog.store import readers
 from deltalog.store.file_persistence import FilePersistence
+from deltalog.store.log import PROGRAM, Commit
 from deltalog.store.programs import stored_program
 from deltalog.store.readers import Dropped, Retention
 from deltalog.store.sqlite import reported
@@ -190,42 +193,73 @@ class FileSynchronization:
 
     def refresh(self, database: MemoryDatabase) -> ChangeSet:
         """Catch up with the file, inside a transaction that reads it; return what has changed."""
-        self._storage.check_unmoved()
-        check_unspoiled(self._storage.path, self._storage.connection)
-        self._log.forget_programs()
-        last = self._log.last
+        last = self._last(database)
         if last == database.version:
             return NO_CHANGE
         if self._log.first > database.version:
-            return self._compared(database)
+            return self._compared(database, frozenset(database.relations))
         change = self._log.net(database.version, last)
+        omitted = self._log.omitted(database.version, last)
         if self._log.program_version > database.version:
-            self._reload(database)
+            found = self._compared(database, omitted)
         else:
-            self._follow(database, change)
+            found = self._follow(database, change, omitted)
             database.version = last
-        return change
+        return change.without(*omitted) + found if omitted else change
 
-    def _compared(self, database: MemoryDatabase) -> ChangeSet:
-        """Load the file again where the log no longer leads from here to there."""
-        before = {name: database.current_facts(name) for name in database.relations}
+    def tail(self, database: MemoryDatabase, wanted: frozenset[str]) -> list[Commit]:
+        """Catch up with the file commit by commit, with the changes of views that are wanted."""
+        last = self._last(database)
+        if last == database.version:
+            return []
+        first = max(database.version, self._log.first)
+        found = list(self._log.commits(first, last))
+        if first == database.version:
+            for number, each in enumerate(found):
+                if each.kind == PROGRAM:
+                    break
+                more = self._follow(database, each.change, each.omitted & wanted)
+                change, omitted = each.change + more, each.omitted - wanted
+                found[number] = replace(each, change=change, omitted=omitted)
+                database.version = each.version
+        if database.version != last:
+            self._reload(database)
+        return found
+
+    def _last(self, database: MemoryDatabase) -> int:
+        """The version of the file, which is checked first."""
+        self._storage.check_unmoved()
+        check_unspoiled(self._storage.path, self._storage.connection)
+        self._log.forget_programs()
+        return self._log.last
+
+    def _compared(self, database: MemoryDatabase, relations: Set[str]) -> ChangeSet:
+        """Load the file again; return what that changes of some relations."""
+        before = {n: database.current_facts(n) for n in relations if n in database.relations}
         self._reload(database)
-        after = {name: database.current_facts(name) for name in database.relations}
+        known = database.relations
+        after = {n: database.current_facts(n) for n in {*relations, *before} if n in known}
         return ChangeSet(after, before)
 
-    def _follow(self, database: MemoryDatabase, change: ChangeSet) -> None:
-        """Make the base changes of another process in memory; views follow as they did there."""
+    def _follow(self, database: MemoryDatabase, change: ChangeSet, omitted: Set[str]) -> ChangeSet:
+        """Make the base changes of another process in memory; views follow as they did there.
+
+        Returns the change of those views whose change the log omits.
+        """
         known = database.model.checked.relations
         base = (name for name in change.relations if known[name].kind == "base")
         self.staleness = Staleness.UNKNOWN
-        followed = change.only(*base)
+        followed, found = change.only(*base), NO_CHANGE
         if followed:
             arguments = database.propagation, followed, database.limits, database.watch
-            with Propagated(*arguments) as outcome:
+            route = database.propagation.route_to(frozenset(omitted))
+            with Propagated(*arguments, route=route) as outcome:
+                found = outcome.changes().only(*omitted)
                 outcome.apply()
                 database.statistics = outcome.statistics
             database.propagation.watch_active_rules()
         self.staleness = Staleness.CURRENT
+        return found
 
 
 class _Changing:

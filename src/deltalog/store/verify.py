@@ -4,7 +4,8 @@
 - *Keys and nulls* of base relations, and *views*: what `audit` reports, which recomputes
   views from the base facts.
 - *Log*: taken back commit by commit from the state of today, every fact that came is there, and
-  none that went. So log and tables tell the same story.
+  none that went. So log and tables tell the same story. A view that a commit omits is derived
+  again where earlier commits have it.
 """
 
 from __future__ import annotations
@@ -50,14 +51,20 @@ def verify(database: FileDatabase, *, engine: str | None = None) -> Verification
 def _misfits(database: FileDatabase) -> Iterator[str]:
     """Where the log does not lead back from the state of today."""
     state: dict[str, set[Row]] = {}
+    derived: set[str] = set()
     for version in range(database.version, database.first_version, -1):
-        found = database.commits(version - 1, version)
+        found = database.logged(version)
         if len(found) != 1:
             yield f"version {version} is in the log {len(found)} times"
             return
         for name in found[0].change.relations:
             if name not in state:  # what no commit touched need not be read
-                state[name] = database.facts(name) if name in database.relations else set()
+                at = version if name in derived else None
+                is_known = name in database.relations or at is not None
+                state[name] = database.facts(name, at) if is_known else set()
+        for name in found[0].omitted:  # what is logged before is compared with what is derived
+            state.pop(name, None)
+            derived.add(name)
         problems = list(_taken_back(state, found[0]))
         if problems:
             yield from problems[:PROBLEMS_MAX]

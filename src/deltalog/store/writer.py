@@ -13,13 +13,12 @@ from contextlib import contextmanager, suppress
 from time import monotonic
 
 import apsw
-from orjson import dumps
 
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.outcome import Propagated
 from deltalog.store.cells import Cells, converted, ranked
 from deltalog.store.foreign_writes import ForeignWrites
-from deltalog.store.log import APPEND, ROWS_EACH, TRANSACTION, Columns, entries, now
+from deltalog.store.log import APPEND, ROWS_EACH, TRANSACTION, Columns, entries, now, piece_text
 from deltalog.store.schema import PARTS, Table
 from deltalog.store.sqlite import reported, sqlite_problem
 from deltalog.store.storage import Storage
@@ -79,11 +78,13 @@ class Writer:
                 if is_net and relation in inserted:
                     sides["+" + relation] = cells
                     size += count
+            omitted = outcome.omitted
             if len(sides) == len(inserted) and size <= ROWS_EACH and not deleted:
-                execute(APPEND, (version << PARTS, now(), TRANSACTION, dumps(sides).decode()))
+                text = piece_text(sides, omitted)
+                execute(APPEND, (version << PARTS, now(), TRANSACTION, text))
             else:
                 columns = self.columns
-                log = entries(version, TRANSACTION, change, columns, columns, sides)
+                log = entries(version, TRANSACTION, change, columns, columns, sides, omitted)
                 self._cursor.executemany(APPEND, log)
             if self.beside is not None:
                 self.beside()
