@@ -362,6 +362,31 @@ def test_a_huge_commit_makes_readers_begin_anew(
         assert len(client.get("/v1/views/edge/rows").json()["rows"]) == 22
 
 
+def test_many_commits_are_sent_a_part_at_a_time(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit is for what is read at once, and not for how far a reader is behind."""
+    monkeypatch.setattr(state_database, "TAILED_ROWS_MAX", 5)
+    with written(spark, tmp_path / "state") as made, served(made.state) as client:
+        offset = client.get("/v1/views/edge/stream").headers["Stream-Next-Offset"]
+        for commit in range(3):
+            made.apply(insert={"edge": [(100 + 10 * commit + i, 0) for i in range(4)]})
+        wait_until(lambda: client.get("/v1/status").json()["version"] == 4, "it is noticed")
+        found: list[tuple[int, ...]] = []
+        for part in range(1, 4):
+            answer = client.get(f"/v1/views/edge/stream?offset={offset}")
+            offset = answer.headers["Stream-Next-Offset"]
+            found += [(each["value"]["src"], each["value"]["dst"]) for each in answer.json()]
+            assert len(found) == 4 * part
+            assert ("Stream-Up-To-Date" in answer.headers) is (part == 3)
+        with StateDatabase(str(made.state)) as beside:
+            assert [len(each.commit.change) for each in beside.tail(frozenset({"edge"}))] == []
+            made.apply(insert={"edge": [(7, 8), (8, 9), (9, 7)]})
+            made.apply(insert={"edge": [(70, 80), (80, 90), (90, 70)]})
+            known = [each.known for each in beside.tail(frozenset({"edge", "weight"}))]
+            assert known == [{"edge", "weight"}, {"weight"}]
+
+
 def test_a_relation_that_is_too_large_is_looked_up(spark: SparkSession, tmp_path: Path) -> None:
     with written(spark, tmp_path / "state"):
         pass

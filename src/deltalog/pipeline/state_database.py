@@ -110,17 +110,36 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
             before, last = self.version, self._tables.last.version
             if last == before:
                 return []
-            known = {n for n in wanted if self._is_small(n, before, last)}
+            few = {name: self._few_until(name, before, last) for name in wanted}
             found = [
-                Tailed(replace(each, change=visible(each.change)), frozenset(known))
-                for each in self._log.commits(before, last, known)
+                Tailed(
+                    replace(each, change=visible(each.change)),
+                    frozenset(name for name in wanted if each.version <= few[name]),
+                )
+                for each in self._few_commits(few, before, last)
             ]
             self._follow(before, last)
             self.version = last
             return found
 
-    def _is_small(self, relation: str, after: int, until: int) -> bool:
-        return self._rows_changed(relation, after, until) <= TAILED_ROWS_MAX
+    def _few_commits(self, few: Mapping[str, int], after: int, last: int) -> Iterator[Commit]:
+        """The commits, with the changes of each relation up to a version of its own."""
+        for until in sorted({last, *few.values()}):
+            if until > after:
+                names = {name for name, its_last in few.items() if its_last >= until}
+                yield from self._log.commits(after, until, names)
+                after = until
+
+    def _few_until(self, relation: str, after: int, until: int) -> int:
+        """The last version up to which a relation has changed so little that it is read here."""
+        total, found = 0, after
+        for record in self._tables.records:
+            if after < record.version <= until:
+                total += sum(record.counts.get(relation, (0, 0)))
+                if total > TAILED_ROWS_MAX:
+                    return found
+                found = record.version
+        return until
 
     def _rows_changed(self, relation: str, after: int, until: int) -> int:
         records = (r for r in self._tables.records if after < r.version <= until)
@@ -148,11 +167,12 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
         self.propagation = Propagation(self.engine, self.model)
         self._ground = None
 
-    def commits_of(self, relation: str, after: int, until: int) -> list[Commit] | None:
+    def commits_of(self, relation: str, after: int, until: int) -> tuple[int, list[Commit]] | None:
         with self.turn():
-            if not self._is_small(relation, after, until):
+            last = self._few_until(relation, after, until)
+            if last == after < until:
                 return None
-            return list(self._log.commits(after, until, {relation}))
+            return last, list(self._log.commits(after, last, {relation}))
 
     def log_behind(self, version: int) -> tuple[int, bool]:
         """Bytes of the log behind a version; it is kept until somebody compacts it."""

@@ -9,8 +9,9 @@ Facts of a query are those of its atoms, so it may be asked if each atom is cove
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, NoReturn
 
 from fastapi import Depends
@@ -18,11 +19,12 @@ from starlette.requests import HTTPConnection
 
 from deltalog.analysis.relation import Relation, Relations
 from deltalog.diagnostics import service_catalogue
+from deltalog.diagnostics.report import DataError
 from deltalog.language.ast import Atom, Constant, Literal, Row, Value
 from deltalog.language.walk import atoms
 from deltalog.runtime.changes import ChangeSet
 from deltalog.service.grant_texts import Grant
-from deltalog.service.problems import problem
+from deltalog.service.problems import Problem, problem
 from deltalog.service.rate_limit import RateLimit
 from deltalog.service.settings import ServiceSettings
 from deltalog.service.tokens import ROLES, Token, TokenFile
@@ -34,11 +36,15 @@ _NO_VALUES: Mapping[str, Value] = {}
 
 @dataclass(frozen=True)
 class Caller:
-    """Who calls; `grants` limit the roles, None if nothing is limited."""
+    """Who calls; `grants` limit the roles, None if nothing is limited.
+
+    It has shown a `token`, unless none are needed.
+    """
 
     name: str
     roles: frozenset[str]
     grants: tuple[Grant, ...] | None = None
+    token: Token | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_administrator(self) -> bool:
@@ -183,14 +189,33 @@ class Access:
         token = None if shown is None else self._tokens.find(shown)
         self._rate.check(address if token is None else token.id)
         if token is None:
-            reason = "none was sent" if shown is None else "this one is not, or not any more"
-            headers = {"WWW-Authenticate": 'Bearer realm="deltalog"'}
-            raise problem(401, service_catalogue.UNAUTHENTICATED, reason=reason, headers=headers)
+            raise unauthenticated(
+                "none was sent" if shown is None else "this one is not, or not any more"
+            )
         return caller_with(token)
+
+    def is_valid(self, caller: Caller) -> bool:
+        """Whether the token of a caller has not been revoked since; not if that cannot be read."""
+        if self._tokens is None or caller.token is None:
+            return True
+        try:
+            return self._tokens.is_valid(caller.token)
+        except DataError:
+            return False
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether tokens were made or revoked since somebody was last asked for one."""
+        return self._tokens is not None and self._tokens.is_changed
+
+
+def unauthenticated(reason: str) -> Problem:
+    headers = {"WWW-Authenticate": 'Bearer realm="deltalog"'}
+    return problem(401, service_catalogue.UNAUTHENTICATED, reason=reason, headers=headers)
 
 
 def caller_with(token: Token) -> Caller:
-    return Caller(token.name, frozenset(token.roles), token.grants or None)
+    return Caller(token.name, frozenset(token.roles), token.grants or None, token)
 
 
 def shown_token(connection: HTTPConnection) -> str | None:
@@ -211,6 +236,13 @@ async def caller_of(connection: HTTPConnection) -> Caller:
     caller = access.caller_of(connection)
     connection.state.caller = caller
     return caller
+
+
+def still_allowed(connection: HTTPConnection) -> Callable[[], bool]:
+    """A function that returns whether the token of a request has not been revoked since."""
+    access: Access = connection.app.state.access
+    caller: Caller = connection.state.caller
+    return partial(access.is_valid, caller)
 
 
 CallerDep = Annotated[Caller, Depends(caller_of)]

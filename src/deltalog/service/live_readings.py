@@ -1,7 +1,8 @@
 """Live reading: what comes after what, for as long as a connection lasts.
 
 A reader that has caught up waits for its feed; one whose position the feed has dropped meanwhile is
-too slow, and its connection ends: the client resumes from its last offset.
+too slow, and its connection ends: the client resumes from its last offset. One whose token was
+revoked ends, too, before anything else is sent.
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
+from deltalog.service.grants import unauthenticated
 from deltalog.service.offsets import Offset
 from deltalog.service.pieces import Reading
 from deltalog.service.problems import Problem
 from deltalog.service.stream_reading import StreamReader
 from deltalog.service.streams import Streams
+
+REVOKED = "it was revoked"
 
 
 async def live_readings(
@@ -29,7 +33,7 @@ async def live_readings(
     due = loop.time() + (every_seconds or 0)
     reading, reported = first, first.offset
     yield first
-    while not (streams.is_stopping or feed.is_over):
+    while reader.is_allowed() and not (streams.is_stopping or feed.is_over):
         position = reading.offset
         was_in_window = position.is_complete and position.version >= feed.since
         if reading.is_up_to_date:
@@ -46,6 +50,8 @@ async def live_readings(
             except Problem:
                 break  # the client gets it when it resumes
             due = loop.time() + (every_seconds or 0)
+        if not reader.is_allowed():
+            return
         is_beat = loop.time() >= beat
         if is_due and reading.pieces:
             reported = reading.offset
@@ -55,26 +61,31 @@ async def live_readings(
             reported = reading.offset
         if is_beat:
             beat = loop.time() + times.heartbeat
-    if streams.is_stopping:
+    if streams.is_stopping and reader.is_allowed():
         yield Reading((), reading.offset, False)
 
 
 async def polled_reading(
     streams: Streams, reader: StreamReader, offset: Offset | None, timeout_seconds: float
 ) -> Reading:
-    """The next reading that has something, or what there is when the time is over."""
+    """The next reading that has something, or what there is when the time is over.
+
+    Raises 401 if the token was revoked meanwhile.
+    """
     loop = asyncio.get_running_loop()
     until = loop.time() + timeout_seconds
     if offset is not None and reader.quality.every_seconds is not None:
         await streams.sleep(min(reader.quality.every_seconds, timeout_seconds))
     reading = await reader.read(offset)
-    while not reading.pieces and not streams.is_stopping:
+    while not reading.pieces and not streams.is_stopping and reader.is_allowed():
         rest = until - loop.time()
         if reading.is_up_to_date:
             if rest <= 0:
                 break
             await wait_for_more(streams, reader, reading.offset, rest)
         reading = await reader.read(reading.offset)
+    if not reader.is_allowed():
+        raise unauthenticated(REVOKED)
     return reading
 
 

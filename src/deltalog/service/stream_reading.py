@@ -61,13 +61,19 @@ class StreamReader:
     """Reads one selection for one reader, which has entered its feed."""
 
     def __init__(
-        self, host: Host, snapshots: Snapshots, feed: Feed, quality: Quality = EVERYTHING
+        self,
+        host: Host,
+        snapshots: Snapshots,
+        feed: Feed,
+        quality: Quality = EVERYTHING,
+        is_allowed: Callable[[], bool] = lambda: True,
     ) -> None:
         self._host = host
         self._snapshots = snapshots
         self.feed = feed
         self.selection = feed.selection
         self.quality = quality
+        self.is_allowed = is_allowed
         self.version = host.version
         """The version up to which it was sent everything."""
 
@@ -138,8 +144,8 @@ class StreamReader:
             version = item.version
             pieces.append(self._piece(item))
             facts += len(item.delta)
-        is_up_to_date = self.quality.due(last, self._host.version) == last or not (
-            last >= self.feed.since and self.feed.has_after(last)
+        is_up_to_date = self.quality.due(last, self._host.version) == last or (
+            last >= self.feed.since and not self.feed.has_after(last)
         )
         return Reading(tuple(pieces), Offset(self._host.history, last), is_up_to_date)
 
@@ -173,10 +179,11 @@ class StreamReader:
             return version, None
         if has_other_columns(database, self.selection, version):
             return version, None
-        last = min(version + COMMITS_EACH, database.version)
-        found = database.commits_of(self.selection.name, version, last)
-        if found is None:
+        until = min(version + COMMITS_EACH, database.version)
+        read = database.commits_of(self.selection.name, version, until)
+        if read is None:
             return version, None
+        last, found = read
         entries = (
             JournalEntry(each.version, each.time.replace(tzinfo=UTC), each.kind, each.change)
             for each in found

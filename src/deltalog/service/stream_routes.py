@@ -21,7 +21,7 @@ from starlette.responses import Response
 
 from deltalog.service.answers import SettingsDep, json_answer
 from deltalog.service.cursors import next_cursor
-from deltalog.service.grants import CallerDep
+from deltalog.service.grants import CallerDep, still_allowed
 from deltalog.service.live_readings import polled_reading
 from deltalog.service.pieces import Reading
 from deltalog.service.selections import Selection
@@ -168,7 +168,8 @@ def _shown(selection: Selection) -> list[Any]:
 async def stream_answer(request: Request, streams: Streams, asked: StreamRequest) -> Response:
     """The answer to a checked request, in its mode."""
     async with AsyncExitStack() as stack:
-        reader = await stack.enter_async_context(streams.reader(asked.selection, asked.quality))
+        wanted = asked.selection, asked.quality, still_allowed(request)
+        reader = await stack.enter_async_context(streams.reader(*wanted))
         if asked.live == "long-poll":
             seconds = streams.times.long_poll
             reading = await polled_reading(streams, reader, asked.offset, seconds)

@@ -19,8 +19,8 @@ from fastapi import APIRouter, WebSocket
 from starlette.websockets import WebSocketDisconnect
 
 from deltalog.service.cursors import next_cursor
-from deltalog.service.grants import SUBPROTOCOL, CallerDep
-from deltalog.service.live_readings import live_readings
+from deltalog.service.grants import SUBPROTOCOL, CallerDep, still_allowed, unauthenticated
+from deltalog.service.live_readings import REVOKED, live_readings
 from deltalog.service.offsets import Offset
 from deltalog.service.pieces import Reading
 from deltalog.service.problems import Problem
@@ -41,6 +41,8 @@ async def stream_socket(socket: WebSocket, view: str, caller: CallerDep) -> None
     try:
         asked = stream_request(socket, streams.host, caller, view, "sse")
         await _send(socket, streams, asked)
+        if not still_allowed(socket)():
+            raise unauthenticated(REVOKED)
     except Problem as refused:
         await socket.close(REFUSED, refused.codes[0])
         return
@@ -52,7 +54,8 @@ async def stream_socket(socket: WebSocket, view: str, caller: CallerDep) -> None
 
 async def _send(socket: WebSocket, streams: Streams, asked: StreamRequest) -> None:
     cursor = next_cursor(asked.cursor)
-    async with streams.reader(asked.selection, asked.quality) as reader:
+    wanted = asked.selection, asked.quality, still_allowed(socket)
+    async with streams.reader(*wanted) as reader:
         first = await reader.read(asked.offset)
         leaving = asyncio.create_task(_until_it_leaves(socket))
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
@@ -11,6 +11,7 @@ from starlette.requests import HTTPConnection
 
 from deltalog.diagnostics import service_catalogue
 from deltalog.service.feeds import Feeds
+from deltalog.service.grants import Access
 from deltalog.service.host import Host
 from deltalog.service.problems import problem
 from deltalog.service.quality import Quality
@@ -33,6 +34,8 @@ class StreamTimes:
     """After this a stream of events ends, and its client connects again."""
     sending: float = 30.0
     """How long a client may take to receive what was sent before it is disconnected."""
+    revoked: float = 1.0
+    """How long a quiet stream goes on whose token was revoked."""
 
 
 class Streams:
@@ -59,14 +62,17 @@ class Streams:
 
     @asynccontextmanager
     async def reader(
-        self, selection: Selection, quality: Quality = EVERYTHING
+        self,
+        selection: Selection,
+        quality: Quality = EVERYTHING,
+        is_allowed: Callable[[], bool] = lambda: True,
     ) -> AsyncIterator[StreamReader]:
-        """A reader of a selection; raises 503 if there are too many."""
+        """A reader of a selection as long as it `is_allowed`; raises 503 if there are too many."""
         if len(self.open) >= self.subscriptions_max:
             entry = service_catalogue.TOO_MANY_STREAMS
             raise problem(503, entry, limit=self.subscriptions_max)
         feed = self.feeds.enter(selection, quality.is_potential)
-        reader = StreamReader(self.host, self.snapshots, feed, quality)
+        reader = StreamReader(self.host, self.snapshots, feed, quality, is_allowed)
         self.open.add(reader)
         try:
             yield reader
@@ -112,15 +118,25 @@ async def running_streams(app: object) -> AsyncIterator[None]:
     times = getattr(state, "stream_times", None)
     state.streams = streams = Streams(state.host, times, most)
     stopping = asyncio.create_task(_stop_with(streams, state.stopping))
+    watching = asyncio.create_task(_watch_tokens(streams, getattr(state, "access", None)))
     try:
         yield
     finally:
         streams.stop()
-        stopping.cancel()
-        with suppress(asyncio.CancelledError):
-            await stopping
+        for task in (stopping, watching):
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
 
 
 async def _stop_with(streams: Streams, stopping: asyncio.Event) -> None:
     await stopping.wait()
     streams.stop()
+
+
+async def _watch_tokens(streams: Streams, access: Access | None) -> None:
+    """Wake the readers when tokens have changed: those of a revoked one end."""
+    while access is not None:
+        await asyncio.sleep(streams.times.revoked)
+        if access.is_changed:
+            streams.feeds.wake_all()

@@ -105,12 +105,25 @@ class TokenFile:
         is_same = hmac.compare_digest(_digest(secret), expected)
         return token if is_same and prefix == PREFIX and token is not None else None
 
-    def _refresh(self) -> None:
+    def is_valid(self, token: Token) -> bool:
+        """Whether a token that was found before is still there, with the same roles and grants."""
+        self._refresh()
+        return self._known.get(token.id) == token
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the file is another one than when it was last read."""
+        return self._stamp_now() != self._stamp
+
+    def _stamp_now(self) -> tuple[int, int]:
         try:
             found = os.stat(self._path)
-            stamp = found.st_mtime_ns, found.st_ino
         except FileNotFoundError:
-            stamp = 0, 0
+            return 0, 0
+        return found.st_mtime_ns, found.st_ino
+
+    def _refresh(self) -> None:
+        stamp = self._stamp_now()
         if stamp != self._stamp:
             valid = (each for each in read_tokens(self._path) if each.revoked is None)
             self._known = {each.id: each for each in valid}

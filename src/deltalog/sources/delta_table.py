@@ -6,7 +6,8 @@ A snapshot is a version of the table, so it is `exact`. Files and groups of rows
 key are skipped by their statistics. The table announces its changes by its versions: by its change
 data feed if it has one (`delta.enableChangeDataFeed`), else by the difference of its files, of
 which only those are read that were added or removed. Removed files must still be there for that:
-whoever vacuums the table leaves those of the last hours.
+whoever vacuums the table leaves those of the last hours. A table with deletion vectors or mapped
+columns is read as a whole where it has no feed (`delta_scan.py`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from deltalog.diagnostics.report import DataError
 from deltalog.engines.external.source import Columns, Event, Precision
 from deltalog.language.ast import Row
 from deltalog.runtime.checked_rows import checked_rows
+from deltalog.sources.delta_scan import needs_scan, scanned
 from deltalog.sources.sql_source import unreadable
 
 if TYPE_CHECKING:
@@ -84,7 +86,7 @@ class DeltaSource:
 
     def acknowledge(self) -> None:
         self._position = int(self._table.version())
-        self._before = self._dataset()
+        self._before = None if needs_scan(self._table) else self._dataset()
         self._events = None
 
     def disconnect(self) -> None:
@@ -100,6 +102,9 @@ class DeltaSource:
     def find(self, columns: Columns, key: Row) -> list[Row]:
         import pyarrow
 
+        if needs_scan(self._table):
+            rows = self._scan(self._table, columns, key)
+            return [row for row in rows if tuple(row[c] for c in columns) == key]
         try:
             found = self._dataset().to_table(
                 columns=self._names, filter=self._test(columns, key, False)
@@ -133,9 +138,14 @@ class DeltaSource:
         return test
 
     def scan(self) -> list[Row]:
-        return self._read(None)
+        return self._scan(self._table) if needs_scan(self._table) else self._read(None)
+
+    def _scan(self, table: Any, columns: Columns = (), key: Row = ()) -> list[Row]:
+        return self._rows(self._guarded(lambda: scanned(table, self._names, columns, key)))
 
     def count(self) -> int:
+        if needs_scan(self._table):
+            return len(self._guarded(lambda: scanned(self._table, self._names[:1], (), ())))
         return int(self._guarded(lambda: self._dataset().count_rows()))
 
     def _read(self, test: Any, files: pyarrow.dataset.Dataset | None = None) -> list[Row]:
@@ -167,6 +177,11 @@ class DeltaSource:
     def _changes(self, version: int) -> Iterator[tuple[int, Sequence[Row]]]:
         if self._table.metadata().configuration.get(FEED) == "true":
             yield from self._fed(version)
+            return
+        if self._before is None or needs_scan(self._table):
+            before = self._guarded(lambda: _opened(self._path, self._position))
+            yield 1, self.scan()
+            yield -1, self._scan(before)
             return
         now = self._dataset()
         for sign, files in ((1, _beyond(now, self._before)), (-1, _beyond(self._before, now))):
@@ -204,14 +219,14 @@ class DeltaSource:
         return unreadable(self.relation.name, self.name, reason)
 
 
-def _opened(path: str) -> Any:
+def _opened(path: str, version: int | None = None) -> Any:
     try:
         from deltalake import DeltaTable
     except ImportError as error:
         words = {"name": "a Delta table as a source", "needed": "deltalake"}
         hint = "install it with `pip install 'deltalog[spark]'`"
         raise DataError([catalogue.PACKAGE_NEEDED.at(None, **words, hint=hint)]) from error
-    return DeltaTable(path)
+    return DeltaTable(path, version=version)
 
 
 def _beyond(data: pyarrow.dataset.Dataset, other: pyarrow.dataset.Dataset) -> Any:

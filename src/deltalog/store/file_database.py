@@ -285,9 +285,9 @@ class FileDatabase(FileDeliveries, Logged):
             for each in found
         ]
 
-    def commits_of(self, relation: str, after: int, until: int) -> list[Commit]:
+    def commits_of(self, relation: str, after: int, until: int) -> tuple[int, list[Commit]]:
         with self._snapshot():
-            return self._history.commits(after, until, self.current_facts, {relation})
+            return until, self._history.commits(after, until, self.current_facts, {relation})
 
     def log_behind(self, version: int) -> tuple[int, bool]:
         return self.settings.log_behind(version)

@@ -57,8 +57,11 @@ class Logged:
         """Take over what others have committed; the changes of `wanted` relations are read."""
         raise NotImplementedError
 
-    def commits_of(self, relation: str, after: int, until: int) -> list[Commit] | None:
-        """The commits after a version, with the changes of one relation; None if they are huge."""
+    def commits_of(self, relation: str, after: int, until: int) -> tuple[int, list[Commit]] | None:
+        """The commits after a version, with the changes of one relation, and how far they go.
+
+        They end before another version if they are many facts; None if the first one is too large.
+        """
         raise NotImplementedError
 
     def log_behind(self, version: int) -> tuple[int, bool]:
