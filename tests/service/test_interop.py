@@ -16,9 +16,10 @@ from typing import Any
 import durable_streams
 import httpx
 import pytest
-from interop import HAS_NODE, NO_NODE, NODE, ServedFile, node_folder, served
+from interop import HAS_NODE, NO_NODE, NODE, node_folder, served
 
 import deltalog
+from served_command import ServedFile
 from waiting import HANG_SECONDS, wait_until
 
 CLOSURE = """

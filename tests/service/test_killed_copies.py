@@ -20,12 +20,12 @@ from typing import Any
 
 import httpx
 import pytest
-from interop import ServedFile
 from recording import Recorder, Rows
 
 import deltalog
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.service.offsets import read_offset
+from served_command import ServedFile
 from waiting import HANG_SECONDS, wait_until
 
 IS_FUZZ = bool(os.environ.get("DELTALOG_FUZZ"))

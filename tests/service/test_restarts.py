@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 
 import httpx
-from interop import ServedFile
 from recording import Recorder
 
 import deltalog
+from served_command import ServedFile
 from waiting import HANG_SECONDS, wait_until
 
 DEFAULT = "20" if os.environ.get("DELTALOG_FUZZ") else "2"

@@ -12,12 +12,12 @@ from typing import Any
 
 import httpx
 import pytest
-from interop import ServedFile
 from streaming import serving
 
 import deltalog
 from deltalog.service.journal import Journal
 from deltalog.service.streams import StreamTimes
+from served_command import ServedFile
 from waiting import HANG_SECONDS, wait_until
 
 PROGRAM = """

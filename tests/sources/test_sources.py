@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +16,7 @@ import deltalog
 from deltalog.engines.external.relation import ExternalRelation
 from deltalog.runtime.sourced_database import SourcedDatabase
 from deltalog.sources import ParquetFiles, PostgresTable, SqliteTable
+from postgres_server import postgres_server
 
 CLOSURE = """
 base edge(src: str, dst: str).
@@ -248,33 +245,13 @@ def announce(path: Path, op: str, source: str, target: str) -> None:
 
 # --- PostgreSQL
 
-SERVERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A PostgreSQL server of its own, on a socket; its connection string is in the environment."""
-    if not SERVERS:
-        pytest.skip("there is no PostgreSQL server on this machine")
-    folder = Path(tempfile.mkdtemp(prefix="deltalog-"))  # sockets have short paths
-    as_owner: list[str] = []
-    if os.geteuid() == 0:  # a server refuses to run as root
-        as_owner = ["runuser", "-u", "postgres", "--"]
-        shutil.chown(folder, "postgres")
-    control = str(SERVERS[-1] / "pg_ctl")
-    data = str(folder / "data")
-
-    def run(*command: str) -> None:
-        subprocess.run([*as_owner, *command], check=True, stdout=subprocess.DEVNULL, cwd="/")
-
-    run(str(SERVERS[-1] / "initdb"), "-D", data, "-A", "trust", "-U", "owner", "--no-sync")
-    options = f"-k {folder} -c listen_addresses= -c fsync=off"
-    run(control, "-D", data, "-w", "-l", str(folder / "log"), "-o", options, "start")
-    text = f"host={folder} user=owner dbname=postgres password=very-secret"
-    monkeypatch.setenv("GRAPH_DATABASE", text)
-    yield text
-    run(control, "-D", data, "-m", "immediate", "stop")
-    shutil.rmtree(folder)
+    """A PostgreSQL server of its own; its connection string is in the environment."""
+    with postgres_server() as text:
+        monkeypatch.setenv("GRAPH_DATABASE", text)
+        yield text
 
 
 def test_a_table_of_postgresql(server: str) -> None:
