@@ -90,6 +90,12 @@ def test_what_does_not_fit_is_refused_with_its_place(shop: Service) -> None:
     assert shop.post("/v1/transactions", {"insert": {"itm": []}}).status_code == 404
     assert shop.post("/v1/transactions", {"insert": {"dear": [["x"]]}}).json()["code"] == "E0702"
     assert shop.post("/v1/transactions", {"insrt": {}}).json()["code"] == "E1722"
+    body, sent = (
+        b'{"insert": {"stock": [[9, 9]]}}',
+        {"content-type": "application/x-www-form-urlencoded"},
+    )
+    (wrong,) = shop.call("POST", "/v1/transactions", content=body, headers=sent).json()["problems"]
+    assert wrong["hint"] == "send the body with the header `Content-Type: application/json`"
     assert shop.post("/v1/transactions", {"insert": {"item": ["x"]}}).status_code == 422
     assert shop.post("/v1/transactions", {"views": ["nothing"]}).status_code == 422
     assert shop.get("/v1/status").json()["version"] == 0

@@ -126,6 +126,6 @@ def test_sqlite_and_postgresql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setenv(VARIABLE, text)
         connection.execute("CREATE TABLE edge (src text, dst text)")
         connection.execute(PostgresTable(VARIABLE, "edge").script("src", "dst"))
-        check_the_example(tmp_path, one, connection.execute, second)  # type: ignore[arg-type]
+        check_the_example(tmp_path, one, connection.execute, second)
         log = (tmp_path / "closure.log").read_text(encoding="utf-8")
         assert "very-secret" not in log

@@ -147,8 +147,12 @@ async def _on_misfit(request: Request, error: Exception) -> Response:
         for each in error.errors()
     ]
     reason = "; ".join(f"{each['where']}: {each['what']}" for each in found[:3])
-    made = problem(422, service_catalogue.BAD_REQUEST, reason=reason or "it cannot be read")
-    return _answered(request, made)
+    reason = reason or "it cannot be read"
+    sent = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    hint = None
+    if request.method in ("POST", "PUT") and sent != "application/json":
+        hint = "send the body with the header `Content-Type: application/json`"
+    return _answered(request, problem(422, service_catalogue.BAD_REQUEST, reason=reason, hint=hint))
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
