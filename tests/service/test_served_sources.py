@@ -146,6 +146,7 @@ def test_only_what_is_subscribed_to_is_propagated(tmp_path: Path) -> None:
         offset = client.get("/v1/views/closure/stream").headers["Stream-Next-Offset"]
         owners.sqlite.execute("INSERT INTO edge VALUES ('i', 'h')")
         followed(client, offset)
+        wait_until(lambda: len(counts) == 2, "the pull that was streamed has ended")
         assert counts[0] == 0
         assert counts[1] > 3
 

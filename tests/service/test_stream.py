@@ -15,8 +15,8 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 import deltalog
+from deltalog.service import stream_reading
 from deltalog.service.offsets import read_offset
-from deltalog.service.stream_reading import COMMITS_EACH
 from deltalog.service.streams import StreamTimes
 from waiting import HANG_SECONDS, wait_until
 
@@ -194,12 +194,15 @@ def test_an_offset_of_another_history_is_410_and_the_start_still_works(service: 
     assert read(service, "path").status_code == 200
 
 
-def test_a_part_of_a_long_log_is_not_up_to_date(tmp_path: Path) -> None:
+def test_a_part_of_a_long_log_is_not_up_to_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_reading, "COMMITS_EACH", 5)
     database = deltalog.connect(
         tmp_path / "long.db", program="base e(a: int).\nv(X) :- e(X).", engine="reference"
     )
     with database.group():
-        for number in range(2 * COMMITS_EACH):
+        for number in range(10):
             database.apply(insert={"e": [(number,)]})
     with serving(database) as service:
         offset, keys = service.host.offset(1), []
@@ -207,7 +210,7 @@ def test_a_part_of_a_long_log_is_not_up_to_date(tmp_path: Path) -> None:
             found = httpx.get(service.stream("v", offset=offset), timeout=HANG_SECONDS)
             offset = found.headers["Stream-Next-Offset"]
             keys += [each["key"] for each in found.json()]
-            is_all = len(keys) == 2 * COMMITS_EACH - 1
+            is_all = len(keys) == 9
             assert ("Stream-Up-To-Date" in found.headers) is is_all
         assert is_all
 
