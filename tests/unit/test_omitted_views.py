@@ -159,6 +159,17 @@ def test_a_view_that_is_stored_later_was_omitted_before(path: Path) -> None:
         assert database.verify().is_clean
 
 
+def test_an_omitted_view_that_comes_and_goes_with_its_program(path: Path) -> None:
+    plain = "base e(a: int)."
+    with opened(path, program=plain, engine="reference") as database:
+        database.change_program(plain + "\nvirtual view v(a: int).\nv(X) :- e(X).")
+        database.apply(insert={"e": [(1,)]}, views=[])
+        database.change_program(plain)
+        assert database.delta(0).relations == ("e",)
+        assert database.delta(3, 2).inserted["v"] == {(1,)}
+        assert [each.change.relations for each in database.commits(1)] == [("e", "v"), ("v",)]
+
+
 def test_a_base_relation_that_was_a_view_and_the_other_way_round(path: Path) -> None:
     base = "base e(a: int).\nbase v(a: int).\nw(X) :- v(X)."
     view = "base e(a: int).\nvirtual view v(a: int).\nv(X) :- e(X).\nw(X) :- e(X)."

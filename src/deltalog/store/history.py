@@ -126,7 +126,7 @@ class LoggedHistory:
             }
             for version in (after, until)
         )
-        return change.without(*omitted) + ChangeSet(then, before)
+        return change + ChangeSet(then, before)
 
     def query_at(
         self, text: str | Query, parameters: Parameters, version: int, facts_now: FactsNow

@@ -166,7 +166,7 @@ class Log:
     def net(self, after: int, until: int, relation: str | None = None) -> ChangeSet:
         """All changes after a version, up to another one, as one; `relation` selects its part.
 
-        Those of views that a commit in between omits are not complete (`omitted`).
+        Without it views that a commit in between omits are left out (`omitted`).
         """
         column = "changes"
         if relation is not None:  # names have no quotes
@@ -174,11 +174,12 @@ class Log:
             column = f"json_object({sides})"
         inserted: dict[str, set[Row]] = {}
         deleted: dict[str, set[Row]] = {}
+        passed = {"", *(self.omitted(after, until) if relation is None else ())}
         with _legible():
             for number, _, _, text in self._rows(after, until, column):
                 change = orjson.loads(text)
                 for key in sorted(change, reverse=True):  # what goes, goes first
-                    if change[key] and key != OMITTED:
+                    if change[key] and key[1:] not in passed:
                         rows = self._decoded(number >> PARTS, key, change[key])
                         into, other = (inserted, deleted) if key[0] == "+" else (deleted, inserted)
                         _add(rows, into.setdefault(key[1:], set()), other.get(key[1:], set()))

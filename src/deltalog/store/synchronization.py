@@ -205,7 +205,7 @@ class FileSynchronization:
         else:
             found = self._follow(database, change, omitted)
             database.version = last
-        return change.without(*omitted) + found if omitted else change
+        return change + found if omitted else change
 
     def tail(self, database: MemoryDatabase, wanted: frozenset[str]) -> list[Commit]:
         """Catch up with the file commit by commit, with the changes of views that are wanted."""
