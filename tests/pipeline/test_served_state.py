@@ -30,7 +30,6 @@ from deltalog.pipeline.state_database import StateDatabase
 from deltalog.pipeline.table_database import TableDatabase
 from deltalog.service.background import background_service
 from deltalog.service.offsets import read_offset
-from served_command import ServedFile
 from waiting import HANG_SECONDS, wait_until
 
 PROGRAM = """
@@ -395,40 +394,6 @@ def test_a_relation_that_is_too_large_is_looked_up(spark: SparkSession, tmp_path
         assert list(database.query("edge(1, X)")) == [(2,)]
         with pytest.raises(deltalog.DataError, match="E1761"):
             database.query("edge(1, X), path(X, Y)")
-
-
-def test_the_command_serves_a_state_through_kills(spark: SparkSession, tmp_path: Path) -> None:
-    """A process and sockets: copies and a durable subscription outlive it."""
-    with written(spark, tmp_path / "state") as made:
-        service = ServedFile(made.state)
-        service.start()
-        try:
-            for _ in range(2):
-                copies = [Copy(view) for view in ("path", "back")]
-                for each in copies:
-                    each.address = service.address
-                    each.start()
-                made.commit()
-                service.kill()
-                made.commit()
-                service.start()
-                made.commit()
-                last = made.writer.version
-                for each in copies:
-                    wait_until(lambda each=each, last=last: each.is_at(last), "it caught up")  # type: ignore[misc]
-                    each.is_over = True
-                    each.join(HANG_SECONDS)
-                    assert each.expired == 0
-                    for at, held in each.held.items():
-                        assert held == made.held[at][each.view]
-            refused = httpx.post(
-                f"{service.address}/v1/transactions",
-                json={"insert": {"edge": [[1, 1]]}},
-                trust_env=False,
-            )
-            assert refused.json()["code"] == "E1760"
-        finally:
-            service.kill()
 
 
 def test_the_command_opens_a_state_by_its_folder(spark: SparkSession, tmp_path: Path) -> None:
