@@ -30,6 +30,7 @@ from deltalog.pipeline.state_database import StateDatabase
 from deltalog.pipeline.table_database import TableDatabase
 from deltalog.service.background import background_service
 from deltalog.service.offsets import read_offset
+from served_command import ServedFile
 from waiting import HANG_SECONDS, wait_until
 
 PROGRAM = """
@@ -394,6 +395,42 @@ def test_a_relation_that_is_too_large_is_looked_up(spark: SparkSession, tmp_path
         assert list(database.query("edge(1, X)")) == [(2,)]
         with pytest.raises(deltalog.DataError, match="E1761"):
             database.query("edge(1, X), path(X, Y)")
+
+
+def test_the_command_serves_a_state_through_a_kill(spark: SparkSession, tmp_path: Path) -> None:
+    """A process and sockets: offsets outlive it, and it is no writer."""
+    with written(spark, tmp_path / "state") as made:
+        service = ServedFile(made.state)
+        service.start()
+        try:
+            first = httpx.get(service.stream("path"), trust_env=False, timeout=HANG_SECONDS)
+            offset, version = first.headers["Stream-Next-Offset"], made.writer.version
+            service.kill()
+            made.apply(insert={"edge": [(3, 4)]}, delete={"edge": [(1, 2)]})
+            service.start()
+            behind = {"offset": offset, "live": "long-poll"}
+            then = httpx.get(
+                service.stream("path"), params=behind, trust_env=False, timeout=HANG_SECONDS
+            )
+            rows = {
+                side: {
+                    tuple((each.get("value") or each["old_value"]).values())
+                    for each in then.json()
+                    if each["headers"].get("operation") == side
+                }
+                for side in ("insert", "delete")
+            }
+            before, after = (made.held[each]["path"] for each in (version, version + 1))
+            assert rows == {"insert": after - before, "delete": before - after}
+            refused = httpx.post(
+                f"{service.address}/v1/transactions",
+                json={"insert": {"edge": [[1, 1]]}},
+                trust_env=False,
+                timeout=HANG_SECONDS,
+            )
+            assert refused.json()["code"] == "E1760"
+        finally:
+            service.kill()
 
 
 def test_the_command_opens_a_state_by_its_folder(spark: SparkSession, tmp_path: Path) -> None:
