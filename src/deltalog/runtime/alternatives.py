@@ -18,14 +18,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
-from deltalog.engines.scalars import compute, holds
 from deltalog.language.ast import (
     Atom,
     Comparison,
     Constant,
-    Expression,
     Negation,
-    Operation,
     Row,
     Rule,
     Term,
@@ -33,15 +30,18 @@ from deltalog.language.ast import (
     Variable,
 )
 from deltalog.language.walk import names as variable_names
+from deltalog.runtime.equations import compared_with, determined, is_passed
 from deltalog.runtime.hypothetical import Binding, Hypothetical
+from deltalog.runtime.placeholders import Placeholder, Unifier, is_open
 from deltalog.runtime.realization import ANY, Wish, contradict
 
 Values = Callable[[str, int, Collection[Value], Sequence[Value]], Sequence[Value]]
 """Values for a column, by relation and position: known ones, those that are new and in use (some of
 them only here), and one more; and those next to values that it is compared with."""
+Opened = Callable[[str, int, int], Value]
+"""A new placeholder for a column, by relation and position; the first, second, ... of its kind."""
 Unsolved = Callable[[Comparison, str], None]
 """Called with an equation that is not solved for a variable."""
-ORDERS = ("<", "<=", ">", ">=")
 
 
 class Phase(NamedTuple):
@@ -63,6 +63,13 @@ class Instance:
     def wishes(self) -> tuple[Wish, ...]:
         return (*self.positive, *self.negative)
 
+    def missing(self, atoms: Iterable[Atom]) -> Iterator[Wish]:
+        """The wishes for some of the positive atoms of the rule."""
+        chosen = list(atoms)
+        for atom, wish in zip(_positive(self.rule), self.positive, strict=True):
+            if any(atom is each for each in chosen):
+                yield wish
+
 
 # --- a fact becomes true
 
@@ -77,31 +84,60 @@ def phases(rules: Iterable[Rule]) -> Iterator[Phase]:
                 yield Phase(rule, missing)
 
 
+class Completion(NamedTuple):
+    """An instance, and what its facts determine of the placeholders of its head."""
+
+    made: Instance
+    unifier: Unifier
+
+
 def completions(
     phase: Phase,
     row: Row,
     state: Hypothetical,
     values: Values,
+    opened: Opened,
     unsolved: Unsolved = lambda test, name: None,
-) -> Iterator[Instance]:
+) -> Iterator[Completion]:
     """The instances of a phase with this head, whose other atoms hold in the state.
 
-    An instance whose missing atoms hold nevertheless belongs to another phase.
+    What nothing determines stays open, but for what is compared. An instance whose missing atoms
+    hold nevertheless belongs to another phase.
     """
     rule, missing = phase
-    given = unified(rule.head, row)
+    unifier = Unifier()
+    given = unified(rule.head, row, unifier)
     if given is None:
         return
     present = [atom for atom in _positive(rule) if not any(atom is each for each in missing)]
-    bound = {*given, *variable_names(*present)}
+    ground = {name: value for name, value in given.items() if not isinstance(value, Placeholder)}
+    bound = {*ground, *variable_names(*present)}
     tests = [each for each in rule.body if isinstance(each, Comparison)]
     asked = [test for test in tests if bound.issuperset(variable_names(test))]
     rest = [test for test in tests if test not in asked]
-    for found in state.bindings((*present, *asked), given, rule.body):
-        for binding in completed(found, missing, rest, values, unsolved):
-            made = instance(rule, binding)
-            if not any(state.holds(*_of(atom, binding)) for atom in missing):
-                yield made
+    compared = {name for test in rest for name in variable_names(test)}
+    for found in state.bindings((*present, *asked), ground, rule.body):
+        for binding in completed(found, missing, rest, values, unsolved, compared):
+            joined = Unifier(unifier.bound)
+            if all(joined.equate(given[n], v) for n, v in binding.items() if n in given):
+                whole = {**_opened(missing, opened), **given, **binding}
+                made = instance(rule, {name: joined.value(v) for name, v in whole.items()})
+                if not any(_is_held(wish, state) for wish in made.missing(missing)):
+                    yield Completion(made, joined)
+
+
+def _opened(missing: Iterable[Atom], opened: Opened) -> dict[str, Value]:
+    """A placeholder for every variable of missing atoms."""
+    found: dict[str, Value] = {}
+    for atom in missing:
+        for i, term in enumerate(atom.arguments):
+            if isinstance(term, Variable) and term.name not in found:
+                found[term.name] = opened(atom.predicate, i, len(found))
+    return found
+
+
+def _is_held(wish: Wish, state: Hypothetical) -> bool:
+    return not is_open(wish) and state.holds(wish.relation, wish.row)
 
 
 def completed(
@@ -110,15 +146,18 @@ def completed(
     tests: Sequence[Comparison],
     values: Values,
     unsolved: Unsolved = lambda test, name: None,
+    wanted: Collection[str] | None = None,
 ) -> Iterator[Binding]:
-    """Bindings of all variables of missing atoms, which pass the tests."""
+    """Bindings of all variables of missing atoms, or of those `wanted`, which pass the tests."""
     solved = determined(dict(binding), tests)
     if solved is None:
         return
     free: dict[str, tuple[str, int]] = {}
     for atom in missing:
         for i, term in enumerate(atom.arguments):
-            if isinstance(term, Variable) and term.name not in solved:
+            if not isinstance(term, Variable) or term.name in solved:
+                continue
+            if wanted is None or term.name in wanted:
                 free.setdefault(term.name, (atom.predicate, i))
     if not free:
         names = {name for test in tests for name in variable_names(test)}
@@ -132,78 +171,7 @@ def completed(
         if test.operator == "=" and name in variable_names(test):
             unsolved(test, name)
     for value in values(*free[name], solved.values(), anchors[name]):
-        yield from completed({**solved, name: value}, missing, tests, values, unsolved)
-
-
-def compared_with(tests: Iterable[Comparison], name: str, binding: Binding) -> list[Value]:
-    """The values of a variable at which comparisons by order change from false to true.
-
-    `Q + 1 < 10` changes at 9; where that is not exact, there are none.
-    """
-    found: dict[Value, None] = {}
-    for test in tests:
-        free = {each for each in variable_names(test) if each not in binding}
-        if test.operator in ORDERS and free == {name}:
-            found |= dict.fromkeys(solutions(test, name, binding))
-    return list(found)
-
-
-def determined(binding: dict[str, Value], tests: Sequence[Comparison]) -> dict[str, Value] | None:
-    """The binding with variables that equations determine; None if a test fails already."""
-    found = dict(binding)
-    while True:
-        size = len(found)
-        for test in tests:
-            free = [name for name in variable_names(test) if name not in found]
-            if not free and not is_passed(test, found):
-                return None
-            if len(free) == 1 and test.operator == "=":
-                for value in solutions(test, free[0], found):
-                    found[free[0]] = value
-        if len(found) == size:
-            return found
-
-
-def solutions(test: Comparison, name: str, binding: Binding) -> Iterator[Value]:
-    """The value that makes an equation true, if there is exactly one and it can be computed."""
-    for side, other in ((test.left, test.right), (test.right, test.left)):
-        if name in variable_names(side) and name not in variable_names(other):
-            value = evaluated(other, binding)
-            if isinstance(side, Variable) and not isinstance(other, Operation):
-                yield value  # which may be null
-                return
-            solved = None if value is None else _inverted(side, name, value, binding)
-            if solved is not None:
-                yield solved
-            return
-
-
-def _inverted(side: Expression, name: str, value: Value, binding: Binding) -> Value:
-    """The value of a variable with which an expression has this value; None if not exact."""
-    if isinstance(side, Variable):
-        return value
-    if not isinstance(side, Operation) or side.type not in ("int", "decimal"):
-        return None
-    if side.function == "-" and len(side.arguments) == 1:
-        return _inverted(side.arguments[0], name, compute("-", side.type, (value,)), binding)
-    if side.function not in ("+", "-", "*") or len(side.arguments) != 2:
-        return None
-    left, right = side.arguments
-    is_left = name in variable_names(left)
-    if is_left and name in variable_names(right):
-        return None
-    known = evaluated(right if is_left else left, binding)
-    if side.function == "*":
-        if not isinstance(known, int) or not isinstance(value, int) or not known or value % known:
-            return None
-        return _inverted(left if is_left else right, name, value // known, binding)
-    if side.function == "+":
-        operands: tuple[Value, Value] = (value, known)
-    else:
-        operands = (value, known) if is_left else (known, value)
-    back = "+" if side.function == "-" and is_left else "-"
-    inner = compute(back, side.type, operands)
-    return None if inner is None else _inverted(left if is_left else right, name, inner, binding)
+        yield from completed({**solved, name: value}, missing, tests, values, unsolved, wanted)
 
 
 # --- a fact becomes false
@@ -230,32 +198,21 @@ def _is_broken(literal: Wish, wishes: Set[Wish]) -> bool:
     return any(contradict(literal, wish) for wish in wishes)
 
 
-def breaks(made: Instance, values: Values) -> Iterator[Wish]:
+def breaks(made: Instance, opened: Opened) -> Iterator[Wish]:
     """Wishes by each of which an instance does not derive its head any more."""
     for wish in made.positive:
         yield wish._replace(holds=False)
     for wish in made.negative:
-        yield from _filled(wish._replace(holds=True), values)
-
-
-def _filled(wish: Wish, values: Values) -> Iterator[Wish]:
-    """The wish with values in place of every ANY."""
-    free = next((i for i, value in enumerate(wish.row) if value is ANY), None)
-    if free is None:
-        yield wish
-        return
-    known = [value for value in wish.row if value is not ANY]
-    for value in values(wish.relation, free, known, ()):
-        yield from _filled(
-            wish._replace(row=(*wish.row[:free], value, *wish.row[free + 1 :])), values
-        )
+        row = [opened(wish.relation, i, i) if v is ANY else v for i, v in enumerate(wish.row)]
+        yield wish._replace(holds=True, row=tuple(row))
 
 
 # --- rules and values
 
 
-def unified(head: Atom, row: Row) -> dict[str, Value] | None:
+def unified(head: Atom, row: Row, unifier: Unifier | None = None) -> dict[str, Value] | None:
     """The values of head variables with which a head is this fact."""
+    unifier = unifier or Unifier()
     found: dict[str, Value] = {}
     for term, value in zip(head.arguments, row, strict=True):
         known = value
@@ -263,9 +220,9 @@ def unified(head: Atom, row: Row) -> dict[str, Value] | None:
             known = found.setdefault(term.name, value)
         elif isinstance(term, Constant):
             known = term.value
-        if known != value:
+        if not unifier.equate(known, value):
             return None
-    return found
+    return {name: unifier.value(value) for name, value in found.items()}
 
 
 def instance(rule: Rule, binding: Binding) -> Instance:
@@ -287,25 +244,6 @@ def _value(term: Term, binding: Binding) -> Value:
 
 def _positive(rule: Rule) -> list[Atom]:
     return [literal for literal in rule.body if isinstance(literal, Atom)]
-
-
-def is_passed(test: Comparison, binding: Binding) -> bool:
-    if any(name not in binding for name in variable_names(test)):
-        return True  # not yet known
-    sides = [(side, evaluated(side, binding)) for side in (test.left, test.right)]
-    if any(value is None and isinstance(side, Operation) for side, value in sides):
-        return False  # an operation without a value; a variable or constant may be null
-    return holds(test.operator, sides[0][1], sides[1][1])
-
-
-def evaluated(expression: Expression, binding: Binding) -> Value:
-    match expression:
-        case Constant(value=value):
-            return value
-        case Variable(name=name):
-            return binding[name]
-        case Operation(function=function, arguments=arguments, type=type_):
-            return compute(function, str(type_), [evaluated(each, binding) for each in arguments])
 
 
 def rules_by_head(rules: Iterable[Rule]) -> Mapping[str, tuple[Rule, ...]]:

@@ -20,7 +20,7 @@ from deltalog.language.ast import (
     Variable,
 )
 from deltalog.language.walk import names as variable_names
-from deltalog.runtime.alternatives import is_passed, solutions
+from deltalog.runtime.equations import is_passed, solutions
 from deltalog.runtime.hypothetical import Binding, Hypothetical
 
 Facts = Mapping[str, Iterable[Row]]

@@ -21,6 +21,10 @@ class Node:
     wishes: frozenset[Wish]
     change: frozenset[Wish]
     supports: Mapping[Wish, tuple[Wish, ...]] = field(default_factory=dict)
+    absent: frozenset[Wish] = frozenset()
+    """Wishes with placeholders that hold for no values in the state that the change leads to."""
+    pending: tuple[Wish, ...] = ()
+    """Insertions with placeholders that are certainly different facts (`placeholders.py`)."""
     least: float = 0.0
     """The least cost of every realization that comes of it, as its parents know."""
     promise: float = 0.0
@@ -28,8 +32,8 @@ class Node:
     depth: int = 0
 
     @property
-    def key(self) -> tuple[frozenset[Wish], frozenset[Wish]]:
-        return self.wishes, frozenset(self.supports)
+    def key(self) -> tuple[frozenset[Wish], frozenset[tuple[Wish, tuple[Wish, ...]]]]:
+        return self.wishes, frozenset(self.supports.items())
 
 
 Children = Iterator[tuple[float, float, Node | None]]

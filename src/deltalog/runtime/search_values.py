@@ -22,7 +22,8 @@ from deltalog.language.ast import Comparison, Rule, Value, Variable
 from deltalog.language.printer import print_literal
 from deltalog.language.walk import atoms
 from deltalog.language.walk import names as variable_names
-from deltalog.runtime.alternatives import ORDERS, Values
+from deltalog.runtime.alternatives import Values
+from deltalog.runtime.equations import ORDERS
 from deltalog.runtime.realization import Wish
 
 if TYPE_CHECKING:

@@ -35,7 +35,9 @@ from deltalog.diagnostics.report import DataError
 from deltalog.language.ast import Atom, Rule, Value
 from deltalog.language.values import sort_key
 from deltalog.runtime.alternatives import (
+    Completion,
     Instance,
+    Phase,
     Values,
     breaks,
     completions,
@@ -46,7 +48,19 @@ from deltalog.runtime.alternatives import (
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.checked_rows import key_of
 from deltalog.runtime.hypothetical import Hypothetical, Pace
+from deltalog.runtime.placeholders import (
+    Placeholder,
+    Unifier,
+    above,
+    different_facts,
+    is_open,
+    placeholder,
+    placeholders,
+    renumbered,
+    with_values,
+)
 from deltalog.runtime.realization import ANY, Budget, Realization, Wish, contradict
+from deltalog.runtime.search_bounds import Bounds
 from deltalog.runtime.search_nodes import (
     Children,
     Entry,
@@ -194,24 +208,18 @@ class Search:
 
     def _price(self, node: Node) -> float:
         """The least cost of a node: every new value must come with a base fact."""
-        placed = {value for wish in node.change for value in wish.row}
-        wished = {value for wish in node.wishes if wish.holds for value in wish.row}
-        waiting = len(wished & self.chosen.new - placed)
-        return sum(map(self.cost, node.change)) + -(-waiting // self._arity) * self._cheapest
+        more = sum(map(self.cost, node.pending))
+        if self.chosen.new:
+            placed = {value for wish in node.change for value in wish.row}
+            wished = {value for wish in node.wishes if wish.holds for value in wish.row}
+            waiting = len(wished & self.chosen.new - placed)
+            more = max(more, -(-waiting // self._arity) * self._bounds.insertion)
+        return sum(map(self.cost, node.change)) + more
 
     @cached_property
-    def _cheapest(self) -> float:
-        """The least cost of an insertion."""
-        return min((self.cost(Wish(True, name, ())) for name in self._bases), default=0.0)
-
-    @cached_property
-    def _cheapest_change(self) -> float:
-        deletions = (self.cost(Wish(False, name, ())) for name in self._bases)
-        return min(self._cheapest, min(deletions, default=0.0))
-
-    @property
-    def _bases(self) -> list[str]:
-        return [name for name, relation in self.relations.items() if relation.kind == "base"]
+    def _bounds(self) -> Bounds:
+        bases = (name for name, relation in self.relations.items() if relation.kind == "base")
+        return Bounds(self.rules, bases, self.fixed, self.cost)
 
     # --- one node
 
@@ -219,7 +227,7 @@ class Search:
         """The nodes that follow one, each with what it costs at least; None if all is fulfilled."""
         is_fulfilled = True
         for wish in sorted(node.wishes, key=lambda wish: (wish.holds, repr(wish))):
-            if wish in node.supports:
+            if wish in node.supports or is_open(wish):
                 continue
             if ANY in wish.row:
                 known = {i: value for i, value in enumerate(wish.row) if value is not ANY}
@@ -232,6 +240,9 @@ class Search:
                 if found is not None:
                     return found
                 is_fulfilled = False
+        opened = sorted(filter(is_open, node.wishes), key=repr)
+        if opened:
+            return self._determined(node, opened, state)
         assert is_fulfilled, f"nothing follows {node}"
         for name in sorted(self.denials) if node.change else ():
             new = state.watched_delta.inserted[name] - denied(node.wishes, name)
@@ -245,7 +256,7 @@ class Search:
 
     def _more_than(self, node: Node) -> float:
         """The least cost of what follows a node, whose base changes are not enough."""
-        price = sum(map(self.cost, node.change)) + self._cheapest_change
+        price = sum(map(self.cost, node.change)) + self._bounds.change
         return max(self._price(node), node.least, price)
 
     def _fulfilled(self, node: Node, wish: Wish, state: Hypothetical) -> Children | None:
@@ -255,34 +266,41 @@ class Search:
         if len(plain) < len(rules):
             rule = next(rule for rule in rules if is_aggregated(rule))
             self.skip(through_aggregate(rule))
-        least = self._more_than(node)
         if wish.holds:
-            return self._supported(node, wish, plain, state, least)
+            return self._supported(node, wish, plain, state)
         made = derivation(plain, wish.row, state, node.wishes)
         if made is None:
             return iter(()) if len(plain) < len(rules) else None
-        return self._broken(node, made, least)
+        return self._broken(node, made, self._more_than(node))
 
     def _broken(self, node: Node, made: Instance, least: float) -> Children:
         """The nodes in which one of the literals of an instance does not hold."""
-        found = (self._with(node, [each]) for each in breaks(made, self._values_for(node)))
+        found = (self._with(node, [each]) for each in breaks(made, self._opened(node)))
         return ((least, each.promise, each) for each in found if each is not None)
 
     def _supported(
-        self, node: Node, wish: Wish, rules: Sequence[Rule], state: Hypothetical, least: float
+        self, node: Node, wish: Wish, rules: Sequence[Rule], state: Hypothetical
     ) -> Children:
+        """The nodes in which an instance of a rule is to derive a fact that does not hold."""
         values = self._values_for(node)
-        spent = sum(map(self.cost, node.change))
+        spent, least = sum(map(self.cost, node.change)), self._more_than(node)
         promised = self.estimates.of_change(node.change)
-        waiting = [
-            (max(least, spent + self._least(p.missing)), promised + self._promise(p.missing), p)
-            for p in phases(rules)
-        ]
+        open_views = {each.relation for each in node.absent - node.supports.keys()} - {wish.relation}
+        pending = [each.relation for each in node.pending]
+        waiting = []
+        for phase in phases(rules):
+            views = [atom.predicate for atom in phase.missing]
+            bound = spent + self._bounds.least({*views, *open_views}, pending)
+            if bound < float("inf"):
+                promise = promised + self._promise(phase.missing)
+                waiting.append((max(least, bound), promise, phase))
         for bound, promise, phase in sorted(waiting, key=lambda each: each[:2]):
             yield bound, promise, None
             unsolved = partial(self.chosen.unsolved, phase.rule)
-            for made in completions(phase, wish.row, state, values, unsolved):
-                yield bound, promise, self._derived(node, wish, made)
+            opened = self._opened(node)
+            for made in completions(phase, wish.row, state, values, opened, unsolved):
+                child = self._derived(node, wish, phase, made, state)
+                yield max(bound, least if child is None else child.least), promise, child
 
     def _promise(self, missing: Iterable[Atom]) -> float:
         """The estimated side effects of missing atoms."""
@@ -291,23 +309,104 @@ class Search:
         below = max((self.estimates.of(True, name) for name in views), default=0.0)
         return sum(self.estimates.of(True, name) for name in base) + below
 
-    def _least(self, missing: Iterable[Atom]) -> float:
-        """The least cost of missing atoms: two of one relation may be the same fact."""
-        read = {atom.predicate for atom in missing}
-        return sum(self.cost(Wish(True, name, ())) for name in read if self._is_base(name))
-
-    def _derived(self, node: Node, wish: Wish, made: Instance) -> Node | None:
+    def _derived(
+        self, node: Node, wish: Wish, phase: Phase, found: Completion, state: Hypothetical
+    ) -> Node | None:
         """The node with an instance chosen for a wish, unless it would be its own reason."""
-        if leads_to(made.positive, wish, node.supports):
+        made, reason = found.made, found.unifier.wish(wish)
+        if is_open(wish) and not is_open(reason) and state.holds(reason.relation, reason.row):
+            return None  # which is another alternative
+        parent = self._with_values(node, found.unifier, self._more_than(node))
+        if parent is None or leads_to(made.positive, reason, parent.supports):
             return None
-        longer = self._with(node, made.wishes)
+        parent = replace(parent, supports={**parent.supports, reason: made.positive})
+        longer = self._with(parent, made.wishes, self._more_than(node))
         if longer is None:
             return None
-        return replace(longer, supports={**node.supports, wish: made.positive})
+        missing = made.missing(phase.missing)
+        more = self._bounds.further(longer, node, missing)
+        longer = replace(longer, least=max(longer.least, self._price(longer) + more))
+        if longer.change == node.change:
+            views = (each for each in made.positive if not self._is_base(each.relation))
+            longer = replace(longer, absent=longer.absent.union(filter(is_open, views)))
+        return renumbered(longer)
+
+    # --- placeholders
+
+    def _determined(self, node: Node, opened: Sequence[Wish], state: Hypothetical) -> Children:
+        """The nodes that determine a placeholder, or ask for what can.
+
+        A wish for a fact of a view is replaced as it is, as long as what this adds costs something.
+        """
+        views = [
+            each
+            for each in opened
+            if each.holds and each not in node.supports and not self._is_base(each.relation)
+        ]
+        paid = len(node.change) + len(node.pending)
+        for wish in sorted(views, key=lambda each: (len(placeholders([each.row])), repr(each))):
+            alike = [
+                each
+                for each in above(wish, node.supports)
+                if each.relation == wish.relation and is_open(each)
+            ]
+            if len(alike) <= paid:
+                yield from self._held(node, wish, state)
+                yield from self._fulfilled(node, wish, state) or ()
+                return
+        first = min(placeholders(each.row for each in views or opened))
+        price = max(self._price(node), node.least)
+        relation, position = next(
+            (each.relation, i) for each in opened for i, v in enumerate(each.row) if v == first
+        )
+        for value in self._values_for(node)(relation, position, (), ()):
+            child = self._with_values(node, Unifier({first: value}), price)
+            yield price, node.promise, None if child is None else renumbered(child)
+
+    def _held(self, node: Node, wish: Wish, state: Hypothetical) -> Children:
+        """The nodes in which a wish with placeholders is one of the facts that hold."""
+        price = max(self._price(node), node.least)
+        yield price, node.promise, None
+        if wish in node.absent:
+            return
+        known = {i: v for i, v in enumerate(wish.row) if not isinstance(v, Placeholder)}
+        for row in state.matching(wish.relation, known):
+            unifier = Unifier()
+            if unifier.equate_rows(wish.row, row):
+                child = self._with_values(node, unifier, price)
+                yield price, node.promise, None if child is None else renumbered(child)
+
+    def _with_values(self, node: Node, unifier: Unifier, least: float) -> Node | None:
+        """The node with values for some placeholders; None if that cannot be.
+
+        An insertion with placeholders stands for facts that are not there.
+        """
+        if not unifier.bound:
+            return node
+        kept = with_values(node, unifier)
+        if kept is None:
+            return None
+        changed = [unifier.wish(wish) for wish in node.wishes if unifier.wish(wish) != wish]
+        for wish in changed:
+            is_insertion = wish.holds and self._is_base(wish.relation) and not is_open(wish)
+            if is_insertion and self._is_stored(wish):
+                return None
+        return self._with(kept, changed, least)
+
+    def _opened(self, node: Node) -> Callable[[str, int, int], Value]:
+        """Placeholders that a node does not have yet."""
+        first = len(placeholders(wish.row for wish in node.wishes))
+
+        def opened(relation: str, position: int, index: int) -> Value:
+            return placeholder(first + index, self.domains.classes.root((relation, position)))
+
+        return opened
 
     # --- wishes
 
-    def _with(self, node: Node, more: Iterable[Wish]) -> Node | None:
+    def _with(
+        self, node: Node, more: Iterable[Wish], least: float | None = None
+    ) -> Node | None:
         """The node with more wishes; None if they contradict each other or must not be."""
         wishes, change = set(node.wishes), set(node.change)
         promise = 0.0
@@ -319,7 +418,10 @@ class Search:
             if any(contradict(wish, other) for other in wishes):
                 return None
             wishes.add(wish)
-            if self._is_base(wish.relation) and ANY not in wish.row:
+            if is_open(wish):
+                if wish.holds and wish.relation in self.fixed:
+                    return None
+            elif self._is_base(wish.relation) and ANY not in wish.row:
                 is_there = self._is_stored(wish)
                 if is_there != wish.holds:
                     if wish.relation in self.fixed and wish not in self.refused:
@@ -329,12 +431,18 @@ class Search:
                     waiting += self._replaced(wish)
             elif not self._is_base(wish.relation):
                 promise = max(promise, self.estimates.of(wish.holds, wish.relation))
+        opened = [w for w in wishes if w.holds and self._is_base(w.relation) and is_open(w)]
+        pending = different_facts(opened, change, node.supports)
+        if least is None:
+            least = self._more_than(node) if node.wishes else 0.0
         return Node(
             frozenset(wishes),
             frozenset(change),
             node.supports,
-            self._more_than(node) if node.wishes else 0.0,
-            self.estimates.of_change(change) + promise,
+            node.absent if change == node.change else frozenset(),
+            pending,
+            least,
+            self.estimates.of_change((*change, *pending)) + promise,
             node.depth + 1,
         )
 

@@ -1,0 +1,183 @@
+"""Placeholders: values of a search node that no fact has determined yet.
+
+    wanted: +denied(ann, plan)      denied(U, D) :- in_group(U, G), deny(G, D).
+    node:   +in_group(ann, ?1), +deny(?1, plan)
+
+A node with placeholders stands for all nodes that have values in their place. It is expanded as it
+is as long as that is possible, and costs at least what its open insertions cost: so most of what
+it stands for is never made. A fact that a literal is joined with determines a placeholder;
+otherwise it gets a value of its columns, or a new one, when nothing else is left to do.
+
+Placeholders are typed: by the columns that can hold the same values (`analysis/domains.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import cast
+
+from deltalog.analysis.domains import Place
+from deltalog.language.ast import Row, Value
+from deltalog.runtime.realization import Wish
+from deltalog.runtime.search_nodes import Node
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Placeholder:
+    """A value that is not determined, of the columns that `place` stands for."""
+
+    number: int
+    place: Place
+
+
+Bound = Mapping[Placeholder, Value]
+
+
+def placeholder(number: int, place: Place) -> Value:
+    return cast("Value", Placeholder(number, place))
+
+
+def placeholders(rows: Iterable[Row]) -> set[Placeholder]:
+    return {value for row in rows for value in row if isinstance(value, Placeholder)}
+
+
+def is_open(wish: Wish) -> bool:
+    """Whether a wish has placeholders."""
+    return any(isinstance(value, Placeholder) for value in wish.row)
+
+
+class Unifier:
+    """Values that are equal, and what that means for placeholders."""
+
+    def __init__(self, bound: Bound | None = None) -> None:
+        self.bound = dict(bound or {})
+
+    def value(self, value: Value) -> Value:
+        while isinstance(value, Placeholder) and value in self.bound:
+            value = self.bound[value]
+        return value
+
+    def row(self, row: Row) -> Row:
+        return tuple(map(self.value, row))
+
+    def wish(self, wish: Wish) -> Wish:
+        return wish._replace(row=self.row(wish.row))
+
+    def equate(self, one: Value, other: Value) -> bool:
+        """Make two values equal; False if they are not and cannot be."""
+        one, other = self.value(one), self.value(other)
+        if isinstance(one, Placeholder):
+            if one != other:
+                self.bound[one] = other
+            return True
+        if isinstance(other, Placeholder):
+            self.bound[other] = one
+            return True
+        return one == other
+
+    def equate_rows(self, one: Row, other: Row) -> bool:
+        return all(self.equate(*pair) for pair in zip(one, other, strict=True))
+
+
+def with_values(node: Node, unifier: Unifier) -> Node | None:
+    """A node without the wishes that a substitution changes; None if a wish is its own reason."""
+    supports = {
+        unifier.wish(wish): tuple(map(unifier.wish, reasons))
+        for wish, reasons in node.supports.items()
+    }
+    if any(_is_reached(wish, supports[wish], supports) for wish in supports):
+        return None
+    kept = frozenset(wish for wish in node.wishes if unifier.wish(wish) == wish)
+    absent = frozenset(filter(is_open, map(unifier.wish, node.absent)))
+    return replace(node, wishes=kept, supports=supports, absent=absent)
+
+
+def renumbered(node: Node) -> Node:
+    """The node with its placeholders numbered in the order of its wishes, to recognise equals."""
+    order: dict[Placeholder, int] = {}
+    for wish in sorted(filter(is_open, node.wishes), key=_masked):
+        for value in wish.row:
+            if isinstance(value, Placeholder):
+                order.setdefault(value, len(order))
+    names: dict[Value, Value] = {
+        cast("Value", each): placeholder(i, each.place)
+        for each, i in order.items()
+        if each.number != i
+    }
+    if not names:
+        return node
+
+    def named(wish: Wish) -> Wish:
+        return wish._replace(row=tuple(names.get(value, value) for value in wish.row))
+
+    return replace(
+        node,
+        wishes=frozenset(map(named, node.wishes)),
+        supports={named(w): tuple(map(named, s)) for w, s in node.supports.items()},
+        absent=frozenset(map(named, node.absent)),
+        pending=tuple(map(named, node.pending)),
+    )
+
+
+def _masked(wish: Wish) -> tuple[str, str]:
+    shown = [v.place if isinstance(v, Placeholder) else repr(v) for v in wish.row]
+    return f"{not wish.holds} {wish.relation} {shown}", repr(wish.row)
+
+
+# --- what is certain of a node with placeholders
+
+
+def different_facts(
+    wishes: Iterable[Wish], change: Iterable[Wish], supports: Mapping[Wish, tuple[Wish, ...]]
+) -> tuple[Wish, ...]:
+    """Insertions with placeholders, no two of which can be the same fact, nor one of a change."""
+    opened = sorted(wishes, key=_masked)
+    if not opened:
+        return ()
+    apart = tuple(_apart(supports))
+    known = [wish for wish in change if wish.holds]
+    found: list[Wish] = []
+    for wish in opened:
+        if not any(_can_be_equal(wish, other, apart) for other in (*known, *found)):
+            found.append(wish)
+    return tuple(found)
+
+
+def _can_be_equal(wish: Wish, other: Wish, apart: Iterable[tuple[Row, Row]]) -> bool:
+    if wish.relation != other.relation:
+        return False
+    unifier = Unifier()
+    if not unifier.equate_rows(wish.row, other.row):
+        return False
+    return all(unifier.row(one) != unifier.row(two) for one, two in apart)
+
+
+def _apart(supports: Mapping[Wish, tuple[Wish, ...]]) -> Iterator[tuple[Row, Row]]:
+    """Rows that differ, since no fact is its own reason."""
+    for wish in supports:
+        for below in reached(supports[wish], supports):
+            if below.relation == wish.relation and (is_open(wish) or is_open(below)):
+                yield wish.row, below.row
+
+
+def above(wish: Wish, supports: Mapping[Wish, tuple[Wish, ...]]) -> list[Wish]:
+    """The wishes that one is a reason of."""
+    return [each for each in supports if _is_reached(wish, supports[each], supports)]
+
+
+def reached(wishes: Iterable[Wish], supports: Mapping[Wish, tuple[Wish, ...]]) -> Iterator[Wish]:
+    """Some wishes, and all their reasons."""
+    waiting, seen = list(wishes), set()
+    while waiting:
+        wish = waiting.pop()
+        if wish not in seen:
+            seen.add(wish)
+            yield wish
+            waiting += supports.get(wish, ())
+
+
+def _is_reached(
+    target: Wish, wishes: Iterable[Wish], supports: Mapping[Wish, tuple[Wish, ...]]
+) -> bool:
+    return any(wish == target for wish in reached(wishes, supports))
