@@ -6,7 +6,7 @@ The universe is the values of facts, rules and request, and new ones, up to rena
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations, permutations, product
 
 import pytest
@@ -96,13 +96,16 @@ class Maker:
 
 
 def small_changes(database: deltalog.MemoryDatabase) -> Iterator[Change]:
-    """All changes of base facts, few first."""
+    """All changes of base facts, few first, but for other names of new values."""
     universe = (*CONSTANTS, *NEW)
     rows = [(name, row) for name, a in BASES.items() for row in product(universe, repeat=a)]
     held = {name: database.facts(name) for name in BASES}
     single = [Wish(row not in held[name], name, row) for name, row in rows]
     for size in range(CHANGES_MAX + 1):
-        yield from map(frozenset, combinations(single, size))
+        for change in map(frozenset, combinations(single, size)):
+            used = {value for wish in change for value in wish.row if value in NEW}
+            if used == set(NEW[: len(used)]):
+                yield change
 
 
 def brute_force(
@@ -116,7 +119,7 @@ def brute_force(
         if any(induced.inserted[name] for name in denials):
             continue
         if all(is_so(database, induced, wish) == wish.holds for wish in wishes):
-            found.append(change)
+            found += {renamed(change, names_of(each)) for each in permutations(NEW)}
     return {canonical(change) for change in found}
 
 
@@ -142,7 +145,12 @@ def canonical(change: Change) -> Change:
     )
 
 
-def renamed(change: Change, names: dict[object, int]) -> Change:
+def names_of(order: Iterable[int]) -> dict[object, int]:
+    """Other names of the new values."""
+    return dict(zip(NEW, order, strict=True))
+
+
+def renamed(change: Change, names: Mapping[object, int]) -> Change:
     rows = {wish: tuple(names.get(value, value) for value in wish.row) for wish in change}
     return frozenset(wish._replace(row=rows[wish]) for wish in change)
 
@@ -157,7 +165,7 @@ def test_minimal_realizations_are_those_of_brute_force(seed: int) -> None:
     empty = [n for n in made.known if n not in BASES and not database.facts(n)]
     denials = [name for name in empty if all(name != wish.relation for wish in wishes)][:1]
     reasons: list[str] = []
-    budget = Budget(nodes=20_000, changes=CHANGES_MAX, new_values=2 * CHANGES_MAX)
+    budget = Budget(nodes=20_000, seconds=3_600, changes=CHANGES_MAX, new_values=2 * CHANGES_MAX)
     search = Search(database, budget, lambda base: base, denials, skip=reasons.append)
     found = [as_change(each) for each in search.run(wishes)]
     assert all("more than" in reason for reason in reasons), reasons

@@ -1,6 +1,6 @@
 """Comparisons and equations of a rule, solved for a variable where that is exact.
 
-    T = F + 2, T known: F is T - 2            Q + 1 < 10: it changes from true to false at Q = 9
+T = F + 2, T known: F is T - 2            Q + 1 < 10: it changes from true to false at Q = 9
 """
 
 from __future__ import annotations

@@ -39,7 +39,8 @@ def placeholder(number: int, place: Place) -> Value:
 
 
 def placeholders(rows: Iterable[Row]) -> set[Placeholder]:
-    return {value for row in rows for value in row if isinstance(value, Placeholder)}
+    values: Iterator[object] = (value for row in rows for value in row)
+    return {value for value in values if isinstance(value, Placeholder)}
 
 
 def is_open(wish: Wish) -> bool:

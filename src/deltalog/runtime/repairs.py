@@ -43,7 +43,7 @@ def repairs(
         found.reasons.setdefault(reason)
 
     search = Search(database, budget or Budget(), commit, denials, cost_of(costs or {}), (), skip)
-    search.refused = frozenset(wanted)
-    search.fixed = frozenset(fixed)
+    search.nodes.refused = frozenset(wanted)
+    search.nodes.fixed = frozenset(fixed)
     found.source = searched(database, search.run([*wanted, *required]), found)
     return found

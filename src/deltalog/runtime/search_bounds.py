@@ -25,7 +25,7 @@ Request = tuple[bool, str]
 
 
 class Bounds:
-    """What insertions into relations, and requests for facts of views, cost at least."""
+    """The least cost of insertions into relations, and of requests for facts of views."""
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ class Node:
     change: frozenset[Wish]
     supports: Mapping[Wish, tuple[Wish, ...]] = field(default_factory=dict)
     absent: frozenset[Wish] = frozenset()
-    """Wishes with placeholders that hold for no values in the state that the change leads to."""
+    """Wishes with placeholders; for values with which they do not hold after the change."""
     pending: tuple[Wish, ...] = ()
     """Insertions with placeholders that are certainly different facts (`placeholders.py`)."""
     least: float = 0.0

@@ -136,6 +136,4 @@ def _is_among(
 ) -> bool:
     """Whether an atom is certainly one of some wishes, once some values are equal."""
     row = unifier.row(tuple(_value(term, values) for term in atom.arguments))
-    return any(
-        wish.relation == atom.predicate and unifier.row(wish.row) == row for wish in wishes
-    )
+    return any(wish.relation == atom.predicate and unifier.row(wish.row) == row for wish in wishes)

@@ -10,8 +10,11 @@ wish, and violated constraints, are unfulfilled wishes like any other. (Behrend 
 requests go down by view-update rules, changes come up by propagation, and what they break is
 requested again.)
 
-Nodes are taken by the least cost of what can come of them: that of their base changes, and of one
-more where these are known not to be enough. A realization R fulfils every wish on one path at
+A variable that nothing determines is a placeholder of the node (`placeholders.py`): it gets values
+when nothing else is left to do, or a comparison needs one.
+
+Nodes are taken by the least cost of what can come of them: that of their base changes, and of those
+that are known to be missing (`search_bounds.py`). A realization R fulfils every wish on one path at
 least, on which base changes stay within R: so every minimal one is found, and none is found after
 one that it contains. Of nodes that cost the same, the one that promises few side effects is taken,
 then the deepest, so that the first answer comes soon. Nothing is propagated for a node: it asks a
@@ -25,7 +28,7 @@ import heapq
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -38,7 +41,6 @@ from deltalog.runtime.alternatives import (
     Completion,
     Instance,
     Phase,
-    Values,
     breaks,
     completions,
     derivation,
@@ -46,21 +48,17 @@ from deltalog.runtime.alternatives import (
     rules_by_head,
 )
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.checked_rows import key_of
 from deltalog.runtime.hypothetical import Hypothetical, Pace
+from deltalog.runtime.node_maker import NodeMaker
 from deltalog.runtime.placeholders import (
     Placeholder,
     Unifier,
     above,
-    different_facts,
     is_open,
-    placeholder,
     placeholders,
     renumbered,
-    with_values,
 )
-from deltalog.runtime.realization import ANY, Budget, Realization, Wish, contradict
-from deltalog.runtime.search_bounds import Bounds
+from deltalog.runtime.realization import ANY, Budget, Realization, Wish
 from deltalog.runtime.search_nodes import (
     Children,
     Entry,
@@ -110,16 +108,14 @@ class Search:
         self.commit = commit
         self.denials = frozenset(denials)
         self.cost = cost
-        self.fixed = frozenset(fixed)
-        self.refused: frozenset[Wish] = frozenset()
-        """Base changes that are part of every answer, whatever is fixed."""
         self.skip = skip
         self.rules = rules_by_head(database.model.as_written.rules)
-        self.relations = database.relations
+        self.estimates = Estimates(database, self.rules)
         self.domains = Domains(database, declared=declared)
         self.chosen = ChosenValues(self.domains, budget.new_values, skip)
-        self._arity = max((r.arity for r in self.relations.values() if r.kind == "base"), default=1)
-        self.estimates = Estimates(database, self.rules)
+        self.nodes = NodeMaker(
+            database, self.rules, cost, frozenset(fixed), self.chosen, self.estimates
+        )
         self.wishes: tuple[Wish, ...] = ()
         self._states: dict[frozenset[Wish], Hypothetical] = {}
         self._pace = Pace()
@@ -143,7 +139,7 @@ class Search:
         """Realizations, and None where what follows costs more."""
         begun = time.monotonic()
         found: list[frozenset[Wish]] = []
-        first = self._with(Node(frozenset(), frozenset()), self.wishes)
+        first = self.nodes.with_wishes(Node(frozenset(), frozenset()), self.wishes)
         queue: list[Entry] = []
         seen = set()
         level = 0.0
@@ -193,7 +189,7 @@ class Search:
         return any(each <= change or is_renamed_part(each, change, new) for each in found)
 
     def _push(self, queue: list[Entry], node: Node) -> None:
-        price = max(self._price(node), node.least)
+        price = max(self.nodes.price(node), node.least)
         heapq.heappush(queue, (price, node.promise, 0, -node.depth, next(self._order), node))
 
     def _state(self, change: frozenset[Wish]) -> Hypothetical:
@@ -205,21 +201,6 @@ class Search:
                 self.database, change_set(change), self.denials, self._pace
             )
         return self._states[change]
-
-    def _price(self, node: Node) -> float:
-        """The least cost of a node: every new value must come with a base fact."""
-        more = sum(map(self.cost, node.pending))
-        if self.chosen.new:
-            placed = {value for wish in node.change for value in wish.row}
-            wished = {value for wish in node.wishes if wish.holds for value in wish.row}
-            waiting = len(wished & self.chosen.new - placed)
-            more = max(more, -(-waiting // self._arity) * self._bounds.insertion)
-        return sum(map(self.cost, node.change)) + more
-
-    @cached_property
-    def _bounds(self) -> Bounds:
-        bases = (name for name, relation in self.relations.items() if relation.kind == "base")
-        return Bounds(self.rules, bases, self.fixed, self.cost)
 
     # --- one node
 
@@ -252,12 +233,7 @@ class Search:
 
     def _followed(self, node: Node, more: Iterable[Wish]) -> Children:
         """The only node that follows one, which has more wishes."""
-        return iter([(self._more_than(node), 0.0, self._with(node, more))])
-
-    def _more_than(self, node: Node) -> float:
-        """The least cost of what follows a node, whose base changes are not enough."""
-        price = sum(map(self.cost, node.change)) + self._bounds.change
-        return max(self._price(node), node.least, price)
+        return iter([(self.nodes.more_than(node), 0.0, self.nodes.with_wishes(node, more))])
 
     def _fulfilled(self, node: Node, wish: Wish, state: Hypothetical) -> Children | None:
         """The nodes in which a wish is fulfilled; None if others will fulfil it."""
@@ -271,41 +247,45 @@ class Search:
         made = derivation(plain, wish.row, state, node.wishes)
         if made is None:
             return iter(()) if len(plain) < len(rules) else None
-        return self._broken(node, made, self._more_than(node))
+        return self._broken(node, made, self.nodes.more_than(node))
 
     def _broken(self, node: Node, made: Instance, least: float) -> Children:
         """The nodes in which one of the literals of an instance does not hold."""
-        found = (self._with(node, [each]) for each in breaks(made, self._opened(node)))
+        found = (
+            self.nodes.with_wishes(node, [each]) for each in breaks(made, self.nodes.opened(node))
+        )
         return ((least, each.promise, each) for each in found if each is not None)
 
     def _supported(
         self, node: Node, wish: Wish, rules: Sequence[Rule], state: Hypothetical
     ) -> Children:
         """The nodes in which an instance of a rule is to derive a fact that does not hold."""
-        values = self._values_for(node)
-        spent, least = sum(map(self.cost, node.change)), self._more_than(node)
+        values = self.nodes.values_for(node)
+        spent, least = sum(map(self.cost, node.change)), self.nodes.more_than(node)
         promised = self.estimates.of_change(node.change)
-        open_views = {each.relation for each in node.absent - node.supports.keys()} - {wish.relation}
+        open_views = {each.relation for each in node.absent - node.supports.keys()} - {
+            wish.relation
+        }
         pending = [each.relation for each in node.pending]
         waiting = []
         for phase in phases(rules):
             views = [atom.predicate for atom in phase.missing]
-            bound = spent + self._bounds.least({*views, *open_views}, pending)
+            bound = spent + self.nodes.bounds.least({*views, *open_views}, pending)
             if bound < float("inf"):
                 promise = promised + self._promise(phase.missing)
                 waiting.append((max(least, bound), promise, phase))
         for bound, promise, phase in sorted(waiting, key=lambda each: each[:2]):
             yield bound, promise, None
             unsolved = partial(self.chosen.unsolved, phase.rule)
-            opened = self._opened(node)
+            opened = self.nodes.opened(node)
             for made in completions(phase, wish.row, state, values, opened, unsolved):
                 child = self._derived(node, wish, phase, made, state)
                 yield max(bound, least if child is None else child.least), promise, child
 
     def _promise(self, missing: Iterable[Atom]) -> float:
         """The estimated side effects of missing atoms."""
-        base = [atom.predicate for atom in missing if self._is_base(atom.predicate)]
-        views = [atom.predicate for atom in missing if not self._is_base(atom.predicate)]
+        base = [atom.predicate for atom in missing if self.nodes.is_base(atom.predicate)]
+        views = [atom.predicate for atom in missing if not self.nodes.is_base(atom.predicate)]
         below = max((self.estimates.of(True, name) for name in views), default=0.0)
         return sum(self.estimates.of(True, name) for name in base) + below
 
@@ -316,18 +296,18 @@ class Search:
         made, reason = found.made, found.unifier.wish(wish)
         if is_open(wish) and not is_open(reason) and state.holds(reason.relation, reason.row):
             return None  # which is another alternative
-        parent = self._with_values(node, found.unifier, self._more_than(node))
+        parent = self.nodes.with_values(node, found.unifier, self.nodes.more_than(node))
         if parent is None or leads_to(made.positive, reason, parent.supports):
             return None
         parent = replace(parent, supports={**parent.supports, reason: made.positive})
-        longer = self._with(parent, made.wishes, self._more_than(node))
+        longer = self.nodes.with_wishes(parent, made.wishes, self.nodes.more_than(node))
         if longer is None:
             return None
         missing = made.missing(phase.missing)
-        more = self._bounds.further(longer, node, missing)
-        longer = replace(longer, least=max(longer.least, self._price(longer) + more))
+        more = self.nodes.bounds.further(longer, node, missing)
+        longer = replace(longer, least=max(longer.least, self.nodes.price(longer) + more))
         if longer.change == node.change:
-            views = (each for each in made.positive if not self._is_base(each.relation))
+            views = (each for each in made.positive if not self.nodes.is_base(each.relation))
             longer = replace(longer, absent=longer.absent.union(filter(is_open, views)))
         return renumbered(longer)
 
@@ -341,7 +321,7 @@ class Search:
         views = [
             each
             for each in opened
-            if each.holds and each not in node.supports and not self._is_base(each.relation)
+            if each.holds and each not in node.supports and not self.nodes.is_base(each.relation)
         ]
         paid = len(node.change) + len(node.pending)
         for wish in sorted(views, key=lambda each: (len(placeholders([each.row])), repr(each))):
@@ -355,17 +335,17 @@ class Search:
                 yield from self._fulfilled(node, wish, state) or ()
                 return
         first = min(placeholders(each.row for each in views or opened))
-        price = max(self._price(node), node.least)
+        price = max(self.nodes.price(node), node.least)
         relation, position = next(
             (each.relation, i) for each in opened for i, v in enumerate(each.row) if v == first
         )
-        for value in self._values_for(node)(relation, position, (), ()):
-            child = self._with_values(node, Unifier({first: value}), price)
+        for value in self.nodes.values_for(node)(relation, position, (), ()):
+            child = self.nodes.with_values(node, Unifier({first: value}), price)
             yield price, node.promise, None if child is None else renumbered(child)
 
     def _held(self, node: Node, wish: Wish, state: Hypothetical) -> Children:
         """The nodes in which a wish with placeholders is one of the facts that hold."""
-        price = max(self._price(node), node.least)
+        price = max(self.nodes.price(node), node.least)
         yield price, node.promise, None
         if wish in node.absent:
             return
@@ -373,100 +353,8 @@ class Search:
         for row in state.matching(wish.relation, known):
             unifier = Unifier()
             if unifier.equate_rows(wish.row, row):
-                child = self._with_values(node, unifier, price)
+                child = self.nodes.with_values(node, unifier, price)
                 yield price, node.promise, None if child is None else renumbered(child)
-
-    def _with_values(self, node: Node, unifier: Unifier, least: float) -> Node | None:
-        """The node with values for some placeholders; None if that cannot be.
-
-        An insertion with placeholders stands for facts that are not there.
-        """
-        if not unifier.bound:
-            return node
-        kept = with_values(node, unifier)
-        if kept is None:
-            return None
-        changed = [unifier.wish(wish) for wish in node.wishes if unifier.wish(wish) != wish]
-        for wish in changed:
-            is_insertion = wish.holds and self._is_base(wish.relation) and not is_open(wish)
-            if is_insertion and self._is_stored(wish):
-                return None
-        return self._with(kept, changed, least)
-
-    def _opened(self, node: Node) -> Callable[[str, int, int], Value]:
-        """Placeholders that a node does not have yet."""
-        first = len(placeholders(wish.row for wish in node.wishes))
-
-        def opened(relation: str, position: int, index: int) -> Value:
-            return placeholder(first + index, self.domains.classes.root((relation, position)))
-
-        return opened
-
-    # --- wishes
-
-    def _with(
-        self, node: Node, more: Iterable[Wish], least: float | None = None
-    ) -> Node | None:
-        """The node with more wishes; None if they contradict each other or must not be."""
-        wishes, change = set(node.wishes), set(node.change)
-        promise = 0.0
-        waiting = list(more)
-        while waiting:
-            wish = waiting.pop()
-            if wish in wishes:
-                continue
-            if any(contradict(wish, other) for other in wishes):
-                return None
-            wishes.add(wish)
-            if is_open(wish):
-                if wish.holds and wish.relation in self.fixed:
-                    return None
-            elif self._is_base(wish.relation) and ANY not in wish.row:
-                is_there = self._is_stored(wish)
-                if is_there != wish.holds:
-                    if wish.relation in self.fixed and wish not in self.refused:
-                        return None
-                    change.add(wish)
-                if wish.holds:
-                    waiting += self._replaced(wish)
-            elif not self._is_base(wish.relation):
-                promise = max(promise, self.estimates.of(wish.holds, wish.relation))
-        opened = [w for w in wishes if w.holds and self._is_base(w.relation) and is_open(w)]
-        pending = different_facts(opened, change, node.supports)
-        if least is None:
-            least = self._more_than(node) if node.wishes else 0.0
-        return Node(
-            frozenset(wishes),
-            frozenset(change),
-            node.supports,
-            node.absent if change == node.change else frozenset(),
-            pending,
-            least,
-            self.estimates.of_change((*change, *pending)) + promise,
-            node.depth + 1,
-        )
-
-    def _replaced(self, wish: Wish) -> Iterator[Wish]:
-        """The fact that must go because another one gets its key."""
-        relation = self.relations[wish.relation]
-        if relation.key:
-            key = dict(zip(relation.key, key_of(relation, wish.row), strict=True))
-            for row in self.database.engine.lookup(wish.relation, key):
-                if row != wish.row:
-                    yield Wish(False, wish.relation, row)
-
-    def _is_base(self, relation: str) -> bool:
-        return relation in self.relations and self.relations[relation].kind == "base"
-
-    def _is_stored(self, wish: Wish) -> bool:
-        return next(iter(self.database.engine.present(wish.relation, [wish.row])))
-
-    # --- values
-
-    def _values_for(self, node: Node) -> Values:
-        """Values for columns that no literal determines, after those that a node uses."""
-        used = {value for wish in node.wishes for value in wish.row}
-        return self.chosen.following(used)
 
     # --- answers
 
@@ -474,7 +362,7 @@ class Search:
         base = change_set(change)
         delta = deferred_delta(self.database, base)
         new = {value for wish in change for value in wish.row} & self.chosen.invented
-        additions = change_set(change - self.refused)
+        additions = change_set(change - self.nodes.refused)
         shown = tuple(sorted(new, key=repr))
         return Realization(delta, base, shown, self.commit, additions, wishes=self.wishes)
 
