@@ -97,7 +97,8 @@ def with_values(node: Node, unifier: Unifier) -> Node | None:
 def renumbered(node: Node) -> Node:
     """The node with its placeholders numbered in the order of its wishes, to recognise equals."""
     order: dict[Placeholder, int] = {}
-    for wish in sorted(filter(is_open, node.wishes), key=_masked):
+    ranks = _ranks(node)
+    for wish in sorted(filter(is_open, node.wishes), key=lambda each: (ranks[each], _masked(each))):
         for value in wish.row:
             if isinstance(value, Placeholder):
                 order.setdefault(value, len(order))
@@ -119,6 +120,35 @@ def renumbered(node: Node) -> Node:
         absent=frozenset(map(named, node.absent)),
         pending=tuple(map(named, node.pending)),
     )
+
+
+def _ranks(node: Node) -> dict[Wish, int]:
+    """The order of wishes by what they have in common with others, whatever numbers they have."""
+    opened = list(filter(is_open, node.wishes))
+    shown: dict[Wish, str] = {wish: _masked(wish)[0] for wish in opened}
+    ranks = _ranked(shown)
+    for _ in range(3):
+        near: dict[Wish, list[str]] = {wish: [] for wish in opened}
+        for wish, reasons in node.supports.items():
+            for reason in reasons:
+                if wish in near:
+                    near[wish].append(f"below {ranks.get(reason, reason)}")
+                if reason in near:
+                    near[reason].append(f"above {ranks.get(wish, wish)}")
+        uses: dict[object, list[str]] = {}
+        for wish in opened:
+            for i, value in enumerate(wish.row):
+                uses.setdefault(value, []).append(f"{ranks[wish]} {i}")
+        for wish in opened:
+            joined = [sorted(uses[v]) for v in wish.row if isinstance(v, Placeholder)]
+            shown[wish] = f"{ranks[wish]:6} {sorted(near[wish])} {joined}"
+        ranks = _ranked(shown)
+    return ranks
+
+
+def _ranked(shown: Mapping[Wish, str]) -> dict[Wish, int]:
+    order = {text: i for i, text in enumerate(sorted(set(shown.values())))}
+    return {wish: order[text] for wish, text in shown.items()}
 
 
 def _masked(wish: Wish) -> tuple[str, str]:
