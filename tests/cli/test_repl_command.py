@@ -7,7 +7,7 @@ from command_line import GRAPH, Call, write
 
 from deltalog.cli.commands import NAMES
 from deltalog.cli.line_reader import completions, history_path
-from deltalog.cli.statements import Statement, groups, is_complete, statements
+from deltalog.cli.statements import Statement, group_statements, is_complete, split_statements
 from deltalog.rewrites.strategies import STRATEGIES
 
 
@@ -336,12 +336,12 @@ def test_a_long_script_is_quick(invoke: Call) -> None:
 
 def test_statements_are_cut_at_stops_only() -> None:
     text = 'p("a. b", 1.5, x1). % q. \n/* r. */ -p(1). ? q(X)'
-    assert [text[each.start : each.end] for each in statements(text)] == [
+    assert [text[each.start : each.end] for each in split_statements(text)] == [
         'p("a. b", 1.5, x1).', "-p(1).", "? q(X)"
     ]  # fmt: skip
-    assert [kind for kind, _ in groups(text)] == ["clause", "change", "query"]
-    assert list(statements("")) == []
-    assert list(statements(".")) == [Statement("clause", 0, 1)]
+    assert [kind for kind, _ in group_statements(text)] == ["clause", "change", "query"]
+    assert list(split_statements("")) == []
+    assert list(split_statements(".")) == [Statement("clause", 0, 1)]
 
 
 @pytest.mark.parametrize(

@@ -389,8 +389,8 @@ MUTANTS = (
     Mutant(
         "a way begins from what waits for other variables",
         "rewrites/factor_rederivation.py",
-        "if not foreign & set(variable_names(literal)) and ",
-        "if ",
+        "not foreign & set(variable_names(literal))\n            and ",
+        "",
         ("tests/unit/test_case_files.py", "-k", "factor_rederivation"),
     ),
     Mutant(

@@ -9,7 +9,7 @@ from pathlib import Path
 from effort import IS_FUZZ
 
 import deltalog
-from deltalog.language.amosql.parser import pieces
+from deltalog.language.amosql.parser import statement_pieces
 from deltalog.language.ast import Program
 from deltalog.runtime.limits import Limits
 from deltalog.source import Source
@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "amosql.md"
 STATEMENTS = [
     piece.span.text
     for block in re.findall(r"```amosql\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    for piece in pieces(Source("<page>", block))
+    for piece in statement_pieces(Source("<page>", block))
 ]
 TOKENS = [token for text in STATEMENTS for token in re.findall(r"\s+|:?\w+|[^\w\s]", text)]
 TOKENS += ["not", "(", ")", "count", "1.5", "or", "''", "\x00", "é", "null", "begin", "end", ";"]

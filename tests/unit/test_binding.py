@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from deltalog.analysis.binding import (
-    binds,
     bound_variables,
+    elements_not_in_all,
     evaluation_order,
-    needs,
-    uneven,
+    variables_bound_by,
+    variables_needed_by,
 )
 from deltalog.language.ast import Atom, Literal
 from deltalog.language.parser import parse_query
@@ -58,8 +58,8 @@ def test_what_a_body_binds(text: str, bound: set[str]) -> None:
 
 def test_what_is_given_stays_bound_and_binds_more() -> None:
     assert bound_variables(body("X = Y + 1"), {"Y"}) == {"X", "Y"}
-    assert binds(literal("X = Y"), {"Y"}) == {"X"}
-    assert binds(literal("X = Y"), {"X", "Y"}) == {"X", "Y"}
+    assert variables_bound_by(literal("X = Y"), {"Y"}) == {"X"}
+    assert variables_bound_by(literal("X = Y"), {"X", "Y"}) == {"X", "Y"}
 
 
 @pytest.mark.parametrize(
@@ -73,12 +73,12 @@ def test_what_is_given_stays_bound_and_binds_more() -> None:
     ],
 )
 def test_what_a_literal_needs(text: str, needed: set[str]) -> None:
-    assert needs(literal(text)) == needed
+    assert variables_needed_by(literal(text)) == needed
 
 
 def test_uneven_is_what_only_some_have() -> None:
-    assert uneven([{"X", "Y"}, {"X", "Z"}, {"X"}]) == {"Y", "Z"}
-    assert uneven([{"X"}]) == set()
+    assert elements_not_in_all([{"X", "Y"}, {"X", "Z"}, {"X"}]) == {"Y", "Z"}
+    assert elements_not_in_all([{"X"}]) == set()
 
 
 def test_tests_come_as_soon_as_they_can() -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import deltalog
 from deltalog.graphs.dot import dot
-from deltalog.graphs.graph import Arc, Graph, Listing, Node, RuleText, printable
+from deltalog.graphs.graph import Arc, Graph, Listing, Node, RuleText, replace_unprintable
 from deltalog.graphs.mermaid import mermaid
 from deltalog.graphs.network_graph import network_graph
 from deltalog.graphs.page import SCRIPTS, page, read_web_file
@@ -162,11 +162,13 @@ def test_mermaid_labels_stay_inside(texts: list[str]) -> None:
     for node, line in zip(graph.nodes, nodes, strict=True):
         found = _MERMAID.fullmatch(line)
         assert found is not None, line
-        assert [_plain(each) for each in found[1].split("<br/>")] == [printable(node.name)] * 2
+        assert [_plain(each) for each in found[1].split("<br/>")] == [
+            replace_unprintable(node.name)
+        ] * 2
     for arc, line in zip(graph.arcs, arcs, strict=True):
         found = _MERMAID.fullmatch(line)
         assert found is not None, line
-        assert _plain(found[2]) == f"not: {printable(arc.label)}"
+        assert _plain(found[2]) == f"not: {replace_unprintable(arc.label)}"
     assert [line.split()[0] for line in lines[1 + len(graph.nodes) + len(graph.arcs) :]] == [
         "classDef",
         "class",
@@ -253,13 +255,13 @@ def test_data_is_embedded_and_cannot_break_out(graph: Graph) -> None:
     document = Parts(page(graph))
     data, *scripts = document.all("script")
     assert data[0] == {"type": "application/json", "id": "data"}
-    embedded = printable(json.dumps(asdict(graph), ensure_ascii=False))
+    embedded = replace_unprintable(json.dumps(asdict(graph), ensure_ascii=False))
     assert json.loads(data[1]) == json.loads(embedded)
     assert len(scripts) == len(SCRIPTS)
     assert [tag for tag, *_ in document.found] == [
         tag for tag, *_ in Parts(page(small_graph())).found
     ]
-    assert document.all("title")[0][1] == printable(graph.title)
+    assert document.all("title")[0][1] == replace_unprintable(graph.title)
 
 
 def test_the_policy_allows_these_scripts_and_nothing_else() -> None:

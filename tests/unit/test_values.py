@@ -22,7 +22,7 @@ from deltalog.language.values import (
     VALUE_ERRORS,
     canonical,
     parse_value,
-    plain,
+    plain_text,
     print_value,
     rounded_decimal,
     sort_key,
@@ -64,7 +64,7 @@ def test_the_canonical_form_is_the_same_value_and_final(example: tuple[str, Any]
 def test_plain_text_reads_back(example: tuple[str, Any]) -> None:
     type_, value = example
     kept = canonical(value, type_)
-    assert is_same(parse_value(plain(kept), type_), kept)
+    assert is_same(parse_value(plain_text(kept), type_), kept)
 
 
 @checked
@@ -83,7 +83,7 @@ def test_a_literal_reads_back(example: tuple[str, Any]) -> None:
 @given(typed_values)
 def test_equal_values_are_equal_whatever_their_form(example: tuple[str, Any]) -> None:
     type_, value = example
-    other = parse_value(plain(canonical(value, type_)), type_)
+    other = parse_value(plain_text(canonical(value, type_)), type_)
     assert hash(other) == hash(canonical(value, type_))
 
 

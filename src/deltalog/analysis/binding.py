@@ -34,17 +34,17 @@ def bound_variables(body: Iterable[Literal], given: Set[str] = frozenset()) -> s
     others: list[Literal] = []  # what they bind depends on what is bound
     for literal in body:
         if isinstance(literal, Atom):
-            bound |= binds(literal, bound)
+            bound |= variables_bound_by(literal, bound)
         elif not isinstance(literal, Negation):
             others.append(literal)
     while True:
-        more = set().union(*(binds(literal, bound) for literal in others)) - bound
+        more = set().union(*(variables_bound_by(literal, bound) for literal in others)) - bound
         if not more:
             return bound
         bound |= more
 
 
-def binds(literal: Literal, bound: Set[str]) -> set[str]:
+def variables_bound_by(literal: Literal, bound: Set[str]) -> set[str]:
     """Variables this literal gives a value to, when those in `bound` have one."""
     match literal:
         case Atom(arguments=arguments):
@@ -64,12 +64,12 @@ def _assigned_names(target: Expression, value: Expression, bound: Set[str]) -> s
     return set()
 
 
-def uneven(sets: list[set[str]]) -> set[str]:
+def elements_not_in_all(sets: list[set[str]]) -> set[str]:
     """Elements of some of the sets but not of all."""
     return sets[0].union(*sets) - sets[0].intersection(*sets)
 
 
-def needs(literal: Literal) -> set[str]:
+def variables_needed_by(literal: Literal) -> set[str]:
     """Variables that must be bound before the literal can be evaluated; `_` in `not` is not one."""
     match literal:
         case Atom(arguments=arguments):
@@ -92,11 +92,15 @@ def written_order(body: tuple[Literal, ...]) -> tuple[Literal, ...]:
     ordered: list[Literal] = []
     waiting = list(body)
     while waiting:
-        ready = (each for each in waiting if needs(each) - binds(each, bound) <= bound)
+        ready = (
+            each
+            for each in waiting
+            if variables_needed_by(each) - variables_bound_by(each, bound) <= bound
+        )
         literal = next(ready, waiting[0])
         waiting.remove(literal)
         ordered.append(literal)
-        bound |= binds(literal, bound)
+        bound |= variables_bound_by(literal, bound)
     return tuple(ordered)
 
 
@@ -115,7 +119,9 @@ def evaluation_order(
     """
     known: set[str] = set()
     ordered: list[Literal] = []
-    tests = [(literal, needs(literal)) for literal in body if not isinstance(literal, Atom)]
+    tests = [
+        (literal, variables_needed_by(literal)) for literal in body if not isinstance(literal, Atom)
+    ]
     atoms = [
         _Candidate(atom, atom.predicate in large)
         for atom in body
@@ -136,7 +142,7 @@ def evaluation_order(
     learn(bound)
     if first is not None:
         ordered.append(first)
-        learn(binds(first, known))
+        learn(variables_bound_by(first, known))
     while tests or atoms:
         ready = next(
             (i for i, (x, needed) in enumerate(tests) if _is_ready(x, needed, known)), None
@@ -144,7 +150,7 @@ def evaluation_order(
         if ready is not None:
             literal, _ = tests.pop(ready)
             ordered.append(literal)
-            learn(binds(literal, known))
+            learn(variables_bound_by(literal, known))
             continue
         usable = [candidate for candidate in atoms if candidate.needed <= known]
         if not usable:  # an unsafe body; the safety check reports it
@@ -181,7 +187,7 @@ class _Candidate:
     def __init__(self, atom: Atom, is_large: bool) -> None:
         self.atom = atom
         self.is_large = is_large
-        self.needed = needs(atom)
+        self.needed = variables_needed_by(atom)
         self.names = [term.name for term in atom.arguments if isinstance(term, Variable)]
         self.bound = len(atom.arguments) - len(self.names)
 
@@ -195,4 +201,4 @@ def _is_ready(literal: Literal, needed: set[str], known: set[str]) -> bool:
     if not lacking:
         return True
     is_equation = isinstance(literal, Comparison) and literal.operator == "="
-    return is_equation and len(lacking) == 1 and lacking <= binds(literal, known)
+    return is_equation and len(lacking) == 1 and lacking <= variables_bound_by(literal, known)

@@ -28,11 +28,11 @@ from deltalog.language.functions import (
     FUNCTIONS,
     GENERATED,
     aggregate_result,
-    signature,
-    widened,
+    find_signature,
+    widened_type,
 )
 from deltalog.language.values import VALUE_ERRORS, canonical
-from deltalog.language.walk import atoms, distributed, literals, names
+from deltalog.language.walk import atoms, distribute_disjunctions, literals, names
 
 BRANCHES_MAX = 1_000
 """More combinations of branches than this are refused in a body."""
@@ -68,7 +68,7 @@ def variable_types(body: tuple[Literal, ...], found: Relations) -> VariableTypes
                 known = types.get(side.name)
                 if type_ is None or type_ in (known, "null"):
                     continue
-                wide = type_ if known is None else widened(known, type_)
+                wide = type_ if known is None else widened_type(known, type_)
                 if wide is not None and wide != known:
                     types[side.name] = wide
                     changed = True
@@ -104,7 +104,7 @@ def expression_type(expression: Expression, types: Mapping[str, str]) -> str | N
             operands = operand_types(arguments, types)
             if function not in FUNCTIONS.keys() | GENERATED.keys() or None in operands:
                 return None
-            found = signature(function, tuple(str(operand) for operand in operands))
+            found = find_signature(function, tuple(str(operand) for operand in operands))
             return None if found is None else found.result
 
 
@@ -153,14 +153,14 @@ def comparison_type(
     for literal, type_ in ((left, right_type), (right, left_type)):
         if isinstance(literal, Constant) and constant_fits(literal, type_):
             return type_
-    return widened(left_type, right_type)
+    return widened_type(left_type, right_type)
 
 
 def nullable_variables(body: tuple[Literal, ...], found: Relations) -> set[str]:
     """Variables that may be null in some way through the disjunctions of a body."""
     if not _has_nulls(body, found):
         return set()
-    branches = itertools.islice(distributed(body), BRANCHES_MAX)
+    branches = itertools.islice(distribute_disjunctions(body), BRANCHES_MAX)
     return set().union(*(_nullable_in(branch, found) for branch in branches))
 
 

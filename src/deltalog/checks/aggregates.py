@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 
-from deltalog.analysis.binding import bound_variables, uneven
+from deltalog.analysis.binding import bound_variables, elements_not_in_all
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic
 from deltalog.language.ast import (
@@ -72,7 +72,7 @@ def _check_branches(
         others = (literal for literal in body if literal is not disjunction)
         outside = bound_variables(others, given)
         per_branch = [bound_variables(branch, outside) for branch in disjunction.branches]
-        for name in sorted(uneven(per_branch)):
+        for name in sorted(elements_not_in_all(per_branch)):
             shown = "_" if Variable(name).is_wildcard else name
             yield catalogue.AGGREGATE_BRANCHES.at(disjunction.span, name=shown)
         for branch in disjunction.branches:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from deltalog.analysis.binding import bound_variables, uneven
+from deltalog.analysis.binding import bound_variables, elements_not_in_all
 from deltalog.analysis.rule_types import BRANCHES_MAX
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic
@@ -133,7 +133,7 @@ def _check_branches(
 ) -> Iterator[Diagnostic]:
     """A variable used outside must be bound by every branch, or by something outside."""
     per_branch = [bound_variables(branch) for branch in disjunction.branches]
-    partly = uneven(per_branch)
+    partly = elements_not_in_all(per_branch)
     for name in sorted((partly & elsewhere) - bound):
         yield catalogue.BRANCH_UNBOUND.at(disjunction.span, name=name)
 

@@ -43,12 +43,12 @@ from deltalog.language.functions import (
     AGGREGATE_OPERANDS,
     FUNCTIONS,
     ORDERED,
-    arities,
-    signature,
-    widened,
+    arities_of,
+    find_signature,
+    widened_type,
 )
 from deltalog.language.values import print_value
-from deltalog.language.walk import atoms, distributed, literals, operations
+from deltalog.language.walk import atoms, distribute_disjunctions, literals, operations
 
 Types = dict[str, str]
 
@@ -83,7 +83,7 @@ def _check_body(
     for literal in literals(body):
         if isinstance(literal, Comparison):
             yield from _check_comparison(literal, types)
-    for way in itertools.islice(distributed(body), BRANCHES_MAX):
+    for way in itertools.islice(distribute_disjunctions(body), BRANCHES_MAX):
         bound = {
             term.name
             for atom, positive in atoms(way)
@@ -101,7 +101,7 @@ def _check_computed_arguments(atom: Atom, relation: Relation, types: Types) -> I
         if not isinstance(term, Operation) or column.type is None:
             continue
         type_ = expression_type(term, types)
-        if type_ is not None and widened(type_, column.type) != column.type:
+        if type_ is not None and widened_type(type_, column.type) != column.type:
             yield _head_conflict(term, type_, column, relation)
 
 
@@ -166,8 +166,8 @@ def _type_conflict(
         else ()
     )
     hint = None
-    if widened(type_, earlier_type) is not None:
-        wide = widened(type_, earlier_type)
+    if widened_type(type_, earlier_type) is not None:
+        wide = widened_type(type_, earlier_type)
         hint = f"convert one of them, as in `Y = {wide}(X)`"
     return catalogue.TYPE_CONFLICT.at(
         term.span,
@@ -233,16 +233,16 @@ def _check_operations(node: Literal | Term, types: Types) -> Iterator[Diagnostic
                     hint=did_you_mean(name, FUNCTIONS) or _text_hint(operation),
                 )
             continue
-        if len(operation.arguments) not in arities(name):
+        if len(operation.arguments) not in arities_of(name):
             yield catalogue.FUNCTION_ARITY.at(
                 operation.span,
                 name=name,
-                wanted=" or ".join(counted(n, "argument") for n in arities(name)),
+                wanted=" or ".join(counted(n, "argument") for n in arities_of(name)),
                 given=len(operation.arguments),
             )
             continue
         operands = operand_types(operation.arguments, types)
-        if None in operands or signature(name, tuple(map(str, operands))) is not None:
+        if None in operands or find_signature(name, tuple(map(str, operands))) is not None:
             continue
         yield catalogue.NO_SIGNATURE.at(
             operation.span, function=name, operands=" and ".join(map(str, operands))
@@ -314,7 +314,7 @@ def _head_conflict(term: Term, type_: str, column: Column, relation: Relation) -
         else ()
     )
     hint = None
-    if widened(type_, str(column.type)) == column.type:
+    if widened_type(type_, str(column.type)) == column.type:
         hint = f"convert it, as in `{column.type}(…)`"
     return catalogue.TYPE_CONFLICT.at(
         term.span,

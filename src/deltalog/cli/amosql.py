@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from deltalog.cli.results import Result
-from deltalog.language.amosql.parser import parse, pieces
+from deltalog.language.amosql.parser import parse, statement_pieces
 from deltalog.language.amosql.tree import CreateFunction, CreateRule, CreateType
 from deltalog.language.ast import Program
 from deltalog.runtime.amosql.session import AmosqlSession, Selected
@@ -40,7 +40,7 @@ def is_complete(text: str) -> bool:
     >>> is_complete("create type item;"), is_complete("begin; create"), is_complete("/* ;")
     (True, False, False)
     """
-    return all(piece.is_ended for piece in pieces(Source("<text>", text)))
+    return all(piece.is_ended for piece in statement_pieces(Source("<text>", text)))
 
 
 def run_script(session: AmosqlSession, source: Source) -> Iterator[Result]:

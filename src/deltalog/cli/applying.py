@@ -14,13 +14,13 @@ from pathlib import Path
 
 import typer
 
-from deltalog.cli.change_files import Change, Changes, placed, read_changes
+from deltalog.cli.change_files import Change, Changes, diagnostics_with_place, read_changes
 from deltalog.cli.change_lines import fact_text
 from deltalog.cli.exit_codes import ExitCode, exit_code_of
-from deltalog.cli.messages import report
+from deltalog.cli.messages import report_error
 from deltalog.cli.progress import Progress
-from deltalog.cli.terminal import note, visible
-from deltalog.diagnostics.report import DataError, DeltalogError, reworded
+from deltalog.cli.terminal import visible_text, write_note
+from deltalog.diagnostics.report import DataError, DeltalogError, with_diagnostics
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.fixpoint import Statistics
@@ -58,7 +58,7 @@ class Applying:
             try:
                 applied = self._applied_change(number, change)
             except DeltalogError as error:
-                report(error)
+                report_error(error)
                 if isinstance(error, ConstraintError) and self.repairs:
                     show_repairs(error, self.repairs)
                 self.code = self.code or exit_code_of(error)
@@ -82,10 +82,12 @@ def show_repairs(refused: ConstraintError, count: int) -> None:
     shown = 0
     for shown, repair in enumerate(found, 1):
         facts = (f"{op}{fact_text(name, row)[:-1]}" for op, name, row in repair.additions)
-        note(f"repair {shown}: {visible(', '.join(facts))}")
+        write_note(f"repair {shown}: {visible_text(', '.join(facts))}")
     if not shown:
         reasons = "; ".join(found.reasons)
-        note("no further change repairs it" + (f" within bounds: {reasons}" if reasons else ""))
+        write_note(
+            "no further change repairs it" + (f" within bounds: {reasons}" if reasons else "")
+        )
 
 
 def each_applied(
@@ -109,7 +111,9 @@ def apply_change(database: MemoryDatabase, change: Change, is_tried: bool = Fals
         transaction.rollback()
         return database.what_if(base.inserted, base.deleted)
     except DeltalogError as error:
-        raise reworded(error, placed(change.place, error.diagnostics)) from None
+        raise with_diagnostics(
+            error, diagnostics_with_place(change.place, error.diagnostics)
+        ) from None
 
 
 def _fill_transaction(transaction: Transaction, change: Change) -> None:

@@ -35,9 +35,9 @@ from deltalog.cli.options import (
     RecomputeWith,
 )
 from deltalog.cli.progress import Progress
-from deltalog.cli.terminal import counted, note, write_result
+from deltalog.cli.terminal import counted, write_note, write_result
 from deltalog.language.ast import Row
-from deltalog.language.values import plain, sort_key
+from deltalog.language.values import plain_text, sort_key
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.evaluation import Difference
 
@@ -82,7 +82,7 @@ def audit(
     database = open_given(file, files.facts, files.facts_dir, chosen, progress)
     if changes is not None:
         number = sum(1 for _ in each_applied(database, changes, changed.relation, progress))
-        note(f"{counted(number, 'transaction')} applied")
+        write_note(f"{counted(number, 'transaction')} applied")
     with progress.phase("recomputing"):
         differences = database.audit(engine=recompute_with)
     if as_json:
@@ -151,4 +151,4 @@ def audit_json(database: MemoryDatabase, differences: Sequence[Difference]) -> s
             for each in differences
         ],
     }
-    return json.dumps(record, ensure_ascii=False, default=plain)
+    return json.dumps(record, ensure_ascii=False, default=plain_text)

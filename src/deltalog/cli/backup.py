@@ -9,7 +9,7 @@ import typer
 
 from deltalog.cli.options import DatabaseFile
 from deltalog.cli.progress import Progress
-from deltalog.cli.terminal import note
+from deltalog.cli.terminal import write_note
 from deltalog.store.copies import backup as make_backup
 from deltalog.store.log import Log
 from deltalog.store.sqlite import reported
@@ -38,4 +38,4 @@ def backup(
             version = Log(copy.connection).last
     finally:
         copy.close()
-    note(f"{target} is {database} at version {version}")
+    write_note(f"{target} is {database} at version {version}")

@@ -100,7 +100,7 @@ def _unreadable_file(path: Path, error: OSError) -> DataError:
     return DataError([catalogue.CANNOT_READ.at(None, name=path, reason=reason)])
 
 
-def placed(place: str, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+def diagnostics_with_place(place: str, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     """The same problems, with where they were found."""
     return [replace(each, message=f"{place}: {each.message}") for each in diagnostics]
 
@@ -144,7 +144,7 @@ def _parse_operations(place: str, line: bytes, relations: Relations) -> tuple[Op
         try:
             operations += _of_kind(kind, record.get(kind, {}), relations)
         except DataError as error:
-            problems += placed(place, error.diagnostics)
+            problems += diagnostics_with_place(place, error.diagnostics)
     if problems:
         raise DataError(problems)
     return tuple(operations)

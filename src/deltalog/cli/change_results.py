@@ -28,11 +28,11 @@ from rich.text import Text
 from deltalog.cli.applying import Applied
 from deltalog.cli.options import Format
 from deltalog.cli.results import csv_field, table_lines
-from deltalog.cli.terminal import visible, write_result
+from deltalog.cli.terminal import visible_text, write_result
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.language.ast import Column, Row
-from deltalog.language.values import plain, print_value, sort_key
+from deltalog.language.values import plain_text, print_value, sort_key
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.derivation import fact_text
 from deltalog.store.files import write_rows
@@ -94,7 +94,7 @@ def change_json(answer: Applied) -> str:
         record["firings"] = answer.change.firings
     if answer.change.rejections:
         record["rejections"] = [each.to_json() for each in answer.change.rejections]
-    return json.dumps(record, ensure_ascii=False, default=plain)
+    return json.dumps(record, ensure_ascii=False, default=plain_text)
 
 
 def sorted_facts(facts: Any) -> dict[str, list[Row]]:
@@ -103,7 +103,7 @@ def sorted_facts(facts: Any) -> dict[str, list[Row]]:
 
 def _result_rows(answer: Applied) -> Iterator[Row]:
     for op, relation, row in answer.change:
-        text = json.dumps(row, ensure_ascii=False, default=plain)
+        text = json.dumps(row, ensure_ascii=False, default=plain_text)
         yield (answer.number, answer.version, op, relation, text)
 
 
@@ -115,9 +115,9 @@ def _write_table(answer: Applied, limit: int | None) -> None:
     for line in change_rows(answer.change, limit):
         write_result(line)
     for rule, instance in answer.change.firings[:limit]:
-        write_result(Text(f"fired {visible(fact_text(rule, instance))}", style="yellow"))
+        write_result(Text(f"fired {visible_text(fact_text(rule, instance))}", style="yellow"))
     for violation in answer.change.rejections[:limit]:
-        write_result(Text(f"rejected: {visible(violation.message)}", style="red"))
+        write_result(Text(f"rejected: {visible_text(violation.message)}", style="red"))
 
 
 def change_rows(change: ChangeSet, limit: int | None) -> Iterator[Text]:
@@ -135,7 +135,7 @@ def change_rows(change: ChangeSet, limit: int | None) -> Iterator[Text]:
 
 
 def _fact_cells(op: str, relation: str, row: Row) -> Sequence[str]:
-    return op, relation, visible(", ".join(print_value(value) for value in row))
+    return op, relation, visible_text(", ".join(print_value(value) for value in row))
 
 
 def _change_summary(change: ChangeSet, left: int) -> str:

@@ -12,10 +12,10 @@ import typer
 from deltalog.checks.active_rules import endless_rules
 from deltalog.checks.program import CheckedProgram, check_program
 from deltalog.cli.exit_codes import ExitCode, exit_code_of
-from deltalog.cli.messages import report
+from deltalog.cli.messages import report_error
 from deltalog.cli.opening import STANDARD_INPUT, Settings, open_program, read_and_parse
 from deltalog.cli.progress import Progress
-from deltalog.cli.terminal import counted, visible, write_message, write_result
+from deltalog.cli.terminal import counted, visible_text, write_message, write_result
 from deltalog.diagnostics.render import render
 from deltalog.diagnostics.report import DeltalogError, Diagnostic
 from deltalog.language.ast import Program
@@ -48,7 +48,7 @@ def check(
             code = max(code, exit_code_of(error))
             records += [_diagnostic_record(diagnostic, file) for diagnostic in error.diagnostics]
             if not as_json:
-                report(error)
+                report_error(error)
                 write_message(
                     f"{_display_name(file)}: {counted(len(error.diagnostics), 'problem')}"
                 )
@@ -74,7 +74,7 @@ def _checked_choices(checked: CheckedProgram) -> tuple[ChoiceCheck, ...]:
 
 
 def visible_lines(text: str) -> str:
-    return "\n".join(map(visible, text.split("\n")))
+    return "\n".join(map(visible_text, text.split("\n")))
 
 
 def _display_name(file: Path) -> str:

@@ -18,7 +18,7 @@ from deltalog.cli.audit import audit_lines
 from deltalog.cli.change_lines import change_lines, fact_text
 from deltalog.cli.opening import Assignment
 from deltalog.cli.session import Session
-from deltalog.cli.statements import groups
+from deltalog.cli.statements import group_statements
 from deltalog.cli.terminal import counted
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
@@ -169,7 +169,7 @@ def _show_strategies(session: Session, arguments: str) -> Iterator[Line]:
 
 def _what_if(session: Session, arguments: str) -> Iterator[Line]:
     source = Source("<what if>", arguments)
-    kinds = [kind for kind, _ in groups(arguments)]
+    kinds = [kind for kind, _ in group_statements(arguments)]
     if len(kinds) != 1 or "query" in kinds:
         raise CommandUsageError(":what-if +edge(1, 2). -edge(2, 3).  or  :what-if RULE")
     change = session.try_out(source)

@@ -11,9 +11,9 @@ from deltalog.checks.program import check_program
 from deltalog.cli.amosql import is_amosql, run_script
 from deltalog.cli.opening import (
     STANDARD_INPUT,
-    assignments,
     create_database,
     files_in,
+    parse_assignments,
     read_and_parse,
     read_facts,
     read_source,
@@ -35,7 +35,7 @@ from deltalog.cli.options import (
 )
 from deltalog.cli.progress import Progress
 from deltalog.cli.results import show_results
-from deltalog.cli.terminal import counted, note
+from deltalog.cli.terminal import counted, write_note
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.language.ast import Program
@@ -73,7 +73,7 @@ def create(
         return
     program = read_and_parse(file, progress)
     relations = check_program(program).relations
-    loaded = (*files_in(files.facts_dir, relations), *assignments(files.facts, "--facts"))
+    loaded = (*files_in(files.facts_dir, relations), *parse_assignments(files.facts, "--facts"))
     rows = read_facts(program, relations, loaded, progress)
     given = program if file == STANDARD_INPUT else file  # the text of a file is kept as it is
     with create_database(database, given, chosen, progress, rows) as made:
@@ -82,4 +82,4 @@ def create(
 
 def _note_size(path: Path, made: FileDatabase) -> None:
     held = sum(map(made.engine.size, made.model.stored & made.relations.keys()))
-    note(f"{path} contains {counted(held, 'fact')}")
+    write_note(f"{path} contains {counted(held, 'fact')}")

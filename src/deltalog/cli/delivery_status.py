@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from deltalog.cli.results import table_lines
-from deltalog.cli.terminal import note, visible, write_result
+from deltalog.cli.terminal import visible_text, write_note, write_result
 from deltalog.runtime.delivery_records import Book, Journal, StoredMessage
 
 DEAD_SHOWN_MAX = 20
@@ -30,14 +30,16 @@ def write_status(journal: Journal, as_json: bool) -> None:
         write_result(line)
     for recipient in book.recipients.values():
         if recipient.stopped:
-            text = f"{recipient.name} is stopped: {visible(recipient.stopped)}"
+            text = f"{recipient.name} is stopped: {visible_text(recipient.stopped)}"
             write_result(Text(text, "red"))
     for letter in book.dead_letters[:DEAD_SHOWN_MAX]:
         about = f"{letter.name} {letter.id} → {letter.recipient}"
-        write_result(f"dead letter {about}, {letter.attempts} attempts: {visible(letter.error)}")
+        write_result(
+            f"dead letter {about}, {letter.attempts} attempts: {visible_text(letter.error)}"
+        )
     left = len(book.dead_letters) - DEAD_SHOWN_MAX
     if left > 0:
-        note(f"{left:,} more dead letters; `sys_dead_letter` has them all")
+        write_note(f"{left:,} more dead letters; `sys_dead_letter` has them all")
     for name, count in sorted(unclaimed.items()):
         write_result(f"{count:,} `{name}` that no target takes")
 
@@ -74,7 +76,7 @@ def _queue_cells(book: Book, target: str, rule: str, waiting: int) -> tuple[str,
     queue = book.queue(target, rule)
     due = datetime.fromtimestamp(queue.due).strftime("%Y-%m-%d %H:%M:%S") if queue.attempts else ""
     counts = f"{waiting:,}", f"{_count_dead(book, target, rule):,}", f"{queue.attempts:,}"
-    return target, rule, *counts, due, visible(queue.error)
+    return target, rule, *counts, due, visible_text(queue.error)
 
 
 def _status_record(book: Book, waiting: Counts, unclaimed: dict[str, int]) -> dict[str, object]:

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from deltalog.cli.delivery_status import write_status
 from deltalog.cli.exit_codes import ExitCode
-from deltalog.cli.terminal import counted, note, visible, write_message, write_result
+from deltalog.cli.terminal import counted, visible_text, write_message, write_note, write_result
 from deltalog.diagnostics import service_catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
@@ -145,7 +145,7 @@ def dispatch(
     wanted += targets_of_options(to or (), os.environ, networks) if to else []
     if retry_dead:
         with closing(_open_journal(database, JournalUse.CHANGE)) as journal:
-            note(f"{counted(retry_dead_letters(journal), 'dead letter')} to be delivered")
+            write_note(f"{counted(retry_dead_letters(journal), 'dead letter')} to be delivered")
         if not wanted:
             return
     if not wanted:
@@ -188,10 +188,10 @@ def change_recipients(journal: Journal, resumed: str | None, forgotten: str | No
             raise DataError([entry.at(None, name=name, hint=hint)])
     if resumed:
         was_stopped = resume(journal, resumed)
-        note(f"`{resumed}` {'gets messages again' if was_stopped else 'was not stopped'}")
+        write_note(f"`{resumed}` {'gets messages again' if was_stopped else 'was not stopped'}")
     if forgotten:
         forget(journal, forgotten)
-        note(f"nothing is held for `{forgotten}` any more")
+        write_note(f"nothing is held for `{forgotten}` any more")
 
 
 def _run_dispatcher(
@@ -205,11 +205,11 @@ def _run_dispatcher(
         _warn_of_unclaimed(dispatcher.deliveries.unclaimed)
         if not is_once:
             waiting = counted(dispatcher.deliveries.undelivered, "delivery")
-            note(f"{waiting.replace('deliverys', 'deliveries')} waiting; Ctrl-C ends")
+            write_note(f"{waiting.replace('deliverys', 'deliveries')} waiting; Ctrl-C ends")
         with _stopped_by_signals(dispatcher.stop):
             summary = await dispatcher.run(is_once=is_once, poll_seconds=poll_seconds)
         counts = ", ".join(f"{count:,} {state}" for state, count in sorted(summary.states.items()))
-        note(f"{counts or 'nothing was due'}; {summary.undelivered:,} undelivered")
+        write_note(f"{counts or 'nothing was due'}; {summary.undelivered:,} undelivered")
         return ExitCode.WRONG if is_once and not summary.is_complete else ExitCode.FINE
 
     return asyncio.run(deliver())
@@ -218,7 +218,7 @@ def _run_dispatcher(
 def _warn_of_unclaimed(unclaimed: set[str]) -> None:
     if unclaimed:
         names = ", ".join(f"`{name}`" for name in sorted(unclaimed))
-        note(f"no target takes {names}: these messages are kept until one does")
+        write_note(f"no target takes {names}: these messages are kept until one does")
 
 
 class _stopped_by_signals:  # noqa: N801
@@ -252,14 +252,14 @@ def _write_line(recorded: Recorded) -> None:
         case "delivered":
             write_result(Text(f"delivered {text}", "green"))
         case "dead":
-            reason = visible(outcome.reason)
+            reason = visible_text(outcome.reason)
             write_message(
                 Text(f"dead      {text} after attempt {delivery.attempt}: {reason}", "red")
             )
         case _:
             until = datetime.fromtimestamp(recorded.due).strftime("%Y-%m-%d %H:%M:%S")
             next_ = "stopped" if outcome.is_refused_for_good else f"next attempt {until}"
-            reason = visible(outcome.reason)
+            reason = visible_text(outcome.reason)
             write_message(
                 Text(f"failed    {text}, attempt {delivery.attempt}: {reason}; {next_}", "yellow")
             )

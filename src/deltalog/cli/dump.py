@@ -10,7 +10,7 @@ import typer
 from deltalog.cli.opening import Settings, open_given
 from deltalog.cli.options import Engine, GivenFile
 from deltalog.cli.progress import Progress
-from deltalog.cli.terminal import note, write_result
+from deltalog.cli.terminal import write_note, write_result
 from deltalog.runtime.engine_choice import DEFAULT_ENGINE
 from deltalog.runtime.limits import Limits
 from deltalog.store.dump import dump as dumped
@@ -45,4 +45,4 @@ def dump(
             write_result(line)
         return
     written = dump_folder(database, directory)
-    note(f"wrote {', '.join(str(path) for path in written)}")
+    write_note(f"wrote {', '.join(str(path) for path in written)}")

@@ -11,7 +11,7 @@ from deltalog.cli.opening import Settings, open_database
 from deltalog.cli.options import DatabaseFile, Engine
 from deltalog.cli.progress import Progress
 from deltalog.cli.results import table_lines
-from deltalog.cli.terminal import note, visible, write_result
+from deltalog.cli.terminal import visible_text, write_note, write_result
 from deltalog.runtime.delivery_records import DeadLetter
 from deltalog.runtime.engine_choice import DEFAULT_ENGINE
 from deltalog.runtime.limits import Limits
@@ -90,16 +90,16 @@ def _write_messages(found: list[tuple[Message, str, str]], as_json: bool, limit:
                 m.id,
                 m.rule,
                 _message_text(m),
-                f"{state}{error and ': '}{visible(error)}",
+                f"{state}{error and ': '}{visible_text(error)}",
             )
             for m, state, error in shown
         ]
         for line in table_lines(header, cells, (True, False, False, False, False)):
             write_result(line)
     if len(shown) < len(found):
-        note(f"{len(found) - len(shown):,} more; `--limit 0` shows all")
+        write_note(f"{len(found) - len(shown):,} more; `--limit 0` shows all")
 
 
 def _message_text(message: Message) -> str:
     arguments = ", ".join(json.dumps(each, ensure_ascii=False) for each in message.arguments)
-    return visible(f"{message.name}({arguments})")
+    return visible_text(f"{message.name}({arguments})")

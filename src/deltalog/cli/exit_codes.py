@@ -13,8 +13,8 @@ from enum import IntEnum
 
 import typer
 
-from deltalog.cli.messages import report
-from deltalog.cli.terminal import discard, write_message
+from deltalog.cli.messages import report_error
+from deltalog.cli.terminal import discard_output, write_message
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, DeltalogError, LimitError
 
@@ -69,7 +69,7 @@ def exit_codes() -> Iterator[None]:
         with _report_errors():
             yield
     except BrokenPipeError:
-        discard(sys.stdout)
+        discard_output(sys.stdout)
         raise typer.Exit(ExitCode.FINE) from None
 
 
@@ -98,7 +98,7 @@ def _report_errors() -> Iterator[None]:
 
 def _exit_with(problem: DeltalogError | str, code: ExitCode) -> None:
     if isinstance(problem, DeltalogError):
-        report(problem)
+        report_error(problem)
     else:
         write_message(problem)
     raise typer.Exit(code) from None

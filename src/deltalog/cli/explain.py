@@ -236,7 +236,7 @@ def _explain_program(database: MemoryDatabase, asked: QueryOptions, form: Form, 
         case _:
             graph = program_graph if query is None else query_graph
             title = name if query is None else f"{name} {print_query(query)}"
-            return drawn(graph(explanation, database.model.checked, title), form)
+            return draw_graph(graph(explanation, database.model.checked, title), form)
 
 
 def _open_without_facts(
@@ -286,10 +286,10 @@ def _network_output(database: MemoryDatabase, flows: Flows | None, form: Form, t
         case Form.JSON:
             return network_json(found)
         case _:
-            return drawn(network_graph(found, database.model.checked, title), form)
+            return draw_graph(network_graph(found, database.model.checked, title), form)
 
 
-def drawn(graph: Graph, form: Form) -> str:
+def draw_graph(graph: Graph, form: Form) -> str:
     """The graph in a form that is a picture."""
     return _DRAWN[form](graph).rstrip("\n")
 

@@ -43,7 +43,7 @@ from deltalog.cli import (
 )
 from deltalog.cli.exit_codes import MEANINGS, exit_codes
 from deltalog.cli.option_groups import with_option_groups
-from deltalog.cli.terminal import note
+from deltalog.cli.terminal import write_note
 
 EXAMPLE = "deltalog run graph.dl"
 
@@ -127,7 +127,7 @@ def main() -> None:
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    note(str(message))
+    write_note(str(message))
 
 
 def _prepare_streams() -> None:

@@ -23,15 +23,15 @@ _GUTTER = re.compile(r" *(?:-->|\||=)")
 PROBLEMS_SHOWN_MAX = 50
 
 
-def report(error: DeltalogError) -> None:
+def report_error(error: DeltalogError) -> None:
     for diagnostic in error.diagnostics[:PROBLEMS_SHOWN_MAX]:
-        write_message(coloured(diagnostic))
+        write_message(colour_diagnostic(diagnostic))
     left = len(error.diagnostics) - PROBLEMS_SHOWN_MAX
     if left > 0:
         write_message(f"… and {counted(left, 'more problem')}")
 
 
-def coloured(diagnostic: Diagnostic) -> Text:
+def colour_diagnostic(diagnostic: Diagnostic) -> Text:
     return Text("\n").join(_colour_line(line) for line in render(diagnostic).split("\n"))
 
 

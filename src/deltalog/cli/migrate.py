@@ -13,7 +13,7 @@ from deltalog.cli.change_results import show_changes
 from deltalog.cli.opening import STANDARD_INPUT, Settings, open_database, read_source
 from deltalog.cli.options import DatabaseFile, Engine, Format, FormatOption, Wait
 from deltalog.cli.progress import Progress
-from deltalog.cli.terminal import is_terminal, note
+from deltalog.cli.terminal import is_terminal, write_note
 from deltalog.language.ast import Program
 from deltalog.language.parser import parse
 from deltalog.runtime.engine_choice import DEFAULT_ENGINE
@@ -53,7 +53,7 @@ def migrate(
     settings = Settings(Limits(), engine=engine, wait_seconds=wait)
     with open_database(database, settings, progress, read_only=what_if) as kept:
         if program_and_text(program)[0] == kept.model.checked.program:
-            note(f"{database} already has this program: nothing changes")
+            write_note(f"{database} already has this program: nothing changes")
             return
         with progress.phase("evaluating"):
             change = kept.change_program(program, is_committed=False)
@@ -66,4 +66,4 @@ def migrate(
             typer.confirm("switch to this program?", abort=True)
         with progress.phase("evaluating"):
             kept.change_program(program)
-        note(f"{database} has the new program from version {kept.version} on")
+        write_note(f"{database} has the new program from version {kept.version} on")

@@ -16,8 +16,8 @@ import typer
 from deltalog.cli.opening import read_and_parse
 from deltalog.cli.options import GivenFile
 from deltalog.cli.progress import Progress
-from deltalog.cli.terminal import counted, note, visible, write_result
-from deltalog.language.values import plain, print_value, sort_key
+from deltalog.cli.terminal import counted, visible_text, write_note, write_result
+from deltalog.language.values import plain_text, print_value, sort_key
 from deltalog.runtime.models import Models, clause_text
 from deltalog.runtime.models import models as models_of
 
@@ -40,17 +40,19 @@ def models(
     """
     found = models_of(read_and_parse(file, Progress()), models_max)
     if is_json:
-        write_result(json.dumps(_models_record(found), ensure_ascii=False, default=plain))
+        write_result(json.dumps(_models_record(found), ensure_ascii=False, default=plain_text))
         return
     for clause in found.state:
-        write_result(visible(clause_text(clause)))
+        write_result(visible_text(clause_text(clause)))
     shared = {clause[0] for clause in found.state if len(clause) == 1}
     for number, model in enumerate(found.minimal, 1):
         facts = [(name, row) for name in sorted(model) for row in sorted(model[name], key=sort_key)]
         own = [fact for fact in facts if fact not in shared]
         shown = ", ".join(f"{name}({', '.join(map(print_value, row))})" for name, row in own)
-        write_result(visible(f"model {number}: {shown or 'nothing else'}"))
-    note(f"{counted(len(found.minimal), 'minimal model')}, {counted(len(found.state), 'clause')}")
+        write_result(visible_text(f"model {number}: {shown or 'nothing else'}"))
+    write_note(
+        f"{counted(len(found.minimal), 'minimal model')}, {counted(len(found.state), 'clause')}"
+    )
 
 
 def _models_record(found: Models) -> dict[str, object]:

@@ -22,7 +22,7 @@ from deltalog.checks.program import check_program
 from deltalog.cli.actions import register_actions
 from deltalog.cli.amosql import is_amosql, schema_program
 from deltalog.cli.progress import Progress
-from deltalog.cli.terminal import note
+from deltalog.cli.terminal import write_note
 from deltalog.connect import connect
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
@@ -56,7 +56,7 @@ class Assignment:
     path: Path
 
 
-def assignments(texts: Iterable[str] | None, option: str) -> tuple[Assignment, ...]:
+def parse_assignments(texts: Iterable[str] | None, option: str) -> tuple[Assignment, ...]:
     """The values of an option such as `--facts`, each `RELATION=FILE`."""
     return tuple(_parse_assignment(text, option) for text in texts or ())
 
@@ -228,7 +228,7 @@ def open_files(
     progress: Progress,
 ) -> MemoryDatabase:
     """A database from what the command line names: a program and files of facts."""
-    loaded = assignments(facts, "--facts")
+    loaded = parse_assignments(facts, "--facts")
     program = read_and_parse(file, progress)
     relations = check_program(program).relations
     files = (*files_in(facts_dir, relations), *loaded)
@@ -258,16 +258,18 @@ def _key_check(program: Program, relations: Relations) -> Transaction:
     for fact in program.facts:
         relation = relations[fact.predicate]
         if relation.kind == "base" and relation.key:
-            check.insert(fact.predicate, [constants(fact)])
+            check.insert(fact.predicate, [constant_values(fact)])
     return check
 
 
-def constants(fact: Atom) -> tuple[Value, ...]:
+def constant_values(fact: Atom) -> tuple[Value, ...]:
     """The values of a fact in a program."""
     return tuple(term.value for term in fact.arguments if isinstance(term, Constant))
 
 
-def load(database: MemoryDatabase, files: Iterable[Assignment], progress: Progress) -> ChangeSet:
+def load_files(
+    database: MemoryDatabase, files: Iterable[Assignment], progress: Progress
+) -> ChangeSet:
     """Insert the facts in all the files into a running database, in one transaction."""
     transaction = database.transaction()
     with progress.phase("reading facts"):
@@ -324,9 +326,9 @@ def files_in(directory: Path | None, relations: Relations) -> tuple[Assignment, 
         if path.stem in base:
             found.setdefault(path.stem, []).append(path)
         elif hint := did_you_mean(path.stem, base):
-            note(f"{path} is not loaded: no base relation has this name; {hint}")
+            write_note(f"{path} is not loaded: no base relation has this name; {hint}")
     if not found:
-        note(f"no file in {directory} has the name of a base relation")
+        write_note(f"no file in {directory} has the name of a base relation")
     return tuple(Assignment(name, _only_path(name, paths)) for name, paths in found.items())
 
 

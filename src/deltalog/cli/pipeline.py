@@ -11,7 +11,7 @@ from rich.text import Text
 
 from deltalog.cli import project_check, project_explain, project_migrate, project_replay
 from deltalog.cli.actions import Actions
-from deltalog.cli.messages import report
+from deltalog.cli.messages import report_error
 from deltalog.cli.options import ProjectFile, WholeJson
 from deltalog.cli.pipeline_steps import (
     ROWS_SHOWN,
@@ -19,11 +19,11 @@ from deltalog.cli.pipeline_steps import (
     RowLimit,
     open_pipeline,
     show_step,
-    watched,
+    watch_steps,
 )
 from deltalog.cli.progress import Progress
 from deltalog.cli.results import table_lines
-from deltalog.cli.terminal import note, write_result
+from deltalog.cli.terminal import write_note, write_result
 from deltalog.pipeline.problems import PartsFailedError
 from deltalog.pipeline.project import read_project
 from deltalog.pipeline.spark_needed import spark_needed
@@ -65,20 +65,20 @@ def run(
         reported = ""
         while True:
             try:
-                for step in watched(pipeline.steps(), progress):
+                for step in watch_steps(pipeline.steps(), progress):
                     number += 1
                     show_step(step, as_json, limit or None, number > 1)
             except PartsFailedError as error:
                 if not continuous:
                     raise
                 if str(error) != reported:  # what still fails has been reported
-                    report(error)
+                    report_error(error)
                 reported = str(error)
             if not continuous:
                 break
             sleep(seconds)
     if not number:
-        note(f"no new data; the state is at version {pipeline.database.version}")
+        write_note(f"no new data; the state is at version {pipeline.database.version}")
 
 
 @app.command(epilog="Example: deltalog pipeline status project.toml")

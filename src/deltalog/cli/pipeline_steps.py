@@ -16,7 +16,7 @@ from deltalog.cli.change_results import change_rows
 from deltalog.cli.progress import Progress
 from deltalog.cli.results import table_lines
 from deltalog.cli.terminal import counted, write_result
-from deltalog.language.values import plain
+from deltalog.language.values import plain_text
 from deltalog.pipeline.project import Project
 from deltalog.pipeline.source_columns import shorten_text
 from deltalog.pipeline.spark_needed import spark_needed
@@ -41,7 +41,7 @@ RowLimit = Annotated[
 ]
 
 
-def watched(steps: Iterator[Step], progress: Progress) -> Iterator[Step]:
+def watch_steps(steps: Iterator[Step], progress: Progress) -> Iterator[Step]:
     """The steps of a run, each with a line of progress while it is made."""
     while True:
         with progress.phase("polling the sources"):
@@ -66,7 +66,7 @@ def open_pipeline(project: Project, progress: Progress, actions: Path | None = N
 def show_step(step: Step, as_json: bool, limit: int | None, is_later: bool) -> None:
     """Write a commit to standard output, as a table or as a JSON line."""
     if as_json:
-        write_result(json.dumps(_step_record(step), ensure_ascii=False, default=plain))
+        write_result(json.dumps(_step_record(step), ensure_ascii=False, default=plain_text))
         sys.stdout.flush()
         return
     if is_later:

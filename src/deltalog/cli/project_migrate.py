@@ -12,7 +12,7 @@ from deltalog.cli.change_results import show_changes
 from deltalog.cli.options import Format, FormatOption, ProjectFile
 from deltalog.cli.pipeline_steps import ROWS_SHOWN, RowLimit
 from deltalog.cli.progress import Progress
-from deltalog.cli.terminal import is_terminal, note
+from deltalog.cli.terminal import is_terminal, write_note
 from deltalog.pipeline.project import read_project
 from deltalog.pipeline.spark_needed import spark_needed
 
@@ -40,7 +40,7 @@ def migrate(
     with progress.phase("starting Spark and opening the state"):
         migration = Migration(read, progress.watch)
     if migration.database is None:
-        note(f"{read.state} has the program of {project}: nothing changes")
+        write_note(f"{read.state} has the program of {project}: nothing changes")
         return
     with migration.database as kept:
         with progress.phase("evaluating"):
@@ -53,4 +53,4 @@ def migrate(
             typer.confirm("switch to this program?", abort=True)
         with progress.phase("evaluating"):
             kept.change_program(migration.program)
-        note(f"{read.state} has the program of {project} from version {kept.version} on")
+        write_note(f"{read.state} has the program of {project} from version {kept.version} on")

@@ -15,10 +15,10 @@ from deltalog.cli.pipeline_steps import (
     RowLimit,
     open_pipeline,
     show_step,
-    watched,
+    watch_steps,
 )
 from deltalog.cli.progress import Progress
-from deltalog.cli.terminal import counted, note
+from deltalog.cli.terminal import counted, write_note
 from deltalog.pipeline.project import read_project
 from deltalog.pipeline.spark_needed import spark_needed
 
@@ -51,14 +51,14 @@ def replay(
     if write is not None:
         if file is not None:
             raise typer.BadParameter("--file cannot be used with --write")
-        note(f"{counted(write_quarantine(read, write), 'row')} written to {write}")
+        write_note(f"{counted(write_quarantine(read, write), 'row')} written to {write}")
         return
     mended = None if file is None else read_mended(file)
     progress = Progress()
     number = 0
     with open_pipeline(read, progress, actions) as pipeline:
-        for step in watched(pipeline.replay(mended), progress):
+        for step in watch_steps(pipeline.replay(mended), progress):
             number += 1
             show_step(step, as_json, limit or None, number > 1)
         left = len(pipeline.quarantined)
-    note(f"{counted(left, 'row')} in quarantine")
+    write_note(f"{counted(left, 'row')} in quarantine")

@@ -14,11 +14,11 @@ import typer
 from deltalog.checks.program import check_program
 from deltalog.cli.opening import (
     Settings,
-    assignments,
     files_in,
     is_database,
     open_database,
     open_program,
+    parse_assignments,
     read_and_parse,
     read_facts,
     refuse_facts,
@@ -101,7 +101,7 @@ def query(
     program = read_and_parse(file, progress)
     relations = check_program(program).relations
     asked = checked_queries(queries, values, {**relations, **SYSTEM_RELATIONS})
-    loaded = (*files_in(files.facts_dir, relations), *assignments(files.facts, "--facts"))
+    loaded = (*files_in(files.facts_dir, relations), *parse_assignments(files.facts, "--facts"))
     rows = read_facts(program, relations, loaded, progress)
     settings = Settings(limits.limits, engine=engine, materialize=False)
     database = open_program(program, settings, progress, rows)

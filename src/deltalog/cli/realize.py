@@ -25,10 +25,10 @@ from deltalog.cli.opening import open_given
 from deltalog.cli.option_groups import FactFiles, LimitOptions, Maintenance, settings
 from deltalog.cli.options import GivenFile
 from deltalog.cli.progress import Progress
-from deltalog.cli.terminal import note, visible, write_result
+from deltalog.cli.terminal import visible_text, write_note, write_result
 from deltalog.language.ast import Constant, Value
 from deltalog.language.parser import parse
-from deltalog.language.values import plain
+from deltalog.language.values import plain_text
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.realization import Budget, Realization, Realizations
@@ -164,7 +164,7 @@ def realize(
     database = open_given(file, files.facts, files.facts_dir, chosen, progress, read_only=is_read)
     if is_check:
         for check in database.check_requests():
-            write_result(visible(str(check)))
+            write_result(visible_text(str(check)))
         _close_file(database)
         return
     wanted = max(answers or 0, number or 0) or None
@@ -180,19 +180,19 @@ def realize(
         domains=_parse_domains(domains),
     )
     for text in found.already:
-        note(f"`{text}` holds already")
+        write_note(f"`{text}` holds already")
     for hint in found.hints:
-        note(hint)
+        write_note(hint)
     shown = 0
     for shown, answer in enumerate(islice(found, wanted), 1):
         _show_realization(shown, answer, is_json)
         if shown == number:
             delta = answer.apply()
-            note(f"committed answer {shown}: {len(delta):,} facts changed")
+            write_note(f"committed answer {shown}: {len(delta):,} facts changed")
             break
     if trace:
         for line in (line for each in found.rounds for line in str(each).split("\n")):
-            write_result(visible(line))
+            write_result(visible_text(line))
     if number is None or shown < number:
         _note_completeness(found, shown)
     _close_file(database)
@@ -239,7 +239,7 @@ def _show_realization(number: int, answer: Realization, is_json: bool) -> None:
                 "deleted": sorted_facts(answer.delta.deleted),
             },
         }
-        write_result(json.dumps(record, ensure_ascii=False, default=plain))
+        write_result(json.dumps(record, ensure_ascii=False, default=plain_text))
     else:
         default = "  (the declared choice)" if answer.is_default else ""
         write_result(Text(f"{number}  {_format_facts(answer.base)}{default}", style="bold"))
@@ -251,11 +251,11 @@ def _show_realization(number: int, answer: Realization, is_json: bool) -> None:
 def _format_facts(change: ChangeSet, most: int | None = None) -> str:
     shown = [f"{op}{fact_text(name, row)[:-1]}" for op, name, row in islice(change, most)]
     more = len(change) - len(shown)
-    return visible(", ".join(shown)) + (f" and {more:,} more" if more else "")
+    return visible_text(", ".join(shown)) + (f" and {more:,} more" if more else "")
 
 
 def _note_completeness(found: Realizations, shown: int) -> None:
     if found.is_complete:
-        note(f"these are all: {shown}" if shown else "no change of base facts can do that")
+        write_note(f"these are all: {shown}" if shown else "no change of base facts can do that")
     else:
-        note(f"there may be more: {'; '.join(found.reasons) or 'not all were read'}")
+        write_note(f"there may be more: {'; '.join(found.reasons) or 'not all were read'}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deltalog.cli.options import DatabaseFile, Engine
-from deltalog.cli.terminal import note
+from deltalog.cli.terminal import write_note
 from deltalog.runtime.engine_choice import DEFAULT_ENGINE
 from deltalog.store.recover import recover as recovered
 
@@ -17,4 +17,4 @@ def recover(database: DatabaseFile, engine: Engine = DEFAULT_ENGINE) -> None:
     the first unreadable commit becomes the database. Make a copy of the files first.
     """
     with recovered(database, engine) as kept:
-        note(f"{database} is at version {kept.version}")
+        write_note(f"{database} is at version {kept.version}")

@@ -30,12 +30,12 @@ from deltalog.cli.change_lines import change_lines, firing_lines
 from deltalog.cli.commands import NAMES, WORDS, CommandUsageError, SessionEnd, run_command
 from deltalog.cli.exit_codes import ExitCode, exit_code_of
 from deltalog.cli.line_reader import LineReader, line_reader
-from deltalog.cli.messages import report
+from deltalog.cli.messages import report_error
 from deltalog.cli.opening import (
-    assignments,
     files_in,
     is_database,
     open_database,
+    parse_assignments,
     read_and_parse,
     read_facts,
     read_source,
@@ -50,7 +50,7 @@ from deltalog.cli.progress import Progress
 from deltalog.cli.results import query_result, show_results
 from deltalog.cli.session import Answer, Excerpt, Session
 from deltalog.cli.statements import is_complete, one_line
-from deltalog.cli.terminal import counted, note, write_message, write_result
+from deltalog.cli.terminal import counted, write_message, write_note, write_result
 from deltalog.diagnostics.report import DeltalogError
 from deltalog.language.ast import Program
 from deltalog.runtime.amosql.session import Selected
@@ -100,7 +100,7 @@ def repl(
         return
     program = Program() if file is None else read_and_parse(file, progress)
     relations = check_program(program).relations
-    loaded = (*files_in(files.facts_dir, relations), *assignments(files.facts, "--facts"))
+    loaded = (*files_in(files.facts_dir, relations), *parse_assignments(files.facts, "--facts"))
     rows = read_facts(program, relations, loaded, progress)
     _run_conversation(Session.new(program, chosen, progress, rows), limit)
 
@@ -173,7 +173,7 @@ class Conversation:
         try:
             action()
         except DeltalogError as error:
-            report(error)
+            report_error(error)
             self._record_failure(exit_code_of(error))
         except CommandUsageError as usage:
             write_message(f"usage: {usage}")
@@ -203,7 +203,7 @@ class Conversation:
         self._show_lines(change_lines(change))
         self._show_lines(firing_lines(change))
         if not change and self.reader.is_interactive:
-            note("nothing changes")
+            write_note("nothing changes")
 
     def _show_lines(self, lines: Iterable[str | Text]) -> None:
         remaining = iter(lines)
@@ -211,7 +211,7 @@ class Conversation:
             write_result(line)
         left = sum(1 for _ in remaining)
         if left:
-            note(f"{counted(left, 'more row')} not shown")
+            write_note(f"{counted(left, 'more row')} not shown")
 
 
 def _is_command(line: str, is_continued: bool) -> bool:

@@ -10,7 +10,7 @@ import typer
 from deltalog.cli.opening import Settings, open_database
 from deltalog.cli.options import Engine
 from deltalog.cli.progress import Progress
-from deltalog.cli.terminal import note
+from deltalog.cli.terminal import write_note
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.runtime.engine_choice import DEFAULT_ENGINE
@@ -53,8 +53,8 @@ def restore(
         raise DataError([catalogue.FILE_DAMAGED.at(None, name=backup, reason=reason)])
     aside = _put_back(backup, database)
     if aside is not None:
-        note(f"the previous {database} is now {aside}")
-    note(f"{database} is at version {version}")
+        write_note(f"the previous {database} is now {aside}")
+    write_note(f"{database} is at version {version}")
 
 
 def _put_back(backup: Path, database: Path) -> Path | None:

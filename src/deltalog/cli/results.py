@@ -26,13 +26,13 @@ from rich.text import Text
 
 from deltalog.analysis.columns import Relations
 from deltalog.cli.options import Format
-from deltalog.cli.terminal import counted, note, result_width, visible, write_result
+from deltalog.cli.terminal import counted, result_width, visible_text, write_note, write_result
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Column, Query, Row, Value
 from deltalog.language.printer import print_query
-from deltalog.language.values import plain
+from deltalog.language.values import plain_text
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.rows import Rows
 from deltalog.store.file_database import FileDatabase
@@ -105,7 +105,7 @@ def show_results(results: Iterable[Result], format_: Format, limit: int | None =
         _WRITERS[format_](result, shown)
         left = len(result.rows) - len(shown)
         if left and format_ is not Format.TABLE:
-            note(f"{counted(left, 'more row')} of {result.name} not shown")
+            write_note(f"{counted(left, 'more row')} of {result.name} not shown")
 
 
 # --- tables
@@ -136,11 +136,11 @@ def table_lines(
 
 
 def visible_lines(text: str) -> str:
-    return "\n".join(visible(line) for line in text.split("\n"))
+    return "\n".join(visible_text(line) for line in text.split("\n"))
 
 
 def _cell_text(value: Value) -> str:
-    return "null" if value is None else visible(plain(value))
+    return "null" if value is None else visible_text(plain_text(value))
 
 
 def _row_count_text(total: int, shown: int) -> str:
@@ -182,7 +182,7 @@ def _write_json(result: Result, shown: Sequence[Row]) -> None:
     names = [column.name for column in result.columns]
     for row in shown:
         record = {result.kind: result.name, "row": dict(zip(names, row, strict=True))}
-        write_result(json.dumps(record, ensure_ascii=False, default=plain))
+        write_result(json.dumps(record, ensure_ascii=False, default=plain_text))
 
 
 def _write_csv(result: Result, shown: Sequence[Row]) -> None:
@@ -195,7 +195,7 @@ def _write_csv(result: Result, shown: Sequence[Row]) -> None:
 
 
 def csv_field(value: Value) -> str:
-    text = plain(value)
+    text = plain_text(value)
     is_quoted = value == "" or _SPECIAL.search(text)
     return '"' + text.replace('"', '""') + '"' if is_quoted else text
 

@@ -21,7 +21,7 @@ from deltalog.cli.terminal import write_result
 from deltalog.graphs.dot import dot
 from deltalog.graphs.mermaid import mermaid
 from deltalog.graphs.rule_graph import rule_graph
-from deltalog.language.values import plain, print_value
+from deltalog.language.values import plain_text, print_value
 from deltalog.rewrites.names import is_generated
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.derivation import fact_text
@@ -88,7 +88,7 @@ def _write_rules(database: MemoryDatabase, form: RulesForm) -> None:
     found = database.rules()
     if form is RulesForm.JSON:
         records = [_rule_record(rule) for rule in found]
-        write_result(json.dumps(records, indent=2, ensure_ascii=False, default=plain))
+        write_result(json.dumps(records, indent=2, ensure_ascii=False, default=plain_text))
         return
     header = ("rule", "priority", "state", "firings", "seconds", "last", "undelivered", "dead")
     for line in table_lines(header, [_rule_cells(rule) for rule in found], _RIGHTS):
@@ -129,7 +129,7 @@ def _write_trace(firings: list[TracedFiring], form: RulesForm, title: str) -> No
                 write_result(line)
         case RulesForm.JSON:
             records = [_trace_record(firing) for firing in firings]
-            write_result(json.dumps(records, indent=2, ensure_ascii=False, default=plain))
+            write_result(json.dumps(records, indent=2, ensure_ascii=False, default=plain_text))
         case _:
             draw = mermaid if form is RulesForm.MERMAID else dot
             write_result(draw(rule_graph(firings, title)).rstrip("\n"))

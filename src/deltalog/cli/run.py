@@ -14,11 +14,11 @@ from deltalog.cli.amosql import is_amosql, run_script
 from deltalog.cli.opening import (
     Assignment,
     Settings,
-    assignments,
     files_in,
     is_database,
     open_database,
     open_program,
+    parse_assignments,
     read_and_parse,
     read_facts,
     read_source,
@@ -41,7 +41,7 @@ from deltalog.cli.results import (
     relations_at,
     show_results,
 )
-from deltalog.cli.terminal import counted, note
+from deltalog.cli.terminal import counted, write_note
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.language.ast import Program
@@ -104,7 +104,7 @@ def run(
     of an AMOSQL script (.amosql) are carried out on a new database in memory.
     """
     progress = Progress()
-    written = assignments(output, "--output")
+    written = parse_assignments(output, "--output")
     chosen = settings(limits, maintenance)
     names = [*(show or ()), *(each.relation for each in written)]
     if is_amosql(file):
@@ -125,7 +125,7 @@ def run(
     relations = check_program(program).relations
     check_names(relations, names)
     _check_writable(relations, written)
-    loaded = (*files_in(files.facts_dir, relations), *assignments(files.facts, "--facts"))
+    loaded = (*files_in(files.facts_dir, relations), *parse_assignments(files.facts, "--facts"))
     rows = read_facts(program, relations, loaded, progress)
     database = open_program(program, chosen, progress, rows)
     _show_relations(database, show, written, format_, limit, progress, None)
@@ -196,7 +196,7 @@ def _write_relations(
             columns = relations_at(database, as_of)[each.relation].columns
             rows = Rows(columns, facts_at(database, each.relation, as_of))
             write_rows(each.path, columns, rows)
-        note(f"wrote {counted(len(rows), 'row')} of {each.relation} to {each.path}")
+        write_note(f"wrote {counted(len(rows), 'row')} of {each.relation} to {each.path}")
 
 
 def _shown_names(
@@ -210,7 +210,7 @@ def _shown_names(
     known = relations_at(database, as_of)
     views = [name for name, each in known.items() if each.kind == "view"]
     if not views:
-        note("the program has no queries and no views, so there is nothing to show")
+        write_note("the program has no queries and no views, so there is nothing to show")
     return [] if is_written else sorted(views)
 
 

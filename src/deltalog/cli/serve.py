@@ -19,7 +19,7 @@ from deltalog.cli.option_groups import (
 from deltalog.cli.options import GivenFile
 from deltalog.cli.progress import Progress
 from deltalog.cli.served import Served, open_served
-from deltalog.cli.terminal import note
+from deltalog.cli.terminal import write_note
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.service.settings import ServiceSettings
@@ -176,7 +176,7 @@ def serve(
     database = open_served(given, made, Progress())
     log_to()
     hosted = Host(database, pull_seconds=pull_seconds)
-    serve_database(hosted, chosen, lambda address: note(f"serving {file} at {address}"))
+    serve_database(hosted, chosen, lambda address: write_note(f"serving {file} at {address}"))
 
 
 @contextmanager

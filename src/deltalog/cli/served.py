@@ -12,10 +12,10 @@ import typer
 from deltalog.checks.program import check_program
 from deltalog.cli.opening import (
     Settings,
-    assignments,
     files_in,
     is_database,
     open_given,
+    parse_assignments,
     read_and_parse,
     read_facts,
     refuse_facts,
@@ -69,7 +69,7 @@ def _with_sources(
     named = read_sources(sources)
     program = read_and_parse(given.file, progress)
     relations = check_program(program).relations
-    files = (*files_in(given.facts_dir, relations), *assignments(given.facts, "--facts"))
+    files = (*files_in(given.facts_dir, relations), *parse_assignments(given.facts, "--facts"))
     rows = read_facts(program, relations, files, progress)
     with progress.phase("evaluating"):
         return connect(

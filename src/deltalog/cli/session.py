@@ -16,10 +16,17 @@ from dataclasses import dataclass, replace
 
 from deltalog.analysis.columns import Relation, Relations
 from deltalog.checks.program import check_program
-from deltalog.cli.opening import Assignment, FactRows, Settings, constants, load, open_program
+from deltalog.cli.opening import (
+    Assignment,
+    FactRows,
+    Settings,
+    constant_values,
+    load_files,
+    open_program,
+)
 from deltalog.cli.parameters import bound_query
 from deltalog.cli.progress import Progress
-from deltalog.cli.statements import Statement, groups
+from deltalog.cli.statements import Statement, group_statements
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic, ProgramError
 from deltalog.diagnostics.similar import did_you_mean
@@ -98,7 +105,7 @@ class Session:
             finally:
                 self._take_program()
             return
-        for kind, members in groups(source.text):
+        for kind, members in group_statements(source.text):
             if kind == "change":
                 yield self.change(source, members)
             else:
@@ -110,7 +117,7 @@ class Session:
 
     def try_out(self, source: Source) -> ChangeSet:
         """Return the effect of changes, or of an addition to the program, without applying it."""
-        for kind, members in groups(source.text):
+        for kind, members in group_statements(source.text):
             with self.progress.phase("evaluating"):
                 if kind == "change":
                     base = self._changing_transaction(source, members).net()
@@ -135,7 +142,7 @@ class Session:
     # --- changing
 
     def load(self, files: Iterable[Assignment]) -> ChangeSet:
-        return load(self.database, files, self.progress)
+        return load_files(self.database, files, self.progress)
 
     def change(self, source: Source, changes: Sequence[Statement]) -> ChangeSet:
         """`+edge(1, 2). -edge(2, 3).` as one transaction."""
@@ -147,7 +154,7 @@ class Session:
         transaction = self.database.transaction()
         for sign, fact in operations:
             operate = transaction.insert if sign == "+" else transaction.delete
-            operate(fact.predicate, [constants(fact)])
+            operate(fact.predicate, [constant_values(fact)])
         return transaction
 
     # --- changing the program
@@ -299,7 +306,7 @@ def _source_piece(source: Source, start: int, end: int) -> Source:
 def _rows_by_relation(facts: Iterable[Atom]) -> dict[str, list[Row]]:
     rows: dict[str, list[Row]] = {}
     for fact in facts:
-        rows.setdefault(fact.predicate, []).append(constants(fact))
+        rows.setdefault(fact.predicate, []).append(constant_values(fact))
     return rows
 
 

@@ -68,7 +68,7 @@ def one_line(text: str) -> str:
     return "".join(pieces).rstrip()
 
 
-def statements(text: str) -> Iterator[Statement]:
+def split_statements(text: str) -> Iterator[Statement]:
     """Every statement; the last may lack its stop."""
     start: int | None = None
     kind: Kind = "clause"
@@ -84,9 +84,9 @@ def statements(text: str) -> Iterator[Statement]:
         yield Statement(kind, start, len(text))
 
 
-def groups(text: str) -> Iterator[tuple[Kind, list[Statement]]]:
+def group_statements(text: str) -> Iterator[tuple[Kind, list[Statement]]]:
     """Neighbours of one kind together: changes are one transaction, clauses one addition."""
-    for kind, members in groupby(statements(text), key=lambda statement: statement.kind):
+    for kind, members in groupby(split_statements(text), key=lambda statement: statement.kind):
         yield kind, list(members)
 
 

@@ -27,17 +27,17 @@ def write_message(text: str | Text = "") -> None:
     try:
         _write_line(sys.stderr, text)
     except BrokenPipeError:  # as in `deltalog check … 2>&1 | head`
-        discard(sys.stderr)
+        discard_output(sys.stderr)
 
 
-def discard(stream: TextIO) -> None:
+def discard_output(stream: TextIO) -> None:
     """Let everything that is still to be written go nowhere, also when Python ends."""
     with suppress(OSError, ValueError):
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, stream.fileno())
 
 
-def note(text: str) -> None:
+def write_note(text: str) -> None:
     """A remark that is no error: what was written, what was left out."""
     write_message(Text(f"note: {text}", style="dim"))
 
@@ -62,10 +62,10 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def visible(text: str) -> str:
+def visible_text(text: str) -> str:
     """The text with everything that would move the cursor as an escape: `\\n`, `\\x1b`.
 
-    >>> visible("a\\tb")
+    >>> visible_text("a\\tb")
     'a\\\\tb'
     """
     if text.isprintable():

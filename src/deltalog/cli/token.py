@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from deltalog.cli.results import table_lines
-from deltalog.cli.terminal import note, write_result
+from deltalog.cli.terminal import write_note, write_result
 from deltalog.service.tokens import Token, create_token, read_tokens, revoke_token
 
 EXAMPLE = "deltalog token create shop.tokens ann --role read --grant 'orders?customer=7'"
@@ -40,7 +40,7 @@ def create(
 ) -> None:
     """Make a token and write it to standard output; only its hash is kept."""
     write_result(create_token(file, name, roles or ["read"], grants or []))
-    note("keep it: it cannot be shown again")
+    write_note("keep it: it cannot be shown again")
 
 
 @app.command("list", epilog="Example: deltalog token list shop.tokens")
@@ -79,7 +79,7 @@ def revoke(
 ) -> None:
     """Revoke a token by its id, or all tokens of a name; a running service notices at once."""
     for token in revoke_token(file, name):
-        note(f"revoked {token.id} of {token.name}")
+        write_note(f"revoked {token.id} of {token.name}")
 
 
 def _token_record(token: Token) -> dict[str, object]:

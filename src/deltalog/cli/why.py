@@ -16,7 +16,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from deltalog.cli.explain import Form, OutputOptions, drawn, write_output
+from deltalog.cli.explain import Form, OutputOptions, draw_graph, write_output
 from deltalog.cli.opening import Settings, is_database, open_given
 from deltalog.cli.option_groups import FactFiles, LimitOptions
 from deltalog.cli.options import GivenFile
@@ -67,7 +67,7 @@ def why(
     limits: LimitOptions,
 ) -> None:
     """Prove why a fact holds, by a proof of least height down to base facts."""
-    with opened(file, files, limits) as database:
+    with open_to_prove(file, files, limits) as database:
         found = database.why(fact, version=version, every=every)
         write_reason(found, sentences, written)
 
@@ -81,12 +81,12 @@ def write_reason(found: Drawable, sentences: bool, written: OutputOptions) -> No
     elif written.form is Form.JSON:
         text = json_text(found.to_json())
     else:
-        text = drawn(answer_graph(found), written.form)
+        text = draw_graph(answer_graph(found), written.form)
     write_output(text, written.output)
 
 
 @contextmanager
-def opened(file: Path, files: FactFiles, limits: LimitOptions) -> Iterator[MemoryDatabase]:
+def open_to_prove(file: Path, files: FactFiles, limits: LimitOptions) -> Iterator[MemoryDatabase]:
     """The database file, or the program with its facts; views that need not be stored are not."""
     chosen = Settings(limits.limits, materialize=is_database(file))
     database = open_given(file, files.facts, files.facts_dir, chosen, Progress())

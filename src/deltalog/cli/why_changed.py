@@ -22,7 +22,7 @@ from deltalog.cli.opening import is_database
 from deltalog.cli.option_groups import FactFiles, LimitOptions
 from deltalog.cli.options import GivenFile
 from deltalog.cli.progress import Progress
-from deltalog.cli.why import Fact, Sentences, opened, write_reason
+from deltalog.cli.why import Fact, Sentences, open_to_prove, write_reason
 
 EXAMPLE = 'deltalog why-changed shop.db \'sees("ann", "plan")\' --version 7'
 
@@ -60,7 +60,7 @@ def why_changed(
     if (changes is None) != is_database(file):
         needed = "a program needs --changes" if changes is None else "a database file has its own"
         raise typer.BadParameter(needed, param_hint="--changes")
-    with opened(file, files, limits) as database:
+    with open_to_prove(file, files, limits) as database:
         if changes is not None:
             check_changes(changes, file)
             for _ in each_applied(database, changes, None, Progress()):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from deltalog.cli.explain import OutputOptions
 from deltalog.cli.option_groups import FactFiles, LimitOptions
 from deltalog.cli.options import GivenFile
-from deltalog.cli.why import AsOf, Fact, Sentences, opened, write_reason
+from deltalog.cli.why import AsOf, Fact, Sentences, open_to_prove, write_reason
 
 EXAMPLE = 'deltalog why-not shop.db \'sees("eve", "plan")\''
 
@@ -31,6 +31,6 @@ def why_not(
 
     Also shown is a change of base facts that would make it true; nothing is changed.
     """
-    with opened(file, files, limits) as database:
+    with open_to_prove(file, files, limits) as database:
         found = database.why_not(fact, version=version)
         write_reason(found, sentences, written)

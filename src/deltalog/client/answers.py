@@ -37,8 +37,8 @@ class Tried:
     is_complete: bool = True
 
 
-def committed(document: Mapping[str, Any]) -> Committed:
-    inserted, deleted = sides(document.get("delta"))
+def read_committed(document: Mapping[str, Any]) -> Committed:
+    inserted, deleted = sides_of_delta(document.get("delta"))
     return Committed(
         document["version"],
         document["offset"],
@@ -50,14 +50,14 @@ def committed(document: Mapping[str, Any]) -> Committed:
     )
 
 
-def tried(document: Mapping[str, Any]) -> Tried:
-    inserted, deleted = sides(document["delta"])
+def read_tried(document: Mapping[str, Any]) -> Tried:
+    inserted, deleted = sides_of_delta(document["delta"])
     return Tried(
         document["version"], inserted, deleted, document["violations"], document["is_complete"]
     )
 
 
-def sides(delta: Mapping[str, Any] | None) -> tuple[JsonRows, JsonRows]:
+def sides_of_delta(delta: Mapping[str, Any] | None) -> tuple[JsonRows, JsonRows]:
     if delta is None:
         return {}, {}
     return _rows_as_tuples(delta["inserted"]), _rows_as_tuples(delta["deleted"])

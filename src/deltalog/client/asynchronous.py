@@ -19,7 +19,12 @@ from deltalog.client.copies import CopyOfView, Polled, read_poll
 from deltalog.client.deltas import ViewDelta
 from deltalog.client.errors import ServiceError
 from deltalog.client.subscription import DurableSubscription
-from deltalog.client.transport import ATTEMPTS_MAX, connection, read_answer, unanswered
+from deltalog.client.transport import (
+    ATTEMPTS_MAX,
+    connection_options,
+    read_answer,
+    translate_transport_errors,
+)
 from deltalog.language.ast import Row
 
 
@@ -35,7 +40,7 @@ class AsyncClient:
     ) -> None:
         self.address = address.rstrip("/")
         self._attempts_max = attempts_max
-        self._http = httpx.AsyncClient(**connection(self.address, token))
+        self._http = httpx.AsyncClient(**connection_options(self.address, token))
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -91,15 +96,19 @@ class AsyncClient:
 
     async def why(self, fact: str, version: int | None = None) -> dict[str, Any]:
         """Return a proof of a fact."""
-        return await self.send(calls.post("/v1/why", calls.known(fact=fact, version=version)))
+        return await self.send(
+            calls.post("/v1/why", calls.known_values(fact=fact, version=version))
+        )
 
     async def why_not(self, fact: str, version: int | None = None) -> dict[str, Any]:
         """Return why a fact does not hold."""
-        return await self.send(calls.post("/v1/why-not", calls.known(fact=fact, version=version)))
+        return await self.send(
+            calls.post("/v1/why-not", calls.known_values(fact=fact, version=version))
+        )
 
     async def why_changed(self, fact: str, version: int | None = None) -> dict[str, Any]:
         """Return which base changes of a transaction, the last one by default, changed a fact."""
-        body = calls.known(fact=fact, version=version)
+        body = calls.known_values(fact=fact, version=version)
         return await self.send(calls.post("/v1/why-changed", body))
 
     async def realize(self, *requests: str, **options: Any) -> dict[str, Any]:
@@ -149,7 +158,7 @@ class AsyncClient:
         raise AssertionError("unreachable")
 
     async def _answer_call(self, call: Call[Any]) -> Any:
-        with unanswered(self.address):
+        with translate_transport_errors(self.address):
             response = await self._http.request(
                 call.method,
                 call.path,
@@ -161,7 +170,7 @@ class AsyncClient:
 
     async def poll(self, path: str, parameters: Mapping[str, str]) -> Polled:
         """One read of a stream."""
-        with unanswered(self.address):
+        with translate_transport_errors(self.address):
             response = await self._http.get(path, params=parameters)
         return read_poll(read_answer(response))
 

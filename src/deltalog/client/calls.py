@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
-from deltalog.client.answers import Committed, Tried, committed, tried
+from deltalog.client.answers import Committed, Tried, read_committed, read_tried
 from deltalog.client.errors import bad_stream
 from deltalog.client.rows import columns_of, converted_rows, facts_to_json
 from deltalog.language.ast import Row
@@ -41,12 +41,12 @@ def apply(
 ) -> Call[Committed]:
     body = {**changes(insert, delete, put), "views": None if views is None else list(views)}
     headers = {"Idempotency-Key": key or str(uuid.uuid4())}
-    return Call("POST", "/v1/transactions", committed, body, headers=headers)
+    return Call("POST", "/v1/transactions", read_committed, body, headers=headers)
 
 
 def what_if(insert: Facts, delete: Facts, put: Facts, views: Iterable[str] | None) -> Call[Tried]:
     body = {**changes(insert, delete, put), "views": None if views is None else list(views)}
-    return Call("POST", "/v1/what-if", tried, body)
+    return Call("POST", "/v1/what-if", read_tried, body)
 
 
 def changes(insert: Facts, delete: Facts, put: Facts) -> dict[str, Any]:
@@ -139,6 +139,6 @@ def _parameter_text(value: Any) -> str:
     return str(json_value(value))
 
 
-def known(**values: Any) -> dict[str, Any]:
+def known_values(**values: Any) -> dict[str, Any]:
     """A body with the values that are given."""
     return {name: value for name, value in values.items() if value is not None}

@@ -33,14 +33,14 @@ class ServiceError(DataError):
         return self.status in (None, 429, 502, 503, 504)
 
 
-def unreachable(address: str, error: Exception) -> ServiceError:
+def unreachable_error(address: str, error: Exception) -> ServiceError:
     """No answer arrived."""
     reason = str(error) or type(error).__name__
     made = service_catalogue.UNREACHABLE.at(None, address=address, reason=reason)
     return ServiceError([made])
 
 
-def refusal(status: int, document: Any, retry_after: str | None) -> ServiceError:
+def refusal_error(status: int, document: Any, retry_after: str | None) -> ServiceError:
     """The error that an answer describes, with the codes of the service."""
     found = document if isinstance(document, Mapping) else {}
     problems = found.get("problems") or ()

@@ -19,7 +19,12 @@ from deltalog.client.copies import CopyOfView, Polled, read_poll
 from deltalog.client.deltas import ViewDelta
 from deltalog.client.errors import ServiceError
 from deltalog.client.subscription import DurableSubscription
-from deltalog.client.transport import ATTEMPTS_MAX, connection, read_answer, unanswered
+from deltalog.client.transport import (
+    ATTEMPTS_MAX,
+    connection_options,
+    read_answer,
+    translate_transport_errors,
+)
 from deltalog.language.ast import Row
 
 Callback = Callable[[ViewDelta], object]
@@ -37,7 +42,7 @@ class Client:
     ) -> None:
         self.address = address.rstrip("/")
         self._attempts_max = attempts_max
-        self._http = httpx.Client(**connection(self.address, token))
+        self._http = httpx.Client(**connection_options(self.address, token))
 
     def __enter__(self) -> Client:
         return self
@@ -91,15 +96,15 @@ class Client:
 
     def why(self, fact: str, version: int | None = None) -> dict[str, Any]:
         """Return a proof of a fact."""
-        return self.send(calls.post("/v1/why", calls.known(fact=fact, version=version)))
+        return self.send(calls.post("/v1/why", calls.known_values(fact=fact, version=version)))
 
     def why_not(self, fact: str, version: int | None = None) -> dict[str, Any]:
         """Return why a fact does not hold."""
-        return self.send(calls.post("/v1/why-not", calls.known(fact=fact, version=version)))
+        return self.send(calls.post("/v1/why-not", calls.known_values(fact=fact, version=version)))
 
     def why_changed(self, fact: str, version: int | None = None) -> dict[str, Any]:
         """Return which base changes of a transaction, the last one by default, changed a fact."""
-        body = calls.known(fact=fact, version=version)
+        body = calls.known_values(fact=fact, version=version)
         return self.send(calls.post("/v1/why-changed", body))
 
     def realize(self, *requests: str, **options: Any) -> dict[str, Any]:
@@ -149,7 +154,7 @@ class Client:
         raise AssertionError("unreachable")
 
     def _answer_call(self, call: Call[Any]) -> Any:
-        with unanswered(self.address):
+        with translate_transport_errors(self.address):
             response = self._http.request(
                 call.method,
                 call.path,
@@ -161,7 +166,7 @@ class Client:
 
     def poll(self, path: str, parameters: Mapping[str, str]) -> Polled:
         """One read of a stream."""
-        with unanswered(self.address):
+        with translate_transport_errors(self.address):
             response = self._http.get(path, params=parameters)
         return read_poll(read_answer(response))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from deltalog.client.errors import refusal, unreachable
+from deltalog.client.errors import refusal_error, unreachable_error
 from deltalog.service.settings import LOOPBACK_NAMES
 
 ATTEMPTS_MAX = 6
@@ -18,7 +18,7 @@ READ_SECONDS = 60.0
 """Longer than any long poll lasts."""
 
 
-def connection(address: str, token: str | None) -> dict[str, Any]:
+def connection_options(address: str, token: str | None) -> dict[str, Any]:
     """Arguments of a client of `httpx`; this machine is never reached through a proxy."""
     return {
         "base_url": address,
@@ -29,12 +29,12 @@ def connection(address: str, token: str | None) -> dict[str, Any]:
 
 
 @contextmanager
-def unanswered(address: str) -> Iterator[None]:
+def translate_transport_errors(address: str) -> Iterator[None]:
     """Turn errors of the transport into one of the client."""
     try:
         yield
     except httpx.HTTPError as error:
-        raise unreachable(address, error) from error
+        raise unreachable_error(address, error) from error
 
 
 def read_answer(response: httpx.Response) -> httpx.Response:
@@ -44,4 +44,4 @@ def read_answer(response: httpx.Response) -> httpx.Response:
     document: Any = None
     if "json" in response.headers.get("content-type", ""):
         document = response.json()
-    raise refusal(response.status_code, document, response.headers.get("retry-after"))
+    raise refusal_error(response.status_code, document, response.headers.get("retry-after"))

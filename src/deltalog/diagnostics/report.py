@@ -76,7 +76,7 @@ class InternalError(Exception):
 Error = TypeVar("Error", bound=DeltalogError)
 
 
-def reworded(error: Error, diagnostics: Iterable[Diagnostic]) -> Error:
+def with_diagnostics(error: Error, diagnostics: Iterable[Diagnostic]) -> Error:
     """The same error with other diagnostics; whatever else it carries stays."""
     made = type(error).__new__(type(error))
     made.__dict__.update(error.__dict__)

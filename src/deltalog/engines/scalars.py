@@ -26,7 +26,7 @@ from deltalog.language.values import (
     VALUE_ERRORS,
     canonical,
     parse_value,
-    plain,
+    plain_text,
     rounded_decimal,
 )
 
@@ -216,7 +216,7 @@ _CONVERSIONS: dict[tuple[str, str], Function] = {
     ("date", "timestamp"): lambda value: date(value.year, value.month, value.day),
     ("date", "str"): lambda text: parse_value(text, "date"),
     **{
-        ("str", type_): plain
+        ("str", type_): plain_text
         for type_ in ("int", "float", "decimal", "bool", "date", "timestamp", "str")
     },
 }

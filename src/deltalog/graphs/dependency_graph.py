@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deltalog.analysis.dependencies import dependencies
 from deltalog.checks.program import CheckedProgram
-from deltalog.graphs.graph import Arc, Graph, Node, listing
+from deltalog.graphs.graph import Arc, Graph, Node, rule_listing
 from deltalog.graphs.network_graph import base_node, column_names, rules_by_head
 from deltalog.language.ast import Rule
 from deltalog.rewrites.names import is_generated
@@ -39,7 +39,7 @@ def query_graph(explanation: Explanation, checked: CheckedProgram, title: str) -
 def _node_of_predicate(
     name: str, checked: CheckedProgram, rules: list[Rule], stratum: str = ""
 ) -> Node:
-    listings = (listing("rules", rules),) if rules else ()
+    listings = (rule_listing("rules", rules),) if rules else ()
     if is_generated(name) or name not in checked.relations:
         return Node(name, "generated", False, listings=listings)
     if checked.relations[name].kind == "base":

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from deltalog.graphs.graph import Arc, Graph, Listing, Node, arc_text, printable
+from deltalog.graphs.graph import Arc, Graph, Listing, Node, arc_text, replace_unprintable
 
 _ARCS = {
     "positive": {},
@@ -72,5 +72,7 @@ def _attribute_list(attributes: Mapping[str, str]) -> str:
 
 
 def _quote_text(text: str) -> str:
-    escaped = printable(text).replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;")
+    escaped = (
+        replace_unprintable(text).replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;")
+    )
     return '"' + escaped.replace("\n", "\\n") + '"'

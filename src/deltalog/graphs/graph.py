@@ -73,7 +73,7 @@ class Graph:
         assert all({arc.source, arc.target} <= names for arc in self.arcs), "an arc has no end"
 
 
-def listing(title: str, rules: Iterable[Rule]) -> Listing:
+def rule_listing(title: str, rules: Iterable[Rule]) -> Listing:
     return Listing(title, tuple(RuleText(print_rule(rule), origin_text(rule)) for rule in rules))
 
 
@@ -87,10 +87,10 @@ def arc_text(arc: Arc) -> str:
     return ": ".join(text for text in (kind, arc.label) if text)
 
 
-def printable(text: str) -> str:
+def replace_unprintable(text: str) -> str:
     """The text with what no output format can hold replaced: control and lone surrogate characters.
 
-    >>> printable("a\\x00b\\nc")
+    >>> replace_unprintable("a\\x00b\\nc")
     'a\ufffdb\\nc'
     """
     return "".join(each if _is_printable(each) else "\ufffd" for each in text)

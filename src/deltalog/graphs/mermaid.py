@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from deltalog.graphs.graph import Arc, Graph, Node, arc_text, printable
+from deltalog.graphs.graph import Arc, Graph, Node, arc_text, replace_unprintable
 
 _COLOURS = {
     "base": "fill:#fdf4dc,stroke:#a97b12,color:#1a202c",
@@ -37,7 +37,7 @@ def mermaid(graph: Graph) -> str:
 
 def _mermaid_lines(graph: Graph) -> Iterator[str]:
     if graph.title:
-        yield f"---\ntitle: {json.dumps(printable(graph.title), ensure_ascii=False)}\n---"
+        yield f"---\ntitle: {json.dumps(replace_unprintable(graph.title), ensure_ascii=False)}\n---"
     yield "flowchart BT"
     ids = {node.name: f"n{number}" for number, node in enumerate(graph.nodes)}
     for node in graph.nodes:
@@ -65,4 +65,4 @@ def _link_text(arc: Arc) -> str:
 
 
 def _escape_text(text: str) -> str:
-    return _SPECIAL.sub(lambda found: f"#{ord(found[0])};", printable(text))
+    return _SPECIAL.sub(lambda found: f"#{ord(found[0])};", replace_unprintable(text))

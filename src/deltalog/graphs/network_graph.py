@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from deltalog.checks.program import CheckedProgram
-from deltalog.graphs.graph import Arc, Graph, Listing, Node, listing
+from deltalog.graphs.graph import Arc, Graph, Listing, Node, rule_listing
 from deltalog.language.ast import Rule
 from deltalog.rewrites.names import is_generated
 from deltalog.runtime.network import Network, NetworkArc, NetworkNode
@@ -68,13 +68,13 @@ def _node_of_view(name: str, node: NetworkNode, written: list[Rule]) -> Node:
 
 def _listings_of_view(node: NetworkNode, written: list[Rule]) -> Iterator[Listing]:
     if written:
-        yield listing("as written", written)
+        yield rule_listing("as written", written)
     for number, stage in enumerate(node.stages, start=1):
         title = f"on a change, part {number}"
         if stage.ranked:
             yield Listing(f"{title}: deletion from {', '.join(stage.ranked)} by rank")
         else:
-            yield listing(title, stage.rules)
+            yield rule_listing(title, stage.rules)
 
 
 def _arc_of_influence(arc: NetworkArc) -> Arc:
@@ -90,5 +90,5 @@ def _arc_of_influence(arc: NetworkArc) -> Arc:
         arc.kind,
         ": ".join(text for text in (differentials, flow) if text),
         (("flow", flow),) if flow else (),
-        tuple(listing(name, rules) for name, rules in driven.items()),
+        tuple(rule_listing(name, rules) for name, rules in driven.items()),
     )

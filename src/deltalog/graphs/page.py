@@ -21,7 +21,7 @@ from functools import cache
 from importlib import resources
 from string import Template
 
-from deltalog.graphs.graph import Graph, printable
+from deltalog.graphs.graph import Graph, replace_unprintable
 
 LICENCES = ("cytoscape", "cytoscape-dagre", "dagre", "graphlib")
 SCRIPTS = ("vendor/cytoscape.min.js", "vendor/cytoscape-dagre.min.js", "graph.js")
@@ -34,7 +34,7 @@ def page(graph: Graph) -> str:
     style = read_web_file(STYLE)
     return Template(read_web_file("graph.html")).substitute(
         policy=_content_policy(scripts, style),
-        title=html.escape(printable(graph.title)),
+        title=html.escape(replace_unprintable(graph.title)),
         style=style,
         licences="\n".join(_licence_comment(name) for name in LICENCES),
         data=_graph_json(graph),
@@ -63,4 +63,6 @@ def _licence_comment(name: str) -> str:
 
 
 def _graph_json(graph: Graph) -> str:
-    return printable(json.dumps(asdict(graph), ensure_ascii=False)).replace("<", "\\u003c")
+    return replace_unprintable(json.dumps(asdict(graph), ensure_ascii=False)).replace(
+        "<", "\\u003c"
+    )

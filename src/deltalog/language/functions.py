@@ -81,7 +81,7 @@ Of a group's sum of ints the halves H and L are kept, of other sums one exact nu
 INFIX = ("+", "-", "*", "/", "mod")
 
 
-def widened(left: str, right: str) -> str | None:
+def widened_type(left: str, right: str) -> str | None:
     """The type two operands meet in, or None when they do not meet."""
     if left == right:
         return left
@@ -93,7 +93,7 @@ def widened(left: str, right: str) -> str | None:
     return None
 
 
-def signature(function: str, operands: tuple[str, ...]) -> Signature | None:
+def find_signature(function: str, operands: tuple[str, ...]) -> Signature | None:
     """The signature that fits these operand types, widening `int` where that is needed."""
     known = (*FUNCTIONS.get(function, ()), *GENERATED.get(function, ()))
     candidates = [s for s in known if len(s.operands) == len(operands)]
@@ -102,12 +102,12 @@ def signature(function: str, operands: tuple[str, ...]) -> Signature | None:
             return candidate
     for candidate in candidates:
         pairs = zip(operands, candidate.operands, strict=True)
-        if all(widened(given, wanted) == wanted for given, wanted in pairs):
+        if all(widened_type(given, wanted) == wanted for given, wanted in pairs):
             return candidate
     return None
 
 
-def arities(function: str) -> tuple[int, ...]:
+def arities_of(function: str) -> tuple[int, ...]:
     return tuple(sorted({len(s.operands) for s in FUNCTIONS[function]}))
 
 

@@ -145,12 +145,12 @@ def print_value(value: Value, type_: str | None = None) -> str:
             return repr(value)
 
 
-def said(value: Value) -> str:
+def value_in_message(value: Value) -> str:
     """The value in a message: as a person writes it, and null by its name."""
-    return "null" if value is None else plain(value)
+    return "null" if value is None else plain_text(value)
 
 
-def plain(value: Value) -> str:
+def plain_text(value: Value) -> str:
     """The value as a person would write it outside a program: in a table or a CSV field."""
     match value:
         case None:

@@ -166,10 +166,10 @@ def substitute(literal: Literal, change: Change) -> Literal:
             )
 
 
-def distributed(body: tuple[Literal, ...]) -> Iterator[tuple[Literal, ...]]:
+def distribute_disjunctions(body: tuple[Literal, ...]) -> Iterator[tuple[Literal, ...]]:
     """Every choice of one branch from each disjunction."""
     choices = [
-        [inner for branch in literal.branches for inner in distributed(branch)]
+        [inner for branch in literal.branches for inner in distribute_disjunctions(branch)]
         if isinstance(literal, Disjunction)
         else [(literal,)]
         for literal in body

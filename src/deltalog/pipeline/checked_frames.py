@@ -36,7 +36,7 @@ from deltalog.engines.spark.columns import SPARK_TYPES, name_of, rows_in
 from deltalog.engines.spark.frames import rows_matching, rows_not_matching, rows_without
 from deltalog.language.ast import Column as RelationColumn
 from deltalog.language.ast import Row
-from deltalog.language.values import VALUE_ERRORS, parse_value, plain
+from deltalog.language.values import VALUE_ERRORS, parse_value, plain_text
 from deltalog.pipeline.rejected import Rejected
 from deltalog.pipeline.source_columns import (
     TEXT_MAX,
@@ -228,7 +228,7 @@ def _text_reader(wanted: str) -> Callable[[Column], Column]:
 def _read_value(wanted: str, text: str | None) -> str | None:
     """The value that a text stands for, written so that Spark reads the same; None if none."""
     try:
-        return None if text is None else plain(parse_value(text, wanted))
+        return None if text is None else plain_text(parse_value(text, wanted))
     except VALUE_ERRORS:
         return None
 

@@ -28,7 +28,7 @@ from deltalog.engines.spark.columns import frame_of_rows, name_of
 from deltalog.engines.spark.engine import SparkEngine
 from deltalog.engines.spark.frames import relation_frame, rows_matching
 from deltalog.language.ast import Row
-from deltalog.language.values import plain
+from deltalog.language.values import plain_text
 from deltalog.pipeline.checked_frames import (
     FILE,
     LINE,
@@ -103,7 +103,7 @@ def driver_rows(offer: Offer, most: int) -> list[TextRow] | None:
 
 
 def _format_row(row: Row) -> str:
-    return f"({', '.join(plain(value) for value in row)})"
+    return f"({', '.join(plain_text(value) for value in row)})"
 
 
 def _taken_key(relation: Relation, holder: Row) -> str:

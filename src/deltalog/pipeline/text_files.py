@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from deltalog.analysis.columns import Relation
 from deltalog.language.ast import Column, Row, Value
-from deltalog.language.values import VALUE_ERRORS, parse_value, plain
+from deltalog.language.values import VALUE_ERRORS, parse_value, plain_text
 from deltalog.pipeline.csv_records import csv_records, escape_undecodable, is_broken, text_lines
 from deltalog.pipeline.project import Source
 from deltalog.pipeline.source_columns import (
@@ -78,7 +78,7 @@ def _format_json_value(value: Any) -> Any:
     if isinstance(value, Decimal):
         near = float(value)
         return near if Decimal(repr(near)) == value else str(value)
-    return plain(value)
+    return plain_text(value)
 
 
 def is_known(source: Source) -> bool:
@@ -252,7 +252,7 @@ def _from_field(column: Column) -> Converter:
 
     def convert(field: Any) -> Value:
         if field is not None and not isinstance(field, str):  # mended by hand
-            field = plain(field)
+            field = plain_text(field)
         if field is not None and (field or is_text):
             return parse_value(field, type_)
         if not column.nullable:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from deltalog.language.values import plain
+from deltalog.language.values import plain_text
 from deltalog.pipeline.classify import OPS, driver_rows
 from deltalog.pipeline.offers import Offer, refused_with
 from deltalog.pipeline.rejected import Rejected, as_whole
@@ -103,4 +103,4 @@ def _only_violations(error: ConstraintError, offers: Sequence[Offer]) -> list[Re
 
 
 def _format_fact(violation: Violation) -> list[str]:
-    return [plain(value) for value in violation.fact]
+    return [plain_text(value) for value in violation.fact]

@@ -21,7 +21,7 @@ from deltalog.language.ast import Aggregate, Atom, Negation, Rule, Term, Variabl
 from deltalog.language.walk import fresh_names, rule_names
 from deltalog.language.walk import names as variable_names
 from deltalog.rewrites import names
-from deltalog.rewrites.states import Rename, becomes, changing, in_state
+from deltalog.rewrites.states import Rename, changing_literals, in_state, transition_literals
 from deltalog.source import Origin
 
 
@@ -31,10 +31,10 @@ def aggregate_changes(rule: Rule, old: Rename, new: Rename) -> Iterator[Rule]:
     predicate = rule.head.predicate
     group = _group_variables(rule)
     touched = Atom(names.touched(predicate), group)
-    for position, _, _ in changing(rule):
+    for position, _, _ in changing_literals(rule):
         rest = [x for i, x in enumerate(rule.body) if i != position]
         for truth, state in ((True, new), (False, old)):
-            delta = becomes(rule, position, truth, state)
+            delta = transition_literals(rule, position, truth, state)
             body = (*delta, *(in_state(literal, state) for literal in rest))
             yield Rule(touched, body, origin, leads=True)
     now = Atom(names.current(predicate), rule.head.arguments)

@@ -21,7 +21,7 @@ from deltalog.rewrites.partial_differentials import partial_differentials
 from deltalog.rewrites.propagation_rules import propagation_rules
 from deltalog.rewrites.recomputation import recomputation
 from deltalog.rewrites.rederive_on_demand import rederive_on_demand
-from deltalog.rewrites.states import renamed, unchanged
+from deltalog.rewrites.states import rename_predicates, unchanged
 from deltalog.rewrites.transition_rules import transition_rules
 
 
@@ -116,7 +116,7 @@ def _with_own_new_state(form: ComponentForm) -> ComponentForm:
 
 
 def _rename_predicates(rules: Iterable[Rule], new_names: dict[str, str]) -> tuple[Rule, ...]:
-    return tuple(renamed(rule, new_names) for rule in rules)
+    return tuple(rename_predicates(rule, new_names) for rule in rules)
 
 
 def ask_for_states(form: ComponentForm) -> ComponentForm:

@@ -46,10 +46,10 @@ from deltalog.language.ast import (
     Term,
     Variable,
 )
-from deltalog.language.functions import signature
+from deltalog.language.functions import find_signature
 from deltalog.language.walk import (
     answer_names,
-    distributed,
+    distribute_disjunctions,
     fresh_names,
     names,
     rule_names,
@@ -139,10 +139,10 @@ def _desugar_rule(rule: Rule, number: int, relations: Relations) -> Iterator[Rul
     if rule.is_aggregate and any(isinstance(literal, Disjunction) for literal in rule.body):
         union = Atom(bindings(rule.head.predicate, number), _binding_variables(rule.body))
         origin = Origin.made_by("desugar", rule.origin)
-        for body in distributed(rule.body):
+        for body in distribute_disjunctions(rule.body):
             yield _flatten_rule(Rule(union, body, origin), types, relations)
         rule = replace(rule, body=(union,))
-    for body in distributed(rule.body):
+    for body in distribute_disjunctions(rule.body):
         yield _flatten_rule(replace(rule, body=body), types, relations)
 
 
@@ -207,7 +207,7 @@ def _flat_atom(
     arguments: list[Term] = []
     for term, column in zip(atom.arguments, columns, strict=True):
         if isinstance(term, Operation):
-            equation, variable = _name_expression(typed(term, column.type, types), fresh)
+            equation, variable = _name_expression(typed_expression(term, column.type, types), fresh)
             equations.append(equation)
             arguments.append(variable)
         elif isinstance(term, Aggregate):
@@ -232,7 +232,7 @@ def _flat_aggregate(
     (type_,) = operand_types((term.argument,), types)
     if isinstance(term.argument, Variable):
         return [], replace(term, type=type_)
-    equation, variable = _name_expression(typed(term.argument, None, types), fresh)
+    equation, variable = _name_expression(typed_expression(term.argument, None, types), fresh)
     return [equation], replace(term, argument=variable, type=type_)
 
 
@@ -244,13 +244,15 @@ def _typed_comparison(comparison: Comparison, types: VariableTypes) -> Compariso
         met = comparison_type(comparison.left, str(left_type), comparison.right, str(right_type))
     return replace(
         comparison,
-        left=typed(comparison.left, met, types),
-        right=typed(comparison.right, met, types),
+        left=typed_expression(comparison.left, met, types),
+        right=typed_expression(comparison.right, met, types),
         type=met,
     )
 
 
-def typed(expression: Expression, wanted: str | None, types: VariableTypes) -> Expression:
+def typed_expression(
+    expression: Expression, wanted: str | None, types: VariableTypes
+) -> Expression:
     """The expression with types on its operations, converted to `wanted` where that differs."""
     match expression:
         case Constant():
@@ -262,13 +264,13 @@ def typed(expression: Expression, wanted: str | None, types: VariableTypes) -> E
             result: Expression = expression
         case Operation(function=function, arguments=arguments):
             operands = operand_types(arguments, types)
-            found = signature(function, tuple(str(operand) for operand in operands))
+            found = find_signature(function, tuple(str(operand) for operand in operands))
             assert found is not None, f"unchecked operation {function} on {operands}"
             given = found.result
             result = replace(
                 expression,
                 arguments=tuple(
-                    typed(argument, type_, types)
+                    typed_expression(argument, type_, types)
                     for argument, type_ in zip(arguments, found.operands, strict=True)
                 ),
                 type=",".join(dict.fromkeys(found.operands)),

@@ -36,7 +36,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import count
 
-from deltalog.analysis.binding import Fanout, binds, bound_columns, evaluation_order, needs
+from deltalog.analysis.binding import (
+    Fanout,
+    bound_columns,
+    evaluation_order,
+    variables_bound_by,
+    variables_needed_by,
+)
 from deltalog.language.ast import Atom, Literal, Rule, Variable
 from deltalog.language.walk import names as variable_names
 from deltalog.rewrites import names
@@ -93,14 +99,17 @@ def _find_prefix(estimate: Atom, rest: list[Literal]) -> list[Literal]:
     known, foreign = set(own), outer - own
     found: list[Literal] = []
     for literal in rest:
-        bound = binds(literal, known)
-        if not foreign & set(variable_names(literal)) and needs(literal) - bound <= known:
+        bound = variables_bound_by(literal, known)
+        if (
+            not foreign & set(variable_names(literal))
+            and variables_needed_by(literal) - bound <= known
+        ):
             found.append(literal)
             known |= bound
         elif isinstance(literal, Atom):
             break
         else:
-            foreign |= binds(literal, known | foreign) - known
+            foreign |= variables_bound_by(literal, known | foreign) - known
     return found
 
 
@@ -112,5 +121,5 @@ def _expected_rows(atoms: list[Atom], bound: Iterable[str], fanout: Fanout | Non
         if fanout is not None and len(columns) < len(atom.arguments):
             rows *= max(1.0, fanout(atom.predicate, columns))
         total += rows
-        known |= binds(atom, known)
+        known |= variables_bound_by(atom, known)
     return total

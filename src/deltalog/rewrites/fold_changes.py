@@ -44,7 +44,7 @@ from deltalog.language.walk import fresh_names, rule_names
 from deltalog.language.walk import names as variable_names
 from deltalog.rewrites import names
 from deltalog.rewrites.group_state import HALVES, group_of
-from deltalog.rewrites.states import Rename, becomes, changing, in_state
+from deltalog.rewrites.states import Rename, changing_literals, in_state, transition_literals
 from deltalog.source import Origin
 
 
@@ -78,8 +78,8 @@ def fold_changes(rule: Rule, old: Rename, new: Rename) -> Iterator[Rule]:
     )
     for truth, state, bindings, totals in sides:
         row = Atom(bindings(predicate), binding)
-        for position, _, _ in changing(rule):
-            delta = becomes(rule, position, truth, state)
+        for position, _, _ in changing_literals(rule):
+            delta = transition_literals(rule, position, truth, state)
             rest = (in_state(x, state) for i, x in enumerate(rule.body) if i != position)
             yield Rule(row, (*delta, *rest), origin, leads=True)
         total = replace(rule.head, predicate=totals(predicate))

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 
-from deltalog.analysis.binding import binds, evaluation_order
+from deltalog.analysis.binding import evaluation_order, variables_bound_by
 from deltalog.analysis.dependencies import dependencies
 from deltalog.language.ast import (
     Aggregate,
@@ -156,7 +156,7 @@ class _Rewriting:
             atom = literal.atom if isinstance(literal, Negation) else literal
             if not isinstance(atom, Atom) or atom.predicate in self.options.stored:
                 prefix.append(literal)
-                bound |= binds(literal, bound)
+                bound |= variables_bound_by(literal, bound)
                 continue
             if len(prefix) > 1 and self.options.is_supplementary:
                 cuts += 1
@@ -170,7 +170,7 @@ class _Rewriting:
                 yield Rule(magic, tuple(prefix), origin, leads=True)
             answered = Atom(self._predicate_to_read(atom, question), atom.arguments, atom.span)
             prefix.append(Negation(answered) if isinstance(literal, Negation) else answered)
-            bound |= binds(literal, bound)
+            bound |= variables_bound_by(literal, bound)
         head = rule.head.predicate if asked is None or not self.options.is_adorned else asked.name
         yield Rule(
             Atom(head, rule.head.arguments, rule.head.span), tuple(prefix), origin, leads=True

@@ -46,7 +46,13 @@ from dataclasses import replace
 from deltalog.language.ast import Atom, Literal, Negation, Rule
 from deltalog.rewrites import names
 from deltalog.rewrites.propagation_rules import is_injective, propagation_rules
-from deltalog.rewrites.states import Rename, becomes, changing, in_state, unchanged
+from deltalog.rewrites.states import (
+    Rename,
+    changing_literals,
+    in_state,
+    transition_literals,
+    unchanged,
+)
 from deltalog.source import Origin
 
 
@@ -111,16 +117,18 @@ def deletion_rules(
     """(D): the head lost a derivation, because one literal no longer holds."""
     head = Atom(names.overdeleted(rule.head.predicate), rule.head.arguments)
     lost = _rename_by_component(component, names.overdeleted, names.minus)
-    for position, _, _ in changing(rule):
+    for position, _, _ in changing_literals(rule):
         if positions is not None and position not in positions:
             continue
-        delta = becomes(rule, position, False, unchanged, names.plus, lost)
+        delta = transition_literals(rule, position, False, unchanged, names.plus, lost)
         yield _make_rule(rule, head, (*delta, *_other_literals(rule, position, unchanged)))
 
 
 def suspect_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
     """The part of (D) that starts below the component, as suspicions."""
-    below = {position for position, atom, _ in changing(rule) if atom.predicate not in component}
+    below = {
+        position for position, atom, _ in changing_literals(rule) if atom.predicate not in component
+    }
     for made in deletion_rules(rule, component, below):
         head = replace(made.head, predicate=names.suspect(rule.head.predicate))
         yield replace(made, head=head)
@@ -170,8 +178,8 @@ def insertion_rules(
     head = Atom(comes(rule.head.predicate), rule.head.arguments)
     kept = Negation(Atom(names.kept(rule.head.predicate), rule.head.arguments))
     gained = _rename_by_component(component, comes, names.plus)
-    for position, _, _ in changing(rule):
-        delta = becomes(rule, position, True, names.new, gained, names.minus)
+    for position, _, _ in changing_literals(rule):
+        delta = transition_literals(rule, position, True, names.new, gained, names.minus)
         yield _make_rule(rule, head, (*delta, *_other_literals(rule, position, names.new), kept))
 
 

@@ -34,7 +34,13 @@ from dataclasses import dataclass
 from deltalog.analysis.binding import evaluation_order
 from deltalog.language.ast import Atom, Literal, Negation, Rule
 from deltalog.rewrites import names
-from deltalog.rewrites.states import Rename, becomes, changing, in_state, unchanged
+from deltalog.rewrites.states import (
+    Rename,
+    changing_literals,
+    in_state,
+    transition_literals,
+    unchanged,
+)
 from deltalog.source import Origin
 
 
@@ -58,7 +64,7 @@ def differentials(rules: Iterable[Rule]) -> Iterator[Differential]:
     for rule in rules:
         name = rule.head.predicate
         numbers[name] = number = numbers.get(name, 0) + 1
-        for position, atom, is_positive in changing(rule):
+        for position, atom, is_positive in changing_literals(rule):
             for truth, state in ((True, names.new), (False, unchanged)):
                 made = _partial_differential(rule, number, position, truth, state)
                 sign = "+" if truth == is_positive else "-"
@@ -70,7 +76,7 @@ def _partial_differential(
 ) -> Rule:
     change = names.plus if truth else names.minus
     name = change(names.differential(rule.head.predicate, number, position + 1))
-    delta = becomes(rule, position, truth, state)
+    delta = transition_literals(rule, position, truth, state)
     rest = (in_state(x, state) for i, x in enumerate(rule.body) if i != position)
     body: tuple[Literal, ...] = (*delta, *rest)
     assert isinstance(body[0], Atom)

@@ -256,7 +256,7 @@ UPDATE_VIEWS: tuple[Pass[RequestForm], ...] = (
 )
 
 
-def maintaining(choice: Choice) -> tuple[Pass[ComponentForm], ...]:
+def maintenance_passes(choice: Choice) -> tuple[Pass[ComponentForm], ...]:
     """The passes that a component of views goes through."""
     is_special = choice.is_aggregate and choice.strategy != "recompute"
     return AGGREGATES if is_special else MAINTAIN[choice.strategy]

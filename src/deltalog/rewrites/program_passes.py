@@ -20,8 +20,8 @@ from deltalog.rewrites.group_state import CONTINUED, group_state
 from deltalog.rewrites.magic_sets import magic_sets
 from deltalog.rewrites.normalize import normalize
 from deltalog.rewrites.split_joins import split_joins
-from deltalog.rewrites.states import renamed
-from deltalog.rewrites.strategies import Choice, choose
+from deltalog.rewrites.states import rename_predicates
+from deltalog.rewrites.strategies import Choice, choose_strategies
 from deltalog.rewrites.transition_rules import direct_transition
 from deltalog.rewrites.unfold import unfold
 
@@ -64,7 +64,7 @@ def normalize_delta_views(form: ProgramForm) -> ProgramForm:
     replaced = {name for choice in delta for name in choice.predicates}
     changed = form.with_replaced(replaced, made)
     asked = {**form.per_view, **dict.fromkeys(defined_by(made), "delta")}
-    choices = choose(changed.rules, changed.stored, form.strategy, asked)
+    choices = choose_strategies(changed.rules, changed.stored, form.strategy, asked)
     return replace(changed, choices=choices)
 
 
@@ -107,7 +107,7 @@ def keep_group_state(form: ProgramForm) -> ProgramForm:
         replace(choice, reason="derived from its group state", is_auto=False)
         if choice.predicates[0] in replaced
         else before.get(choice.predicates[0], replace(choice, reason="derived from group state"))
-        for choice in choose(changed.rules, changed.stored, form.strategy, asked)
+        for choice in choose_strategies(changed.rules, changed.stored, form.strategy, asked)
     )
     return replace(changed, choices=choices)
 
@@ -164,14 +164,14 @@ def read_new_states(form: QueryForm) -> QueryForm:
     if not form.changed:
         return form
     new = {name: names.new(name) for name in form.changed}
-    views = [renamed(r, new) for r in form.views if r.head.predicate not in form.stored]
+    views = [rename_predicates(r, new) for r in form.views if r.head.predicate not in form.stored]
     for name in sorted(form.changed):
         views += direct_transition(name, form.declared[name].arity)
     sides = {side(name) for name in form.changed for side in (names.plus, names.minus)}
     return replace(
         form,
         views=tuple(views),
-        asked=tuple(renamed(rule, new) for rule in form.asked),
+        asked=tuple(rename_predicates(rule, new) for rule in form.asked),
         stored=form.stored | sides,
     )
 

@@ -27,7 +27,13 @@ from deltalog.language.ast import Atom, Literal, Negation, Rule, Variable
 from deltalog.language.walk import names as variable_names
 from deltalog.rewrites import names
 from deltalog.rewrites.aggregate_changes import aggregate_changes
-from deltalog.rewrites.states import Rename, becomes, changing, in_state, unchanged
+from deltalog.rewrites.states import (
+    Rename,
+    changing_literals,
+    in_state,
+    transition_literals,
+    unchanged,
+)
 from deltalog.source import Origin
 
 
@@ -49,7 +55,7 @@ def _propagate_rule(rule: Rule, is_alone: bool, is_strict: bool) -> Iterator[Rul
         yield from aggregate_changes(rule, unchanged, names.new)
         return
     needs_test = is_strict and not (is_alone and is_injective(rule))
-    for position, _, _ in changing(rule):
+    for position, _, _ in changing_literals(rule):
         yield _propagation_rule(rule, position, True, names.new, unchanged, needs_test)
         yield _propagation_rule(rule, position, False, unchanged, names.new, needs_test)
 
@@ -58,7 +64,7 @@ def _propagation_rule(
     rule: Rule, position: int, truth: bool, here: Rename, there: Rename, needs_test: bool
 ) -> Rule:
     """One propagation rule: the derivability test in state `here`, effective against `there`."""
-    delta = becomes(rule, position, truth, here)
+    delta = transition_literals(rule, position, truth, here)
     rest = (in_state(x, here) for i, x in enumerate(rule.body) if i != position)
     change = names.plus if truth else names.minus
     body: tuple[Literal, ...] = (*delta, *rest)

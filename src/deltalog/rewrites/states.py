@@ -43,7 +43,7 @@ def rule_in_state(rule: Rule, rename: Rename, rewrite: str) -> Rule:
     return Rule(head, body, Origin.made_by(rewrite, rule.origin), rule.leads)
 
 
-def renamed(rule: Rule, new_names: Mapping[str, str]) -> Rule:
+def rename_predicates(rule: Rule, new_names: Mapping[str, str]) -> Rule:
     """The rule with some of its predicates renamed."""
 
     def rename(name: str) -> str:
@@ -58,7 +58,7 @@ def unchanged(predicate: str) -> str:
     return predicate
 
 
-def changing(rule: Rule) -> Iterator[tuple[int, Atom, bool]]:
+def changing_literals(rule: Rule) -> Iterator[tuple[int, Atom, bool]]:
     """Every body literal that can change: its position, its atom, and whether it is positive."""
     for position, literal in enumerate(rule.body):
         if isinstance(literal, Atom):
@@ -67,7 +67,7 @@ def changing(rule: Rule) -> Iterator[tuple[int, Atom, bool]]:
             yield position, literal.atom, False
 
 
-def becomes(
+def transition_literals(
     rule: Rule, position: int, truth: bool, after: Rename, plus: Rename = names.plus,
     minus: Rename = names.minus,
 ) -> tuple[Literal, ...]:  # fmt: skip

@@ -80,7 +80,7 @@ def known_strategy(name: str) -> str:
     return name
 
 
-def choose(
+def choose_strategies(
     rules: tuple[Rule, ...], stored: Set[str], default: str, per_view: Mapping[str, str]
 ) -> tuple[Choice, ...]:
     """A strategy for every component of views, lowest component first."""

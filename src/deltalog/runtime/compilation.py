@@ -18,7 +18,7 @@ from deltalog.plan.nodes import Overlay
 from deltalog.plan.ranked_deletion import RankedComponent
 from deltalog.rewrites import names
 from deltalog.rewrites.forms import ComponentForm, VirtualStates, read_by
-from deltalog.rewrites.pipeline import apply_passes, maintaining
+from deltalog.rewrites.pipeline import apply_passes, maintenance_passes
 from deltalog.rewrites.states import Rename, unchanged
 from deltalog.rewrites.strategies import Choice
 from deltalog.rewrites.virtual_states import virtual_states
@@ -76,7 +76,7 @@ class Compiler:
             self.virtual,
             samples.fanout(self.overlays) if samples else None,
         )
-        return apply_passes(maintaining(choice), component, last)
+        return apply_passes(maintenance_passes(choice), component, last)
 
     def _is_ranked(self, choice: Choice) -> bool:
         """Ranks help recursion, and need everything that the component reads to be stored."""

@@ -22,7 +22,7 @@ from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.base import LazyRows
 from deltalog.language.ast import Constant, Constraint, Row, Variable
-from deltalog.language.values import print_value, said, sort_key
+from deltalog.language.values import print_value, sort_key, value_in_message
 from deltalog.rewrites import names
 from deltalog.rewrites.constraint_rules import keyed_views
 from deltalog.rewrites.desugar import typed_row
@@ -73,7 +73,9 @@ class Check:
 
     def _message(self, row: Row) -> str:
         if self.template is not None:
-            known = {name: said(v) for name, v in zip(self.columns, row, strict=True) if name}
+            known = {
+                name: value_in_message(v) for name, v in zip(self.columns, row, strict=True) if name
+            }
             return self.template.format_map(known)
         fact = fact_text(self.relation, row)
         if self.key:

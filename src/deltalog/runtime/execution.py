@@ -15,7 +15,7 @@ from deltalog.analysis.active_rules import activations, instance_variables
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.language.ast import Query, Row
-from deltalog.language.values import said, sort_key
+from deltalog.language.values import sort_key, value_in_message
 from deltalog.rewrites.action_rules import AskedAction, driven_by
 from deltalog.rewrites.names import is_generated
 from deltalog.runtime.active_rules import PreparedRule
@@ -174,6 +174,6 @@ class Execution:
         is_otherwise = asked in self._prepared.otherwise
         own = driven_by(rule) if is_otherwise else (*rule.parameters, *instance_variables(rule))
         for row in rows:
-            known = {v.name: said(value) for v, value in zip(own, row, strict=True)}
+            known = {v.name: value_in_message(value) for v, value in zip(own, row, strict=True)}
             message = (asked.action.message or "").format_map(known)
             yield Violation(rule.name, row, message, span=asked.action.span, is_rejection=True)

@@ -27,7 +27,7 @@ from deltalog.rewrites.pipeline import (
     VIEW_UPDATE_RULES,
     Pass,
     apply_passes,
-    maintaining,
+    maintenance_passes,
 )
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.fixpoint import lowered
@@ -127,7 +127,7 @@ def _components_after(database: MemoryDatabase, name: str) -> Partition:
     forms = (
         propagation.compiler.form(node.choice, node.samples, name)
         for node in propagation.nodes
-        if name in _names(maintaining(node.choice))
+        if name in _names(maintenance_passes(node.choice))
     )
     return tuple((*form.rules, *form.askable) for form in forms)
 

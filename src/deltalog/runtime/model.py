@@ -23,7 +23,12 @@ from deltalog.rewrites.constraint_rules import keyed_views
 from deltalog.rewrites.forms import ProgramForm
 from deltalog.rewrites.names import is_generated
 from deltalog.rewrites.pipeline import EVALUATE, PREPARE, apply_passes
-from deltalog.rewrites.strategies import Choice, choose, known_strategy, with_nervous_views
+from deltalog.rewrites.strategies import (
+    Choice,
+    choose_strategies,
+    known_strategy,
+    with_nervous_views,
+)
 from deltalog.runtime.system_relations import SYSTEM_RELATIONS
 
 
@@ -211,7 +216,7 @@ def written_form(checked: CheckedProgram, options: Options) -> ProgramForm:
 def chosen_form(checked: CheckedProgram, options: Options) -> ProgramForm:
     """The program as it is evaluated, with a strategy chosen for each component of views."""
     form = apply_passes(EVALUATE, written_form(checked, options))
-    chosen = choose(form.rules, form.stored, options.strategy, options.per_view)
+    chosen = choose_strategies(form.rules, form.stored, options.strategy, options.per_view)
     return replace(form, choices=chosen)
 
 

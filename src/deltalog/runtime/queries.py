@@ -39,7 +39,7 @@ from deltalog.rewrites import names
 from deltalog.rewrites.desugar import desugar_query
 from deltalog.rewrites.forms import QueryForm
 from deltalog.rewrites.pipeline import EVALUATE, QUERY, apply_passes
-from deltalog.rewrites.states import renamed
+from deltalog.rewrites.states import rename_predicates
 from deltalog.runtime.changes import NO_CHANGE, NO_RELATIONS, ChangeSet
 from deltalog.runtime.evaluation import create
 from deltalog.runtime.fixpoint import Lowered, Watch, install_lowered, lowered, run
@@ -199,5 +199,7 @@ def _plan(
         prepared.columns,
         {apart[name]: relation for name, relation in made.items()},
         {apart[name]: name for name in made},
-        tuple(tuple(renamed(rule, apart) for rule in part) for part in prepared.partition),
+        tuple(
+            tuple(rename_predicates(rule, apart) for rule in part) for part in prepared.partition
+        ),
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from deltalog.engines.base import Changed, LazyRows
 from deltalog.language.ast import Row, Value
-from deltalog.language.values import plain, sort_key
+from deltalog.language.values import plain_text, sort_key
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
@@ -66,5 +66,5 @@ def _line(tag: str, cells: Sequence[str]) -> str:
 
 
 def _cell(value: Value) -> str:
-    text = "null" if value is None else plain(value)
+    text = "null" if value is None else plain_text(value)
     return text if len(text) <= CELL_LENGTH_MAX else text[: CELL_LENGTH_MAX - 1] + "…"

@@ -9,7 +9,7 @@ from typing import Any
 from deltalog.diagnostics import catalogue, view_catalogue
 from deltalog.diagnostics.report import DataError, DeltalogError, Diagnostic
 from deltalog.language.ast import Row
-from deltalog.language.values import plain
+from deltalog.language.values import plain_text
 from deltalog.runtime.causes import Cause
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.derivation import Derivation, fact_text
@@ -70,7 +70,9 @@ class Violation:
 
 def json_value(value: object) -> object:
     """The value as JSON has it: null, truth values, numbers and text."""
-    return value if value is None or isinstance(value, bool | int | float | str) else plain(value)  # type: ignore[arg-type]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return plain_text(value)  # type: ignore[arg-type]
 
 
 class ConstraintError(DeltalogError):

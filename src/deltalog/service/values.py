@@ -15,7 +15,7 @@ from deltalog.analysis.relation import Relation
 from deltalog.diagnostics import service_catalogue
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Column, Row, Value
-from deltalog.language.values import VALUE_ERRORS, parse_value, plain
+from deltalog.language.values import VALUE_ERRORS, parse_value, plain_text
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.violations import json_value
 from deltalog.service.problems import problem
@@ -90,4 +90,4 @@ def value_from_text(column: Column, text: str) -> Value:
 
 
 def value_to_text(value: Value) -> str:
-    return NULL if value is None else str(plain(value))
+    return NULL if value is None else str(plain_text(value))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from deltalog.language.ast import Column, Row, Value
-from deltalog.language.values import VALUE_ERRORS, parse_value, plain
+from deltalog.language.values import VALUE_ERRORS, parse_value, plain_text
 from deltalog.store.records import (
     EMPTY,
     Converter,
@@ -154,7 +154,7 @@ def write_delimited(
     special = re.compile(f'["\r\n{delimiter}]')
 
     def field(value: Value) -> str:
-        text = plain(value)
+        text = plain_text(value)
         if value == "" or special.search(text):
             return '"' + text.replace('"', '""') + '"'
         return text

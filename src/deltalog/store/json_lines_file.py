@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from deltalog.language.ast import Column, Row, Value
-from deltalog.language.values import VALUE_ERRORS, canonical, parse_value, plain
+from deltalog.language.values import VALUE_ERRORS, canonical, parse_value, plain_text
 from deltalog.store.records import (
     Converter,
     JsonObject,
@@ -82,7 +82,7 @@ def from_json(column: Column) -> Converter:
 
 def write_json_lines(file: BinaryIO, columns: Sequence[Column], rows: Iterable[Row]) -> int:
     names = [column.name for column in columns]
-    encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=plain).encode
+    encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=plain_text).encode
     count = 0
     for row in rows:
         file.write((encode(dict(zip(names, row, strict=True))) + "\n").encode("utf-8"))

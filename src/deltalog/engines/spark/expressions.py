@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from deltalog.engines.scalars import HALF, compute
 from deltalog.engines.spark.columns import SPARK_TYPES, decode_value, encode_value, literal_column
-from deltalog.language.functions import signature
+from deltalog.language.functions import find_signature
 from deltalog.language.values import INT_MAX, INT_MIN
 from deltalog.plan.nodes import Compute, Fixed, Operand, Slot, Test
 
@@ -38,7 +38,9 @@ def type_of(operand: Operand, types: Types) -> str:
         return types[operand.index]
     if isinstance(operand, Fixed):
         return operand.type
-    found = signature(operand.function, tuple(type_of(inner, types) for inner in operand.operands))
+    found = find_signature(
+        operand.function, tuple(type_of(inner, types) for inner in operand.operands)
+    )
     assert found is not None, f"no function {operand.function} of {operand.type}"
     return found.result
 

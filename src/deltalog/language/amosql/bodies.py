@@ -25,7 +25,7 @@ from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.amosql.conditions import always, called_names, conjuncts, never, operands_of
 from deltalog.language.amosql.context import Translation, Typed, only_value, problem
 from deltalog.language.amosql.foreign import is_tabulated
-from deltalog.language.amosql.helper_views import aggregate, negated
+from deltalog.language.amosql.helper_views import aggregate_value, negate_literals
 from deltalog.language.amosql.resolution import Target, resolve
 from deltalog.language.amosql.schema import LITERAL_TYPES, column_type
 from deltalog.language.amosql.tree import (
@@ -51,7 +51,7 @@ from deltalog.language.ast import (
     Variable,
 )
 from deltalog.language.ast import Expression as Term
-from deltalog.language.functions import FUNCTIONS, INFIX, signature, widened
+from deltalog.language.functions import FUNCTIONS, INFIX, find_signature, widened_type
 from deltalog.source import Origin, Span
 
 TYPE_NAMES = {column: name for name, column in LITERAL_TYPES.items()}
@@ -171,7 +171,7 @@ class Body:
             case _:
                 inner = self.inner()
                 inner.require(condition)
-                self.literals.append(negated(self, inner.complete(), span))
+                self.literals.append(negate_literals(self, inner.complete(), span))
 
     # --- inner bodies
 
@@ -219,7 +219,7 @@ class Body:
             case Arithmetic(operator=operator, operands=operands, span=span):
                 return self._apply_function(operator, [self.value(each) for each in operands], span)
             case Call(function=function) if function in AGGREGATES:
-                return aggregate(self, expression)
+                return aggregate_value(self, expression)
             case Call(function=function) if function in FUNCTIONS and function not in INFIX:
                 given = [self.value(each) for each in expression.arguments]
                 return self._apply_function(function, given, expression.span)
@@ -244,7 +244,7 @@ class Body:
         given = value.type or "object"
         is_fit = self.schema.is_subtype(given, type_) or (
             {given, type_} <= LITERAL_TYPES.keys()
-            and widened(column_type(given), column_type(type_)) == column_type(type_)
+            and widened_type(column_type(given), column_type(type_)) == column_type(type_)
         )
         if not is_fit:
             raise problem(errors.RESULT_MISFIT, span, given=given, type=type_)
@@ -261,7 +261,7 @@ class Body:
     def _apply_function(self, function: str, operands: list[Typed], span: Span) -> Typed:
         types = tuple(column_type(each.type or "object") for each in operands)
         has_objects = any(each.type not in LITERAL_TYPES for each in operands)
-        found = None if has_objects else signature(function, types)
+        found = None if has_objects else find_signature(function, types)
         if found is None:
             shown = " and ".join(each.type or "object" for each in operands)
             raise problem(catalogue.NO_SIGNATURE, span, function=function, operands=shown)

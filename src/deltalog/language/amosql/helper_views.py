@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from deltalog.language.amosql.bodies import Body
 
 
-def negated(body: Body, literals: tuple[Literal, ...], span: Span) -> Literal:
+def negate_literals(body: Body, literals: tuple[Literal, ...], span: Span) -> Literal:
     """The literal that holds where these do not hold together."""
     match literals:
         case ():
@@ -52,7 +52,7 @@ def negated(body: Body, literals: tuple[Literal, ...], span: Span) -> Literal:
     return Negation(Atom(name, shared, span), span)
 
 
-def aggregate(body: Body, call: Call) -> Typed:
+def aggregate_value(body: Body, call: Call) -> Typed:
     """`count(select …)`: a variable, with the literal of a view that has its values."""
     if len(call.arguments) != 1:
         wanted, given = "one argument", len(call.arguments)

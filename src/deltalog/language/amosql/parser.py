@@ -55,7 +55,7 @@ def parse(source: Source) -> tuple[Parsed, ...]:
     """All statements of a source; raises with every syntax error."""
     problems: list[Diagnostic] = []
     found: list[Parsed] = []
-    for piece in pieces(source):
+    for piece in statement_pieces(source):
         try:
             found.append(parse_piece(piece))
         except ProgramError as error:
@@ -66,10 +66,10 @@ def parse(source: Source) -> tuple[Parsed, ...]:
     return tuple(found)
 
 
-def pieces(source: Source) -> Iterator[Piece]:
+def statement_pieces(source: Source) -> Iterator[Piece]:
     """The statements of a source, not parsed yet.
 
-    >>> [each.span.text for each in pieces(Source("<text>", "begin; f(1); commit;"))]
+    >>> [each.span.text for each in statement_pieces(Source("<text>", "begin; f(1); commit;"))]
     ['begin;', 'f(1);', 'commit;']
     """
     waiting: list[PlacedToken] = []

@@ -23,7 +23,7 @@ from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.amosql.schema import LITERAL_TYPES, Function, Schema, column_type
 from deltalog.language.amosql.tree import Call
 from deltalog.language.ast import AGGREGATES
-from deltalog.language.functions import FUNCTIONS, widened
+from deltalog.language.functions import FUNCTIONS, widened_type
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class _Fit:
     def fits(self, given: str | None, wanted: str) -> bool:
         """Whether every value of a type may be an argument."""
         if wanted in LITERAL_TYPES and given in LITERAL_TYPES:
-            return widened(column_type(given), column_type(wanted)) == column_type(wanted)
+            return widened_type(column_type(given), column_type(wanted)) == column_type(wanted)
         return given is not None and self.schema.is_subtype(given, wanted)
 
     def may_fit(self, given: str | None, wanted: str) -> bool:

@@ -23,7 +23,7 @@ from deltalog.language.active_statements import numbered_active_rule
 from deltalog.language.amosql.bodies import Body
 from deltalog.language.amosql.conditions import bound_names
 from deltalog.language.amosql.context import Typed, problem
-from deltalog.language.amosql.steps import Effect, effects
+from deltalog.language.amosql.steps import Effect, effects_of_steps
 from deltalog.language.amosql.tree import CreateRule, Name, RuleEvent
 from deltalog.language.ast import (
     Action,
@@ -122,4 +122,4 @@ def _translate_effects(
     for variable, each in zip(own, (*statement.parameters, *statement.variables), strict=True):
         if each.name is not None:
             body.bind(each.name, Typed(variable, each.type))
-    return tuple(effects(body, statement.action.steps)), tuple(translation.helpers)
+    return tuple(effects_of_steps(body, statement.action.steps)), tuple(translation.helpers)

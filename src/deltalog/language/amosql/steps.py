@@ -70,7 +70,7 @@ def check_steps(body: Body, procedure: Procedure) -> None:
                 raise problem(errors.NOT_A_STEP, step.span)
 
 
-def effects(body: Body, steps: Iterable[Step], depth: int = 0) -> Iterator[Effect]:
+def effects_of_steps(body: Body, steps: Iterable[Step], depth: int = 0) -> Iterator[Effect]:
     """The effects of steps, each under the literals that are in the body already."""
     for step in steps:
         own = body.continued()
@@ -165,7 +165,7 @@ def _effects_of_call(body: Body, call: Call, depth: int) -> Iterator[Effect]:
     for parameter, term in zip(function.parameters, arguments, strict=True):
         if parameter.name is not None:
             inner.bind(parameter.name, Typed(_name_operation(inner, term), parameter.type))
-    yield from effects(inner, function.body.steps, depth + 1)
+    yield from effects_of_steps(inner, function.body.steps, depth + 1)
 
 
 def _name_operation(body: Body, term: Term) -> Term:

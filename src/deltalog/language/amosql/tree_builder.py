@@ -46,7 +46,7 @@ from deltalog.source import Span
 EVENTS = ("insert", "delete", "update")
 
 
-def folded(token: PlacedToken) -> str:
+def fold_case(token: PlacedToken) -> str:
     """A name as it counts: letters do not differ by case, and what is generated is reserved."""
     name = token.lower()
     if "__" in name or name.startswith("_"):
@@ -86,13 +86,13 @@ class TreeBuilder(Transformer[Any, Any]):
 
     def create_type(self, children: list[Any]) -> CreateType:
         create, _, name, _, supertypes = children
-        supers = tuple(folded(each) for each in supertypes or ())
-        return CreateType(folded(name), supers, create.span.to(name.span))
+        supers = tuple(fold_case(each) for each in supertypes or ())
+        return CreateType(fold_case(name), supers, create.span.to(name.span))
 
     def create_function(self, children: list[Any]) -> CreateFunction:
         create, _, name, _, parameters, _, _, (is_bag, result), _, body = children
         span = create.span.to(name.span)
-        return CreateFunction(folded(name), parameters or (), result, is_bag, body, span)
+        return CreateFunction(fold_case(name), parameters or (), result, is_bag, body, span)
 
     def create_rule(self, children: list[Any]) -> CreateRule:
         create, _, name, _, parameters, _, _, _, _, variables, event, _, condition, _, action = (
@@ -100,7 +100,7 @@ class TreeBuilder(Transformer[Any, Any]):
         )
         span = create.span.to(name.span)
         return CreateRule(
-            folded(name), parameters or (), variables or (), event, condition, action, span
+            fold_case(name), parameters or (), variables or (), event, condition, action, span
         )
 
     def function_body(self, children: list[Any]) -> Select | Procedure | Foreign:
@@ -129,7 +129,7 @@ class TreeBuilder(Transformer[Any, Any]):
 
     def event(self, children: list[Any]) -> RuleEvent:
         word, kind, call = children
-        if folded(kind) not in EVENTS:
+        if fold_case(kind) not in EVENTS:
             expected, hint = "`insert`, `delete` or `update`", did_you_mean(kind.lower(), EVENTS)
             raise syntax_problem(
                 catalogue.UNEXPECTED_TOKEN,
@@ -138,7 +138,7 @@ class TreeBuilder(Transformer[Any, Any]):
                 found=f"`{kind}`",
                 hint=hint,
             )
-        known: Any = folded(kind)
+        known: Any = fold_case(kind)
         return RuleEvent(known, call, word.span.to(call.span))
 
     def names(self, children: list[Any]) -> tuple[PlacedToken, ...]:
@@ -152,33 +152,33 @@ class TreeBuilder(Transformer[Any, Any]):
 
     def parameter(self, children: list[Any]) -> TypedName:
         type_, name = children
-        return TypedName(folded(type_), None if name is None else folded(name), type_.span)
+        return TypedName(fold_case(type_), None if name is None else fold_case(name), type_.span)
 
     def variables(self, children: list[Any]) -> tuple[TypedName, ...]:
         return tuple(children)
 
     def variable(self, children: list[Any]) -> TypedName:
         type_, name = children
-        return TypedName(folded(type_), folded(name), type_.span.to(name.span))
+        return TypedName(fold_case(type_), fold_case(name), type_.span.to(name.span))
 
     def result(self, children: list[Any]) -> tuple[bool, TypedName]:
         bag, _, type_, name = children
-        known = None if name is None else folded(name)
-        return bag is not None, TypedName(folded(type_), known, type_.span)
+        known = None if name is None else fold_case(name)
+        return bag is not None, TypedName(fold_case(type_), known, type_.span)
 
     # --- objects, rules and transactions
 
     def create_instances(self, children: list[Any]) -> CreateInstances:
         create, type_, _, objects = children
-        return CreateInstances(folded(type_), objects, create.span.to(type_.span))
+        return CreateInstances(fold_case(type_), objects, create.span.to(type_.span))
 
     def add_type(self, children: list[Any]) -> ChangeTypes:
         word, _, type_, _, objects = children
-        return ChangeTypes("add", folded(type_), objects, word.span.to(type_.span))
+        return ChangeTypes("add", fold_case(type_), objects, word.span.to(type_.span))
 
     def remove_type(self, children: list[Any]) -> ChangeTypes:
         word, _, type_, _, objects = children
-        return ChangeTypes("remove", folded(type_), objects, word.span.to(type_.span))
+        return ChangeTypes("remove", fold_case(type_), objects, word.span.to(type_.span))
 
     def delete(self, children: list[Any]) -> DeleteObjects:
         word, objects = children
@@ -187,7 +187,7 @@ class TreeBuilder(Transformer[Any, Any]):
     def activation(self, children: list[Any]) -> Activation:
         word, name, _, arguments, closing = children
         verb: Any = word.lower()
-        return Activation(verb, folded(name), arguments or (), word.span.to(closing.span))
+        return Activation(verb, fold_case(name), arguments or (), word.span.to(closing.span))
 
     def transaction(self, children: list[Any]) -> Boundary:
         (word,) = children
@@ -300,7 +300,7 @@ class TreeBuilder(Transformer[Any, Any]):
 
     def name(self, children: list[Any]) -> Name:
         (token,) = children
-        return Name(folded(token), token.span)
+        return Name(fold_case(token), token.span)
 
     def object(self, children: list[Any]) -> ObjectName:
         (token,) = children
@@ -308,7 +308,7 @@ class TreeBuilder(Transformer[Any, Any]):
 
     def call(self, children: list[Any]) -> Call:
         name, _, arguments, closing = children
-        return Call(folded(name), arguments or (), name.span.to(closing.span), name.span)
+        return Call(fold_case(name), arguments or (), name.span.to(closing.span), name.span)
 
 
 def _object_name(token: PlacedToken) -> ObjectName:

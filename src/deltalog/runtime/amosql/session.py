@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.diagnostics.report import DataError, ProgramError
 from deltalog.language.amosql.context import Typed
-from deltalog.language.amosql.parser import Parsed, parse_piece, pieces
+from deltalog.language.amosql.parser import Parsed, parse_piece, statement_pieces
 from deltalog.language.amosql.schema import LITERAL_TYPES, column_type
 from deltalog.language.amosql.translation import SchemaTranslator
 from deltalog.language.amosql.tree import (
@@ -97,7 +97,7 @@ class AmosqlSession:
         """The same, one statement after the other: each is carried out when it is asked for."""
         if isinstance(source, str):
             source = Source("<text>", source)
-        for piece in pieces(source):
+        for piece in statement_pieces(source):
             try:
                 outcome = self._outcome(parse_piece(piece))
             except BaseException:

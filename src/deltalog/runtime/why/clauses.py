@@ -18,7 +18,7 @@ from deltalog.analysis.binding import bound_variables
 from deltalog.checks.program import CheckedProgram
 from deltalog.language.ast import Aggregate, Atom, Constant, Literal, Row, Rule, Value, Variable
 from deltalog.language.printer import print_rule
-from deltalog.language.values import said
+from deltalog.language.values import value_in_message
 from deltalog.language.walk import names, substitute
 from deltalog.rewrites.desugar import flat_rules
 from deltalog.rewrites.names import is_generated
@@ -57,7 +57,7 @@ class Clause:
 
     def said(self, binding: Mapping[str, Value]) -> str | None:
         """The sentence of the rule for the values of its variables; one without a value is `_`."""
-        values = {name: said(value) for name, value in binding.items()}
+        values = {name: value_in_message(value) for name, value in binding.items()}
         return self.worded(defaultdict(lambda: "_", values))
 
     def worded(self, words: Mapping[str, str]) -> str | None:
