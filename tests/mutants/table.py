@@ -691,12 +691,12 @@ MUTANTS = (
         "memory changes before the file does",
         "runtime/database.py",
         """                for participant in self._participants:
-                    participant.before_change(self, outcome, change)
+                    participant.before_change(self, outcome, exact)
                 outcome.apply()
 """,
         """                outcome.apply()
                 for participant in self._participants:
-                    participant.before_change(self, outcome, change)
+                    participant.before_change(self, outcome, exact)
 """,
         (FILES, "-k", "full_disk or other_options"),
     ),
