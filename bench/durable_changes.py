@@ -90,7 +90,7 @@ def row(spark: SparkSession, folder: Path, batches: int) -> None:
             new = (NODES + number, rng.randrange(NODES))
             took.append(cost(lambda new=new: db.apply(insert={"edge": [new]})))  # type: ignore[misc]
         db.fold()
-        files = {name: len(table._files()) for name, table in db._writer.stored.items()}
+        files = {name: len(table._rows_per_file()) for name, table in db._writer.stored.items()}
         log = len(db._state.log.table.files_for(-1, db.version))
         print(f"audit: {db.audit()}")
     tenth, last = middle(took[10 : 10 + WINDOW]), middle(took[-WINDOW:])

@@ -198,30 +198,30 @@ def connect(
         return open_tables(program, spark, str(state), options, limits, watch, participants, fresh)
     if path is not None:
         chosen = FileOptions(_engine_of_file(engine), durability, read_only, wait, retention)
-        return _defined(
+        return _warn_if_new(
             open_file(path, program, chosen, options, limits, watch, facts, participants)
         )
     assert program is not None
     if spark is not None and engine not in (None, "spark"):
         reason, hint = "`spark` is its engine", "leave out one of the two"
-        raise _misfit("engine", "on Spark", reason, hint)
+        raise _argument_misfit("engine", "on Spark", reason, hint)
     if sources is not None:
         for name, given in (("engine", engine), ("spark", spark)):
             if given is not None:
                 reason, hint = "its engine probes the sources", "leave it out"
-                raise _misfit(name, "with sources", reason, hint)
-        return _defined(
+                raise _argument_misfit(name, "with sources", reason, hint)
+        return _warn_if_new(
             open_with_sources(program, sources, options, limits, watch, facts or {}, participants)
         )
     start = known_engine(engine or DEFAULT_ENGINE, spark)
-    return _defined(
+    return _warn_if_new(
         open_in_memory(
             program, start, options, limits, watch, {} if facts is None else facts, participants
         )
     )
 
 
-def _defined(database: MemoryDatabase) -> MemoryDatabase:
+def _warn_if_new(database: MemoryDatabase) -> MemoryDatabase:
     """The database, after a warning of what its choices do not realize, if its program is new."""
     if database.model.checked.program.update_choices and database.version == 0:
         from deltalog.runtime.update_choices import warn_of_choices  # rarely needed
@@ -233,10 +233,10 @@ def _defined(database: MemoryDatabase) -> MemoryDatabase:
 def _check_arguments(kind: str, passed: list[str]) -> None:
     for name in passed:
         if name in _MISFITS[kind]:
-            raise _misfit(name, kind, *_MISFITS[kind][name])
+            raise _argument_misfit(name, kind, *_MISFITS[kind][name])
 
 
-def _misfit(name: str, kind: str, reason: str, hint: str) -> DataError:
+def _argument_misfit(name: str, kind: str, reason: str, hint: str) -> DataError:
     return DataError(
         [catalogue.ARGUMENT_MISFIT.at(None, name=name, kind=kind, reason=reason, hint=hint)]
     )

@@ -717,8 +717,8 @@ MUTANTS = (
     Mutant(
         "a reader does not hold the log",
         "store/readers.py",
-        "min(_unwanted(connection, retention, last), *readers.values(), last - 1)",
-        "min(_unwanted(connection, retention, last), last - 1)",
+        "min(_last_unwanted(connection, retention, last), *readers.values(), last - 1)",
+        "min(_last_unwanted(connection, retention, last), last - 1)",
         (FILES, "-k", "holds_the_log"),
     ),
     Mutant(

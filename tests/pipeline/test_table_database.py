@@ -322,7 +322,7 @@ def test_a_table_that_cannot_follow_is_behind(
     with deltalog.connect(spark=spark, program=program, state=state, freshness="commit") as db:
         db.apply(insert={"n": [(1,)]})
         with monkeypatch.context() as patched:
-            patched.setattr(StoredTable, "_commit", fail)
+            patched.setattr(StoredTable, "_commit_actions", fail)
             with pytest.warns(UserWarning, match="is behind: the disk is full"):
                 assert db.apply(insert={"n": [(2,)]}).counts == {"n": (1, 0)}
         assert on_disk(state, "n") == {(1,)}

@@ -234,7 +234,9 @@ def test_files_that_nobody_can_name_are_removed(
             db.compact(deltalog.Retention(versions=0))
             assert len(list(state.rglob("*.parquet"))) < between
             assert db.verify(engine="reference").is_clean
-            live = {f"{t.relative}/{f}" for t in db._writer.stored.values() for f in t._files()}
+            live = {
+                f"{t.relative}/{f}" for t in db._writer.stored.values() for f in t._rows_per_file()
+            }
             found = {str(path.relative_to(state)) for path in state.rglob("*.parquet")}
             rest = found - live
             assert all(path.startswith(("log/", "tables/edge/_", "tables/path/_")) for path in rest)

@@ -868,7 +868,7 @@ def test_half_a_dropped_commit_is_not_offered(path: Path, monkeypatch: pytest.Mo
     with connect(path, "base edge(src: int, dst: int).") as database:
         database.apply(insert={"edge": [(number, 0) for number in range(25_000)]})
         database.apply(insert={"edge": [(1, 1)]})
-        dropping = readers._drop(database._connection, 1)
+        dropping = readers._drop_log_until(database._connection, 1)
         for _ in range(2):  # the first row, and one of three of the next commit
             next(dropping)
         dropping.close()

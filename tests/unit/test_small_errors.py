@@ -89,7 +89,9 @@ def test_a_failed_create_leaves_no_file(
     def fail(*_: object) -> None:
         raise deltalog.DataError([])
 
-    monkeypatch.setattr(storage, "_prepared" if statement == "journal_mode" else "_check_log", fail)
+    monkeypatch.setattr(
+        storage, "_prepare_storage" if statement == "journal_mode" else "_check_log", fail
+    )
     with pytest.raises(deltalog.DataError):
         connect(tmp_path / "a.db", program=PROGRAM)
     assert list(tmp_path.iterdir()) == []

@@ -44,7 +44,7 @@ class TableLog:
 
     def net(self, after: int, until: int, relation: str | None = None) -> ChangeSet:
         """All changes after a version, up to another one, as one; `relation` selects its part."""
-        return _net_of_changes(self._changes(after, until, relation))
+        return _net_of_changes(self._changes_between(after, until, relation))
 
     def omitted(self, after: int, until: int) -> frozenset[str]:
         """None: commits of a state have the changes of all views."""
@@ -59,7 +59,7 @@ class TableLog:
         """
         changes: dict[int, list[_Change]] = {}
         for name in [None] if relations is None else sorted(relations):
-            for version, *each in self._changes(after, until, name):
+            for version, *each in self._changes_between(after, until, name):
                 changes.setdefault(version, []).append((version, *each))  # type: ignore[arg-type]
         for record in self._state.records:
             if after < record.version <= until and _is_version(record):
@@ -67,37 +67,39 @@ class TableLog:
                 change = _net_of_changes(changes.get(record.version, []))
                 yield Commit(record.version, record.at, record.kind, change)
 
-    def _changes(self, after: int, until: int, relation: str | None) -> Iterator[_Change]:
-        names = {n for r in self._records(after, until) for n in r.counts}
+    def _changes_between(self, after: int, until: int, relation: str | None) -> Iterator[_Change]:
+        names = {n for r in self._records_between(after, until) for n in r.counts}
         for name in sorted(names if relation is None else names & {relation}):
-            yield from self._logged(name, self._state.log.changes(name, after, until))
+            yield from self._changes_from_log(name, self._state.log.changes(name, after, until))
             for version, files in self._state.files_of(name, after, until):
                 for kind, folder in ((INSERT, files.inserted), (DELETE, files.deleted)):
                     if folder is not None:
-                        for row in self._read(folder, self._types(name, kind, version)):
+                        for row in self._read_folder(
+                            folder, self._types_of_change(name, kind, version)
+                        ):
                             yield version, name, kind, row
 
-    def _logged(self, name: str, logged: pyarrow.Table) -> Iterator[_Change]:
+    def _changes_from_log(self, name: str, logged: pyarrow.Table) -> Iterator[_Change]:
         """Rows of the log, decoded with the columns that the relation had."""
         for kind in (INSERT, DELETE):
             held = logged.filter(pc.field("change") == kind)
             versions = held.column("version").to_pylist()
             by_types: dict[Types, list[int]] = {}
             for number, version in enumerate(versions):
-                by_types.setdefault(self._types(name, kind, version), []).append(number)
+                by_types.setdefault(self._types_of_change(name, kind, version), []).append(number)
             for types, numbers in by_types.items():
                 for number, row in zip(
                     numbers, decoded_rows(held.take(numbers), types), strict=True
                 ):
                     yield versions[number], name, kind, row
 
-    def _records(self, after: int, until: int) -> Iterable[Record]:
+    def _records_between(self, after: int, until: int) -> Iterable[Record]:
         return (r for r in self._state.records if after < r.version <= until)
 
-    def _types(self, name: str, kind: str, version: int) -> Types:
+    def _types_of_change(self, name: str, kind: str, version: int) -> Types:
         return self.columns_at(version if kind == INSERT else version - 1)[name]
 
-    def _read(self, folder: str, types: Types) -> list[Row]:
+    def _read_folder(self, folder: str, types: Types) -> list[Row]:
         data = self._state.read_rows(folder)
         columns = tuple(each for each in data.column_names if not each.endswith("__"))
         return StoredTable(self._state.location, "", columns, types).rows(data)

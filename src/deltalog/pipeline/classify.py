@@ -133,7 +133,7 @@ class _Rows:
         by_key: dict[str, list[Row]] = {}
         for offer, rows in offers:
             for row in rows:
-                self._sort(offer, row, by_key)
+                self._sort_row(offer, row, by_key)
         for name, keys in by_key.items():
             holders = _key_holders(self._database.engine, self._database.relations[name], keys)
             self._found.delete.setdefault(name, []).extend(holders.values())
@@ -145,7 +145,7 @@ class _Rows:
             side.update({n: CheckedRows(relations[n], rows) for n, rows in side.items()})
         return found
 
-    def _sort(self, offer: Offer, row: TextRow, by_key: dict[str, list[Row]]) -> None:
+    def _sort_row(self, offer: Offer, row: TextRow, by_key: dict[str, list[Row]]) -> None:
         relation = offer.relation
         kind = _KINDS.get(str(row.op))
         reason = row.reason
@@ -226,16 +226,16 @@ class _Frames:
         self._marked: list[tuple[Offer, DataFrame]] = []
 
     def classified(self, offers: Iterable[Offer]) -> Classified[CheckedFrame]:
-        self._marked = [(offer, self._mark(offer)) for offer in offers]
+        self._marked = [(offer, self._mark_rows(offer)) for offer in offers]
         for offer, marked in self._marked:
             bad = marked.where(F.col(REASON).isNotNull()).collect()
             self._found.bad += [self._rejected(offer, row) for row in bad]
         names = sorted({offer.relation.name for offer, _ in self._marked})
         for name in names:
-            self._split(self._database.relations[name])
+            self._split_relation(self._database.relations[name])
         return self._found
 
-    def _mark(self, offer: Offer) -> DataFrame:
+    def _mark_rows(self, offer: Offer) -> DataFrame:
         relation = offer.relation
         data = offer_frame(self._database.spark, offer)
         kinds = F.create_map(*(F.lit(word) for pair in _KINDS.items() for word in pair))
@@ -254,7 +254,7 @@ class _Frames:
             raise DataError([Diagnostic(catalogue.CANNOT_READ.code, found.reason)])
         return found._replace(source=offer.source.name, batch=offer.name)
 
-    def _split(self, relation: Relation) -> None:
+    def _split_relation(self, relation: Relation) -> None:
         """Facts of one relation, by what is done with them."""
         name, arity = relation.name, relation.arity
         deleted, inserted, put = (self._of_kind(relation, k) for k in ("delete", "insert", "set"))

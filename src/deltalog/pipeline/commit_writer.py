@@ -49,12 +49,12 @@ class CommitWriter:
     def _take_model(self, model: Model) -> None:
         self.model = model
         ranked = {n for choice in model.choices if choice.is_maintained for n in choice.predicates}
-        self.stored = {name: self._table(name, name in ranked) for name in sorted(model.stored)}
+        self.stored = {name: self._table_of(name, name in ranked) for name in sorted(model.stored)}
         kept = " ".join(f"{name}{'*' * table.is_ranked}" for name, table in self.stored.items())
         self.program = f"{print_program(model.checked.program)}% kept: {kept}\n"
         self.folds = Folds(self.state, self.stored, self._freshness)
 
-    def _table(self, name: str, is_ranked: bool) -> StoredTable:
+    def _table_of(self, name: str, is_ranked: bool) -> StoredTable:
         if name in self.model.checked.relations:
             return self.unstored(name, "tables", is_ranked)
         types = self.types(name)
@@ -78,14 +78,14 @@ class CommitWriter:
             return database.compute_state(facts)
         engine = cast("SparkEngine", database.engine)
         for name in self.stored:
-            reader = self._reader(engine, name)
+            reader = self._make_reader(engine, name)
             engine.relations[name].read_later(self.state.size(name), reader)
         engine.clock.now = max(engine.clock.now, self.state.last.clock)
         return Statistics()
 
-    def _reader(self, engine: SparkEngine, name: str) -> Callable[[SparkRelation], None]:
+    def _make_reader(self, engine: SparkEngine, name: str) -> Callable[[SparkRelation], None]:
         def read(store: SparkRelation) -> None:
-            table, fold = self.stored[name], self._fold(name)
+            table, fold = self.stored[name], self._fold_of_log(name)
             rows = [*fold.updated, *fold.inserted]
             if self._is_large(engine, name):
                 frame = TableFrame(table.snapshot(engine.spark, self.state.spread(name)), 0)
@@ -100,11 +100,11 @@ class CommitWriter:
 
     def rows_on_disk(self, name: str) -> list[Ranked]:
         """The rows of a small relation, with ranks, as table and log have them."""
-        fold = self._fold(name)
+        fold = self._fold_of_log(name)
         kept = [each for each in self.stored[name].ranked_rows() if each[0] not in fold.lost]
         return [*kept, *fold.updated, *fold.inserted]
 
-    def _fold(self, name: str) -> Fold:
+    def _fold_of_log(self, name: str) -> Fold:
         """The part of the log that a table has not followed yet."""
         table, last = self.stored[name], self.state.last.version
         if any(self.state.files_of(name, table.version, last)):

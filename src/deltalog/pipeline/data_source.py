@@ -150,10 +150,12 @@ class Read:
     def parts(self, state: State, bindings: Bindings) -> Sequence[Part]:
         """Everything to be read."""
         if not self.is_feed:
-            return self._contents(state, self.at(state), bindings)
+            return self._contents_of_relation(state, self.at(state), bindings)
         return self.feed_parts(state, None, self.until(state), bindings)
 
-    def _contents(self, state: State, version: int, bindings: Bindings) -> Sequence[Plain]:
+    def _contents_of_relation(
+        self, state: State, version: int, bindings: Bindings
+    ) -> Sequence[Plain]:
         check_version(state, version)
         table = known_table(state, self.relation, version)
         if is_stored(table):
@@ -173,16 +175,16 @@ class Read:
         check_version(state, until)
         found = feed_parts(state, self.relation, begin, until, bindings)
         if after is None and self.first is None and begin > 0:
-            found = [*self._begun(state, begin, bindings), *found]
+            found = [*self._first_parts(state, begin, bindings), *found]
         return found
 
-    def _begun(self, state: State, version: int, bindings: Bindings) -> list[Part]:
+    def _first_parts(self, state: State, version: int, bindings: Bindings) -> list[Part]:
         """The relation at the first version of the log, as inserted by it."""
         at = next(record.at for record in reversed(state.records) if record.version <= version)
         assert at is not None
         columns = stretches_between(state, self.relation, version, self.until(state))[0].columns
         stamp = INSERT, version, at
-        found = self._contents(state, version, bindings)
+        found = self._contents_of_relation(state, version, bindings)
         return [StampedPart(part, columns, stamp) for part in found]
 
 
@@ -275,7 +277,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_state": None}  # tasks read parts, and need no state
 
-    def _current(self) -> State:
+    def _current_state(self) -> State:
         if self._state is None:
             self._state = self._read.opened()
         else:
@@ -283,25 +285,25 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._state
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        state, read = self._current(), self._read
+        state, read = self._current_state(), self._read
         if read.reader is not None and read.reader not in state.readers:
             state.log.note_reader(read.reader, read.after(state))
         return {"version": -1 if read.first is None else read.after(state)}
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
-        return {"version": max(start["version"], self._latest())}
+        return {"version": max(start["version"], self._latest_version())}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._last = self._latest()
+        self._last = self._latest_version()
 
-    def _latest(self) -> int:
-        last = self._current().last.version
+    def _latest_version(self) -> int:
+        last = self._current_state().last.version
         return last if self._last is None else min(last, self._last)
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         if start == end:
             return []
-        state, read = self._current(), self._read
+        state, read = self._current_state(), self._read
         after = None if start["version"] < 0 else start["version"]
         self._check_columns(state, read.after(state) if after is None else after, end["version"])
         parts = read.feed_parts(state, after, end["version"], read.bound(state))
@@ -322,7 +324,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: dict[str, int]) -> None:
         if self._read.reader is not None:
-            self._current().log.note_reader(self._read.reader, end["version"])
+            self._current_state().log.note_reader(self._read.reader, end["version"])
 
 
 def _whole_number_option(options: Mapping[str, str], name: str) -> int | None:

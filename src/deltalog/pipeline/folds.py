@@ -105,11 +105,11 @@ class Folds:
         found: list[str] = []
         self.behind()
         for name in names:
-            found += [name] if self._fold(name) else []
+            found += [name] if self._fold_table(name) else []
             self._behind.pop(name, None)
         return found
 
-    def _fold(self, name: str) -> bool:
+    def _fold_table(self, name: str) -> bool:
         table, until = self.tables[name], self.state.last.version
         before = table.version
         if not table.is_behind(until):
@@ -117,7 +117,7 @@ class Folds:
         for version, files in self.state.files_since_whole(name, before, until):
             if files.whole is None:
                 self._follow_log(name, version - 1)
-            self._adopt(table, files, version)
+            self._adopt_files(table, files, version)
         self._follow_log(name, until)
         return table.version != before
 
@@ -127,7 +127,7 @@ class Folds:
         if changes.num_rows or not table.exists:
             table.follow(net_fold(changes, table.types), until)
 
-    def _adopt(self, table: StoredTable, files: Files, version: int) -> None:
+    def _adopt_files(self, table: StoredTable, files: Files, version: int) -> None:
         if files.whole is not None:
             table.adopt(_path_below_table(table, files.whole), version)
         elif files.deleted is None:

@@ -124,28 +124,28 @@ class Log:
         """Read what has been committed since: the records of commits, oldest first."""
         self._is_there = self.table.open()
         wanted = Wanted(change=COMMIT, later=self._sequence)
-        found = self._read(wanted, ["sequence", "version", "at", "text"]).sort_by("sequence")
+        found = self._read_table(wanted, ["sequence", "version", "at", "text"]).sort_by("sequence")
         records = [Record.read(row) for row in found.to_pylist()]
         self._sequence = max([self._sequence, *(record.sequence for record in records)])
         return records
 
     def batches(self) -> set[Batch]:
         """Everything that has been taken from sources."""
-        found = self._read(Wanted(change=BATCH), ["text"]).column("text").to_pylist()
+        found = self._read_table(Wanted(change=BATCH), ["text"]).column("text").to_pylist()
         return {(source, batch) for source, batch in map(json.loads, found)}
 
     def refused(self) -> list[tuple[datetime, Rejected]]:
         """The rows that were not taken, oldest first, each with the time."""
-        found = self._read(Wanted(change=REFUSED), ["sequence", "at", "text"])
+        found = self._read_table(Wanted(change=REFUSED), ["sequence", "at", "text"])
         listed = found.sort_by("sequence").to_pylist()
         return [(row["at"], Rejected(*json.loads(row["text"]))) for row in listed]
 
     def changes(self, relation: str, after: int, until: int) -> pyarrow.Table:
         """The rows of the log for a relation in versions after one, up to another, in order."""
         wanted = Wanted(relation=relation, after=after, until=until)
-        return self._read(wanted, None).sort_by("sequence")
+        return self._read_table(wanted, None).sort_by("sequence")
 
-    def _read(self, wanted: Wanted, columns: list[str] | None) -> pyarrow.Table:
+    def _read_table(self, wanted: Wanted, columns: list[str] | None) -> pyarrow.Table:
         if self._is_there:
             return self.table.read(wanted, columns)
         schema = log_schema([])

@@ -107,7 +107,7 @@ class DriverLogTable:
         self._count = 0
 
     @property
-    def _files(self) -> TableFiles:
+    def _table_files(self) -> TableFiles:
         return TableFiles(*self._location.files("log"))
 
     def open(self) -> bool:
@@ -130,11 +130,11 @@ class DriverLogTable:
 
     def _dataset(self) -> pyarrow.dataset.Dataset:
         assert self._table is not None
-        return dataset_of(self._table, self._files, self.schema, ("sequence", "version"))
+        return dataset_of(self._table, self._table_files, self.schema, ("sequence", "version"))
 
     def files_for(self, after: int, until: int) -> list[str]:
         wanted = _condition_of_wanted(Wanted(after=after, until=until))
-        root = self._files.root
+        root = self._table_files.root
         found = [] if self._table is None else self._dataset().get_fragments(filter=wanted)
         return [f"log/{relative_path(fragment.path, root)}" for fragment in found]
 
@@ -161,13 +161,13 @@ class DriverLogTable:
             max_commit_retries=0, app_transactions=[Transaction(APPLICATION, sequence)]
         )
         try:
-            self._append(rows, once)
+            self._append_rows(rows, once)
         except CommitFailedError:
             return False
         self._count += 1
         return True
 
-    def _append(self, rows: pyarrow.Table, once: CommitProperties) -> None:
+    def _append_rows(self, rows: pyarrow.Table, once: CommitProperties) -> None:
         if self._table is None:
             write_deltalake(
                 self._path, rows, mode="error", commit_properties=once, configuration=SETTINGS
@@ -188,16 +188,18 @@ class DriverLogTable:
 
     def drop(self, version: int) -> None:
         dropped = pc.field("relation").is_valid() & (pc.field("version") <= version)
-        self._rewrite(list(self._sizes()), ~dropped)
+        self._rewrite_files(list(self._rows_per_file()), ~dropped)
 
     def tidy(self) -> bool:
         if self._table is None or self._count <= COMPACTED_FILES:
             return False
-        self._rewrite([path for path, size in self._sizes().items() if size < GROUP_ROWS], None)
-        self._shorten()
+        self._rewrite_files(
+            [path for path, size in self._rows_per_file().items() if size < GROUP_ROWS], None
+        )
+        self._shorten_delta_log()
         return True
 
-    def _shorten(self) -> None:
+    def _shorten_delta_log(self) -> None:
         """Make a checkpoint of the Delta table, and remove its records from long before that.
 
         Delta lists that folder with every commit, so a commit would cost more the more there were.
@@ -211,16 +213,16 @@ class DriverLogTable:
             if number.isdigit() and int(number) < first:
                 system.delete_file(info.path)
 
-    def _sizes(self) -> dict[str, int]:
+    def _rows_per_file(self) -> dict[str, int]:
         assert self._table is not None
         actions = pyarrow.table(self._table.get_add_actions(flatten=True))
         names, sizes = (actions.column(name).to_pylist() for name in ("path", "num_records"))
         return dict(zip(names, sizes, strict=True))
 
-    def _rewrite(self, paths: Sequence[str], kept: pc.Expression | None) -> None:
+    def _rewrite_files(self, paths: Sequence[str], kept: pc.Expression | None) -> None:
         """Write the rows of some files to one; a version that no writer need mind."""
         assert self._table is not None
-        files, schema = self._files, self.schema
+        files, schema = self._table_files, self.schema
         rows = pyarrow.concat_tables([files.read(path, schema) for path in paths])
         rows = rows if kept is None else rows.filter(kept)
         actions: Actions = [remove_action(path, is_change=False) for path in paths]

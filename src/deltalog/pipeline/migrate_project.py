@@ -42,10 +42,10 @@ class Migration:
         )
         self.database: TableDatabase | None = None
         if self.is_needed:
-            self.database = self._opened(project, checked, state, watch)
+            self.database = self._open_database(project, checked, state, watch)
 
     @staticmethod
-    def _opened(
+    def _open_database(
         project: Project, checked: CheckedProject, state: State, watch: Watch | None
     ) -> TableDatabase:
         own = stored_program(state.program)

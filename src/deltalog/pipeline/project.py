@@ -140,118 +140,127 @@ class _Reader:
         except tomllib.TOMLDecodeError as error:
             raise DataError([self._not_toml(str(error))]) from None
         self._check_keys((), found, "project")
-        program = self._text((), found, "program", is_needed=True)
-        state = self._text((), found, "state", is_needed=True)
+        program = self._read_text((), found, "program", is_needed=True)
+        state = self._read_text((), found, "state", is_needed=True)
         made = Project(
             self.text.name,
             str(self.folder / program),
-            self._placed(state),
+            self._path_from_folder(state),
             self._one_of((), found, "bad_rows", BAD_ROWS, "fail"),
-            self._text((), found, "strategy") or "auto",
-            self._freshness(found),
-            self._strings((), found, "spark"),
-            tuple(self._source(name, each) for name, each in self._tables(found, "sources")),
-            tuple(self._sink(name, each) for name, each in self._tables(found, "sinks")),
+            self._read_text((), found, "strategy") or "auto",
+            self._read_freshness(found),
+            self._read_strings((), found, "spark"),
+            tuple(
+                self._read_source(name, each)
+                for name, each in self._tables_of_key(found, "sources")
+            ),
+            tuple(
+                self._read_sink(name, each) for name, each in self._tables_of_key(found, "sinks")
+            ),
             self._one_of((), found, "refresh", REFRESH, "AUTO"),
-            dict(self._view(name, each) for name, each in self._tables(found, "views")),
+            dict(self._read_view(name, each) for name, each in self._tables_of_key(found, "views")),
             self.text,
         )
         if made.strategy != "auto" and (made.views or "refresh" in found):
             hint = "leave out one of the two"
-            self._wrong((), "strategy", "`strategy` and `refresh` exclude each other", hint)
+            self._add_problem((), "strategy", "`strategy` and `refresh` exclude each other", hint)
         if self.problems:
             raise DataError(self.problems)
         return made
 
-    def _source(self, name: str, found: dict[str, Any]) -> Source:
+    def _read_source(self, name: str, found: dict[str, Any]) -> Source:
         place = ("sources", name)
         self._check_keys(place, found, "source")
         made = Source(
             name,
-            self._text(place, found, "relation") or name,
+            self._read_text(place, found, "relation") or name,
             self._one_of(place, found, "kind", SOURCE_KINDS, None),
             self._one_of(place, found, "format", FORMATS, None),
-            self._placed(self._text(place, found, "path")),
-            self._text(place, found, "table"),
-            self._text(place, found, "op") or "op",
-            self._strings(place, found, "options"),
-            self._strings(place, found, "columns"),
-            tuple(self._strings(place, found, "ignore")),
-            self._text(place, found, "schema"),
+            self._path_from_folder(self._read_text(place, found, "path")),
+            self._read_text(place, found, "table"),
+            self._read_text(place, found, "op") or "op",
+            self._read_strings(place, found, "options"),
+            self._read_strings(place, found, "columns"),
+            tuple(self._read_strings(place, found, "ignore")),
+            self._read_text(place, found, "schema"),
         )
         needs = "table" if made.format == "table" else "path"
         if made.format != "jdbc" and made.format in FORMATS and not getattr(made, needs):
-            self._wrong(place, None, f"source `{name}` needs `{needs}`")
+            self._add_problem(place, None, f"source `{name}` needs `{needs}`")
         if made.kind == "feed" and made.format not in ("delta", "table"):
-            self._wrong(place, "format", "only a Delta table has a feed of changes")
+            self._add_problem(place, "format", "only a Delta table has a feed of changes")
         if made.kind == "stream" and not made.schema and made.format != "delta":
-            self._wrong(
+            self._add_problem(
                 place,
                 None,
                 f"source `{name}` needs `schema`: the schema of a stream is not inferred",
             )
         return made
 
-    def _sink(self, name: str, found: dict[str, Any]) -> Sink:
+    def _read_sink(self, name: str, found: dict[str, Any]) -> Sink:
         place = ("sinks", name)
         self._check_keys(place, found, "sink")
         made = Sink(
             name,
-            self._text(place, found, "relation") or name,
+            self._read_text(place, found, "relation") or name,
             self._one_of(place, found, "kind", SINK_KINDS, None),
-            self._placed(self._text(place, found, "path")),
-            self._text(place, found, "table"),
-            tuple(self._strings(place, found, "key")),
-            self._text(place, found, "function"),
+            self._path_from_folder(self._read_text(place, found, "path")),
+            self._read_text(place, found, "table"),
+            tuple(self._read_strings(place, found, "key")),
+            self._read_text(place, found, "function"),
         )
         if made.kind == "function" and ":" not in made.function:
-            self._wrong(place, "function", f'sink `{name}` needs `function = "module:function"`')
+            self._add_problem(
+                place, "function", f'sink `{name}` needs `function = "module:function"`'
+            )
         elif made.kind in ("append", "merge", "snapshot") and not (made.path or made.table):
-            self._wrong(place, None, f"sink `{name}` needs `path` or `table`")
+            self._add_problem(place, None, f"sink `{name}` needs `path` or `table`")
         return made
 
-    def _view(self, name: str, found: dict[str, Any]) -> tuple[str, str]:
+    def _read_view(self, name: str, found: dict[str, Any]) -> tuple[str, str]:
         place = ("views", name)
         self._check_keys(place, found, "view")
         return name, self._one_of(place, found, "refresh", REFRESH, "AUTO")
 
     # --- values
 
-    def _freshness(self, found: dict[str, Any]) -> Freshness:
+    def _read_freshness(self, found: dict[str, Any]) -> Freshness:
         value = found.get("freshness", MINUTE)
         try:
             check_freshness(value)
         except DataError:
             hint = 'write a number of seconds, "commit" or "demand"'
-            self._wrong((), "freshness", f"`{value}` is not a freshness", hint)
+            self._add_problem((), "freshness", f"`{value}` is not a freshness", hint)
             return MINUTE
         return value  # type: ignore[no-any-return]
 
-    def _placed(self, path: str) -> str:
+    def _path_from_folder(self, path: str) -> str:
         """A path, from the folder of the project."""
         return path if not path or "://" in path else str(self.folder / path)
 
-    def _tables(self, found: dict[str, Any], key: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _tables_of_key(
+        self, found: dict[str, Any], key: str
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
         given = found.get(key, {})
         hint = f"write `[{key}.NAME]`, followed by one `key = value` per line"
         if not isinstance(given, dict):
-            self._wrong((), key, f"`{key}` is not a table", hint)
+            self._add_problem((), key, f"`{key}` is not a table", hint)
             return
         for name, each in given.items():
             if isinstance(each, dict):
                 yield name, each
             else:
-                self._wrong((), key, f"`{key}.{name}` is not a table", hint)
+                self._add_problem((), key, f"`{key}.{name}` is not a table", hint)
 
-    def _text(
+    def _read_text(
         self, place: tuple[str, ...], found: dict[str, Any], key: str, is_needed: bool = False
     ) -> str:
         value: object = found.get(key, "")
         if not isinstance(value, str):
-            self._wrong(place, key, f"`{key}` is not text", f'write `{key} = "…"`')
+            self._add_problem(place, key, f"`{key}` is not text", f'write `{key} = "…"`')
             return ""
         if is_needed and not value:
-            self._wrong(place, None, f"`{key}` is missing")
+            self._add_problem(place, None, f"`{key}` is missing")
         return value
 
     def _one_of(
@@ -262,21 +271,23 @@ class _Reader:
         known: tuple[str, ...],
         default: str | None,
     ) -> str:
-        value: str | None = self._text(place, found, key) or default
+        value: str | None = self._read_text(place, found, key) or default
         if value is None:
-            self._wrong(place, None, f"`{key}` is missing", f"use one of {', '.join(known)}")
+            self._add_problem(place, None, f"`{key}` is missing", f"use one of {', '.join(known)}")
             return ""
         if value not in known:
             hint = did_you_mean(value, known) or f"use one of {', '.join(known)}"
-            self._wrong(place, key, f"`{value}` is not a {key.replace('_', ' ')}", hint)
+            self._add_problem(place, key, f"`{value}` is not a {key.replace('_', ' ')}", hint)
         return value
 
-    def _strings(self, place: tuple[str, ...], found: dict[str, Any], key: str) -> dict[str, str]:
+    def _read_strings(
+        self, place: tuple[str, ...], found: dict[str, Any], key: str
+    ) -> dict[str, str]:
         """A table of texts, or a list of them, which become its keys."""
         value = found.get(key, {})
         if not isinstance(value, _STRINGS[key]) and value != {}:
             what, hint = _FORMS[_STRINGS[key]]
-            self._wrong(place, key, f"`{key}` is not a {what}", hint.format(key=key))
+            self._add_problem(place, key, f"`{key}` is not a {what}", hint.format(key=key))
             return {}
         if isinstance(value, list):
             return {str(each): "" for each in value}
@@ -289,7 +300,7 @@ class _Reader:
             if key not in _KNOWN[what]:
                 known = f"its keys are {', '.join(_KNOWN[what])}"
                 hint = did_you_mean(key, _KNOWN[what]) or known
-                self._wrong(place, key, f"`{key}` is not a key of a {what}", hint)
+                self._add_problem(place, key, f"`{key}` is not a key of a {what}", hint)
 
     def _not_toml(self, error: str) -> Diagnostic:
         """Where the parser stopped, which it reports in words only."""
@@ -303,7 +314,7 @@ class _Reader:
         span = Span(self.text, start, start)
         return catalogue.BAD_PROJECT.at(span, reason="this is not TOML", hint=hint)
 
-    def _wrong(
+    def _add_problem(
         self, place: tuple[str, ...], key: str | None, reason: str, hint: str | None = None
     ) -> None:
         span = span_in(self.text, place, key)

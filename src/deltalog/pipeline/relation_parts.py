@@ -109,7 +109,7 @@ class LogPart:
             column._replace(source=shared.get(column.source or ""))
             for column in self.stretch.columns
         )
-        wanted = self._wanted()
+        wanted = self._condition_of_versions()
         bound = _condition_of_bindings(columns, self.bindings)
         wanted = wanted if bound is None else wanted & bound
         for batch in _read_batches(
@@ -119,7 +119,7 @@ class LogPart:
             stamp = tuple(held.column(name) for name in ("change", "version", "at"))
             yield from _shape_result(held, columns, stamp).to_batches()
 
-    def _wanted(self) -> pc.Expression:
+    def _condition_of_versions(self) -> pc.Expression:
         version, change = pc.field("version"), pc.field("change")
         first, last = self.stretch.first, self.stretch.last
         inserted = (change == INSERT) & (version >= first) & (version <= last)

@@ -136,7 +136,7 @@ class Replay:
             is_strict = False
         else:
             is_strict = self.pipeline.project.bad_rows == "fail"
-        offers = [self._offer(known[each.id], each) for each in mended if each.id in known]
+        offers = [self._make_offer(known[each.id], each) for each in mended if each.id in known]
         found = classify(self.pipeline.database, offers)
         bad = {each.batch for each in found.bad}
         if found.bad and is_strict:
@@ -154,8 +154,8 @@ class Replay:
                 return
             yield Step(batches, delta, tuple(found.bad))
 
-    def _offer(self, row: Quarantined, mended: Mended) -> Offer:
-        source = self._source(row.source)
+    def _make_offer(self, row: Quarantined, mended: Mended) -> Offer:
+        source = self._source_named(row.source)
         relation = self.pipeline.relation_of(source)
         if isinstance(mended.row, dict):
             op = mended.op if source.kind in ("changes", "feed", "stream") else "+"
@@ -166,7 +166,7 @@ class Replay:
             read = TextRow(mended.file, mended.line, mended.op, None, CANNOT_READ, text)
         return Offer(source, relation, row.id, [read])
 
-    def _source(self, name: str) -> Source:
+    def _source_named(self, name: str) -> Source:
         for source in self.pipeline.project.sources:
             if source.name == name:
                 return source

@@ -100,7 +100,7 @@ class Pipeline:
         """Take everything that is new, one commit after the other; raise what failed at the end."""
         self._problems = Problems()
         self._sinks.deliver(self._problems)  # what an earlier run had no time for
-        yield from self._delivered(self._taken())
+        yield from self._deliver_steps(self._take_sources())
         self.database.note_problems(self._problems.noted(self.database.problems))
         self._problems.raise_if_any()
 
@@ -109,8 +109,8 @@ class Pipeline:
         self._problems = Problems()
         replay = Replay(self, self._problems)
         if mended is None:
-            yield from self._delivered(replay.batches())
-        yield from self._delivered(replay.rows(mended))
+            yield from self._deliver_steps(replay.batches())
+        yield from self._deliver_steps(replay.rows(mended))
         self._problems.raise_if_any()
 
     @property
@@ -118,31 +118,31 @@ class Pipeline:
         """The rows in quarantine."""
         return self.database.quarantined()
 
-    def _delivered(self, steps: Iterator[Step]) -> Iterator[Step]:
+    def _deliver_steps(self, steps: Iterator[Step]) -> Iterator[Step]:
         """The same steps, when sinks have been given what is new; each with what it cost."""
         self._stopwatch.restart()
-        while (step := self._next(steps)) is not None:
+        while (step := self._next_step(steps)) is not None:
             if step.delta:
                 step = replace(step, sinks=tuple(self._sinks.deliver(self._problems)))
             yield replace(step, metrics=self._stopwatch.metrics(step.delta.counts))
             self._stopwatch.restart()
 
-    def _next(self, steps: Iterator[Step]) -> Step | None:
+    def _next_step(self, steps: Iterator[Step]) -> Step | None:
         with self.database.measured(self._stopwatch.of_record):
             return next(steps, None)
 
-    def _taken(self) -> Iterator[Step]:
+    def _take_sources(self) -> Iterator[Step]:
         is_new = self.database.is_new
-        yield from self._loaded(is_new)
-        for source in self._of("snapshot") if not is_new else ():
-            yield from self._compared(source)
-        for source in self._of("feed"):
-            yield from self._fed(source)
-        yield from self._files()
-        for source in self._of("stream"):
-            yield from self._streamed(source)
+        yield from self._load_initial(is_new)
+        for source in self._sources_of("snapshot") if not is_new else ():
+            yield from self._compare_source(source)
+        for source in self._sources_of("feed"):
+            yield from self._take_feed(source)
+        yield from self._take_files()
+        for source in self._sources_of("stream"):
+            yield from self._take_stream(source)
 
-    def _of(self, kind: str) -> list[Source]:
+    def _sources_of(self, kind: str) -> list[Source]:
         return [source for source in self.project.sources if source.kind == kind]
 
     def relation_of(self, source: Source) -> Relation:
@@ -150,7 +150,7 @@ class Pipeline:
 
     # --- failing alone
 
-    def _tried(
+    def _try_read(
         self,
         sources: Sequence[Source],
         read: Callable[Arguments, Result],
@@ -179,15 +179,15 @@ class Pipeline:
 
     # --- loading
 
-    def _loaded(self, is_new: bool) -> Iterator[Step]:
+    def _load_initial(self, is_new: bool) -> Iterator[Step]:
         """Sources that are read as a whole, all in one commit."""
         offers: list[Offer] = []
         for source in self.project.sources:
-            name = self._tried([source], self._load_name, source, is_new)
+            name = self._try_read([source], self._load_name, source, is_new)
             if name is None or (source.name, name) in self.database.batches:
                 continue
             relation = self.relation_of(source)
-            data = self._tried([source], self.reader.whole, source, relation)
+            data = self._try_read([source], self.reader.whole, source, relation)
             if data is not None:
                 offers.append(Offer(source, relation, name, data))
         if not offers:
@@ -217,7 +217,7 @@ class Pipeline:
             return
         batches = taken_batches(kept)
         load, sources = self.database.load_rows, [offer.source for offer in kept]
-        delta = self._tried(sources, load, found.insert, batches, found.bad)
+        delta = self._try_read(sources, load, found.insert, batches, found.bad)
         if delta is not None:
             yield Step(batches, delta, tuple(found.bad))
 
@@ -227,7 +227,7 @@ class Pipeline:
         bad: list[Rejected] = []
         for offer in offers:
             data = offer_frame(self.spark, offer)
-            found_bad = self._tried([offer.source], offer_bad_rows, offer, data)
+            found_bad = self._try_read([offer.source], offer_bad_rows, offer, data)
             if found_bad is None or self._is_refused([offer], found_bad):
                 continue
             bad += found_bad
@@ -237,7 +237,7 @@ class Pipeline:
             whole = {name: reduce(DataFrame.unionAll, each) for name, each in frames.items()}
             batches = taken_batches(kept)
             load, sources = self.database.load_frames, [offer.source for offer in kept]
-            delta = self._tried(sources, load, whole, batches=batches, refused=bad)
+            delta = self._try_read(sources, load, whole, batches=batches, refused=bad)
             if delta is not None:
                 yield Step(batches, delta, tuple(bad))
 
@@ -254,14 +254,14 @@ class Pipeline:
 
     # --- snapshots
 
-    def _compared(self, source: Source) -> Iterator[Step]:
+    def _compare_source(self, source: Source) -> Iterator[Step]:
         """The difference between a source and what its relation holds."""
         relation = self.relation_of(source)
-        data = self._tried([source], self.reader.whole, source, relation)
+        data = self._try_read([source], self.reader.whole, source, relation)
         if data is None:
             return
         offer = Offer(source, relation, "snapshot", data)
-        compared = self._tried([source], compare_snapshot, self.database, offer)
+        compared = self._try_read([source], compare_snapshot, self.database, offer)
         if compared is None:
             return
         inserted, deleted, bad = compared
@@ -280,29 +280,29 @@ class Pipeline:
             return
         sides = {relation.name: inserted}, {relation.name: deleted}
         apply = self.database.apply  # a snapshot that violates a constraint waits for a better one
-        delta = self._tried([source], apply, *sides, batches=named, refused=bad)
+        delta = self._try_read([source], apply, *sides, batches=named, refused=bad)
         if delta or (bad and delta is not None):
             yield Step(named, delta, tuple(bad))
 
     # --- changes
 
-    def _fed(self, source: Source) -> Iterator[Step]:
+    def _take_feed(self, source: Source) -> Iterator[Step]:
         """The versions of a Delta table that are new, one after the other."""
         relation, known = self.relation_of(source), self.database.batches
-        versions = self._tried([source], self.reader.feed_versions, source, known)
+        versions = self._try_read([source], self.reader.feed_versions, source, known)
         for version in versions or ():
             if self._is_held(source):
                 return
-            offer = self._tried([source], self.reader.feed, source, relation, version)
+            offer = self._try_read([source], self.reader.feed, source, relation, version)
             if offer is not None:
-                yield from self._applied([offer])
+                yield from self._apply_offers([offer])
 
-    def _files(self) -> Iterator[Step]:
+    def _take_files(self) -> Iterator[Step]:
         """Files of all sources together, by name; the same name is one transaction."""
         waiting: list[tuple[Source, Path]] = []
         known = self.database.batches
-        for source in self._of("changes"):
-            paths = self._tried([source], new_files, source, known)
+        for source in self._sources_of("changes"):
+            paths = self._try_read([source], new_files, source, known)
             waiting += [(source, path) for path in paths or ()]
         waiting.sort(key=lambda each: (each[1].stem, each[0].name))
         for _, together in groupby(waiting, key=lambda each: each[1].stem):
@@ -311,14 +311,14 @@ class Pipeline:
             if any(map(self._is_held, sources)):
                 self._fail(sources, ())  # what belongs together waits together
                 continue
-            offers = self._tried(sources, self._read_files, group)
+            offers = self._try_read(sources, self._read_files, group)
             if offers is not None:
-                yield from self._applied(offers)
+                yield from self._apply_offers(offers)
 
     def _read_files(self, files: Iterable[tuple[Source, Path]]) -> list[Offer]:
         return [self.reader.file(source, self.relation_of(source), path) for source, path in files]
 
-    def _streamed(self, source: Source) -> Iterator[Step]:
+    def _take_stream(self, source: Source) -> Iterator[Step]:
         """Everything a streaming query has now, as steps of their own."""
         steps: list[Step] = []
         relation = self.relation_of(source)
@@ -326,7 +326,7 @@ class Pipeline:
         def take(data: DataFrame, number: int) -> None:
             offer = of_stream(source, relation, data, number)
             if offer.batch not in self.database.batches:
-                made = list(self._applied([offer]))
+                made = list(self._apply_offers([offer]))
                 if not made:  # the checkpoint must not pass over it
                     raise DataError(self._problems.diagnostics)
                 steps.extend(made)
@@ -345,13 +345,13 @@ class Pipeline:
                 if f"source {source.name}" not in self._problems:
                     raise
 
-        self._tried([source], run)
+        self._try_read([source], run)
         yield from steps
 
-    def _applied(self, offers: Sequence[Offer]) -> Iterator[Step]:
+    def _apply_offers(self, offers: Sequence[Offer]) -> Iterator[Step]:
         """One commit for what some sources offer together, or none if it fails."""
         sources = [offer.source for offer in offers]
-        found = self._tried(sources, classify, self.database, offers)
+        found = self._try_read(sources, classify, self.database, offers)
         if found is None:
             return
         batches = tuple(offer.batch for offer in offers)
@@ -368,11 +368,11 @@ class Pipeline:
         try:
             delta = self.database.apply(*sides, batches=batches, refused=found.bad)
         except ConstraintError as error:
-            yield from self._violated(offers, error)
+            yield from self._take_violation(offers, error)
         else:
             yield Step(batches, delta, tuple(found.bad))
 
-    def _violated(self, offers: Sequence[Offer], error: ConstraintError) -> Iterator[Step]:
+    def _take_violation(self, offers: Sequence[Offer], error: ConstraintError) -> Iterator[Step]:
         """Nothing of a batch that violates a constraint is taken; it waits, or is in quarantine."""
         sources, how = [offer.source for offer in offers], self.project.bad_rows
         if how == "fail":

@@ -57,7 +57,7 @@ class Sinks:
             after, part = self._reached.get(sink.name, 0), f"sink {sink.name}"
             if after < version and part not in problems:
                 try:
-                    self._give(sink, after)
+                    self._give_changes(sink, after)
                 except Exception as error:
                     problems.add(part, [_sink_failure(sink, version, error)])
                 else:
@@ -67,31 +67,31 @@ class Sinks:
             self._database.note_delivered(dict.fromkeys(given, version))
         return given
 
-    def _give(self, sink: Sink, after: int) -> None:
+    def _give_changes(self, sink: Sink, after: int) -> None:
         match sink.kind:
             case "append":
-                self._append(sink, after)
+                self._append_changes(sink, after)
             case "merge":
-                self._merge(sink, after)
+                self._merge_changes(sink, after)
             case "snapshot":
-                self._snapshot(sink)
+                self._write_snapshot(sink)
             case _:
-                self._call(sink, after)
+                self._call_function(sink, after)
 
-    def _append(self, sink: Sink, after: int) -> None:
+    def _append_changes(self, sink: Sink, after: int) -> None:
         is_folder = not sink.table and "://" not in sink.path
         if is_folder and self._database.append_changes(sink.relation, after, sink.path):
             return
-        target = self._target(sink)
+        target = self._target_table(sink)
         if target is not None:
             (row,) = target.toDF().agg(F.max(COMMIT_VERSION)).collect()
             after = max(after, row[0] or 0)
-        self._save(sink, self._database.changes(sink.relation, after), "append")
+        self._save_frame(sink, self._database.changes(sink.relation, after), "append")
 
-    def _merge(self, sink: Sink, after: int) -> None:
-        target = self._target(sink)
+    def _merge_changes(self, sink: Sink, after: int) -> None:
+        target = self._target_table(sink)
         if target is None:
-            self._save(sink, self._database.frame(sink.relation), "overwrite")
+            self._save_frame(sink, self._database.frame(sink.relation), "overwrite")
             return
         changes = self._database.changes(sink.relation, after)
         columns = [name for name in changes.columns if name not in FEED]
@@ -109,7 +109,7 @@ class Sinks:
         merging = merging.whenMatchedUpdate(is_inserted, values)
         merging.whenNotMatchedInsert(is_inserted, values).execute()
 
-    def _snapshot(self, sink: Sink) -> None:
+    def _write_snapshot(self, sink: Sink) -> None:
         if self._is_on_driver(sink):
             relation = self._database.relations[sink.relation]
             rows = sorted(self._database.facts(sink.relation), key=sort_key)
@@ -129,7 +129,7 @@ class Sinks:
         is_small = is_virtual or engine.size(sink.relation) <= engine.settings.driver_rows_max
         return is_folder and is_small and relation.arity > 0
 
-    def _call(self, sink: Sink, after: int) -> None:
+    def _call_function(self, sink: Sink, after: int) -> None:
         module, _, name = sink.function.partition(":")
         folder = str(self._folder.resolve())
         if folder not in sys.path:
@@ -137,7 +137,7 @@ class Sinks:
         function = getattr(importlib.import_module(module), name)
         function(self._database.changes(sink.relation, after))
 
-    def _target(self, sink: Sink) -> DeltaTable | None:
+    def _target_table(self, sink: Sink) -> DeltaTable | None:
         spark = self._database.spark
         if sink.table:
             exists = spark.catalog.tableExists(sink.table)
@@ -145,7 +145,7 @@ class Sinks:
         exists = DeltaTable.isDeltaTable(spark, sink.path)
         return DeltaTable.forPath(spark, sink.path) if exists else None
 
-    def _save(self, sink: Sink, data: DataFrame, mode: str) -> None:
+    def _save_frame(self, sink: Sink, data: DataFrame, mode: str) -> None:
         writer = data.write.format("delta").mode(mode)
         if sink.table:
             writer.saveAsTable(sink.table)

@@ -53,19 +53,23 @@ class SourceReader:
 
     def whole(self, source: Source, relation: Relation) -> Data:
         """All rows of a source, checked."""
-        return self._rows(source, relation, source.path, None)
+        return self._read_rows(source, relation, source.path, None)
 
     def file(self, source: Source, relation: Relation, path: Path) -> Offer:
         """A file or folder of changes."""
-        return Offer(source, relation, path.name, self._rows(source, relation, path, source.op))
+        return Offer(
+            source, relation, path.name, self._read_rows(source, relation, path, source.op)
+        )
 
-    def _rows(self, source: Source, relation: Relation, path: str | Path, op: str | None) -> Data:
+    def _read_rows(
+        self, source: Source, relation: Relation, path: str | Path, op: str | None
+    ) -> Data:
         if is_known(source):
-            return self._text(TextReader(source, relation, op), files_of(Path(path)))
+            return self._read_text(TextReader(source, relation, op), files_of(Path(path)))
         found = _read_source(self.spark, source, str(path))
         return _check_source_rows(found, source, relation, op, shown_path(path) if path else None)
 
-    def _text(self, reader: TextReader, files: list[Path]) -> Data:
+    def _read_text(self, reader: TextReader, files: list[Path]) -> Data:
         size = sum(path.stat().st_size for path in files if path.exists())
         most = self._most if size <= DRIVER_BYTES_MAX else 0
         rows = list(islice(chain.from_iterable(map(reader.rows, files)), most + 1))

@@ -122,7 +122,7 @@ class SparkLogTable:
     def append(self, rows: pyarrow.Table, sequence: int) -> bool:
         own = uuid.uuid4().hex
         try:
-            self._append(_mark_commits(rows, own), sequence)
+            self._append_rows(_mark_commits(rows, own), sequence)
         except Exception as error:  # it has one class for each way to connect
             if not _is_conflict(error):
                 raise
@@ -132,7 +132,7 @@ class SparkLogTable:
         self._count += 1
         return any(own in text for text in found.column("text").to_pylist())
 
-    def _append(self, rows: pyarrow.Table, sequence: int) -> None:
+    def _append_rows(self, rows: pyarrow.Table, sequence: int) -> None:
         writer = frame_of(self._spark, rows).coalesce(1).write.format("delta").mode("append")
         writer = writer.option("mergeSchema", "true").option("txnAppId", APPLICATION)
         writer.option("txnVersion", sequence).save(self._path)
@@ -187,7 +187,7 @@ class SparkTable(StoredTable):
     _known: tuple[int, int] | None = field(default=None, repr=False, compare=False)
     """The version of Delta, and that of the state that it stands for."""
 
-    def _found(self) -> tuple[int, int] | None:
+    def _find_commit(self) -> tuple[int, int] | None:
         if self._known is None and load_delta_table(self.spark, self.path) is not None:
             history = self.spark.sql(f"DESCRIBE HISTORY delta.`{self.path}`")
             own = F.col("userMetadata").startswith(f"{APPLICATION}:")
@@ -199,11 +199,11 @@ class SparkTable(StoredTable):
 
     @property
     def exists(self) -> bool:
-        return self._found() is not None
+        return self._find_commit() is not None
 
     @property
     def version(self) -> int:
-        found = self._found()
+        found = self._find_commit()
         return 0 if found is None else found[1]
 
     @property
@@ -211,7 +211,7 @@ class SparkTable(StoredTable):
         return self.frame(self.spark).count() if self.exists else 0
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        found = self._found()
+        found = self._find_commit()
         assert found is not None
         return spark.read.format("delta").option("versionAsOf", found[0]).load(self.path)
 
@@ -225,13 +225,13 @@ class SparkTable(StoredTable):
 
     def follow(self, fold: Fold, version: int) -> None:
         if self.exists and self.size + len(fold.inserted) > REWRITTEN_ROWS_MAX:
-            self._merge(fold, version)
+            self._merge_fold(fold, version)
         else:
             kept = [each for each in self.ranked_rows() if each[0] not in fold.lost]
             rows = self.encoded([*kept, *fold.updated, *fold.inserted])
-            self._save(frame_of(self.spark, rows).coalesce(1), version, "overwrite")
+            self._save_frame(frame_of(self.spark, rows).coalesce(1), version, "overwrite")
 
-    def _save(self, data: DataFrame, version: int, mode: str) -> None:
+    def _save_frame(self, data: DataFrame, version: int, mode: str) -> None:
         writer: DataFrameWriter = data.write.format("delta").mode(mode)
         if mode == "overwrite":  # of a program before
             writer = writer.option("overwriteSchema", "true")
@@ -239,7 +239,7 @@ class SparkTable(StoredTable):
         writer.option("userMetadata", stands_for(version)).save(self.path)
         self._known = None
 
-    def _merge(self, fold: Fold, version: int) -> None:
+    def _merge_fold(self, fold: Fold, version: int) -> None:
         """Delete, update and insert rows; files that cannot hold them are not read."""
         lost = [(row, 0) for row in fold.deleted]
         sides = (("delete", lost), ("update", fold.updated), ("insert", fold.inserted))
@@ -254,9 +254,10 @@ class SparkTable(StoredTable):
         listed = ", ".join(f"`{name}`" for name in self.names)
         values = ", ".join(f"s.`{name}`" for name in self.names)
         update = f"WHEN MATCHED THEN UPDATE SET t.{RANK_COLUMN} = s.{RANK_COLUMN} "
+        near = self._near_values(fold)
         with self._standing_for(version):
             self.spark.sql(
-                f"MERGE INTO delta.`{self.path}` t USING {source} s ON {self._near(fold)} {same} "
+                f"MERGE INTO delta.`{self.path}` t USING {source} s ON {near} {same} "
                 f"WHEN MATCHED AND s.op__ = 'delete' THEN DELETE "
                 f"{update if self.is_ranked else ''}"
                 f"WHEN NOT MATCHED AND s.op__ != 'delete' THEN INSERT ({listed}) VALUES ({values})"
@@ -264,7 +265,7 @@ class SparkTable(StoredTable):
         self.spark.catalog.dropTempView(source)
         self._known = None
 
-    def _near(self, fold: Fold) -> str:
+    def _near_values(self, fold: Fold) -> str:
         """A condition on the first column that all rows of a fold fulfil, if it is an int."""
         rows = [*fold.deleted, *(row for row, _ in (*fold.updated, *fold.inserted))]
         values = {row[0] for row in rows}
@@ -291,7 +292,7 @@ class SparkTable(StoredTable):
 
     def adopt(self, folder: str, version: int, is_whole: bool = True) -> None:
         data = self.spark.read.parquet(self.location.path(self.relative, folder))
-        self._save(data, version, "overwrite" if is_whole else "append")
+        self._save_frame(data, version, "overwrite" if is_whole else "append")
 
 
 class SparkSnapshot:

@@ -93,14 +93,14 @@ class State:
         if is_writer and folder is not None:
             self._lock = lock_folder(folder, self.location.name)
         self.records, self._latest = [], Latest()
-        self._take(self.log.open())
+        self._take_records(self.log.open())
         self.batches = self.log.batches()
 
     def refresh(self) -> None:
         """Read what others have committed since."""
-        self._take(self.log.open())
+        self._take_records(self.log.open())
 
-    def _take(self, records: Iterable[Record]) -> None:
+    def _take_records(self, records: Iterable[Record]) -> None:
         for record in records:
             self.records.append(record)
             self._latest.take(record)
@@ -199,7 +199,7 @@ class State:
         if self.measure is not None:
             made = replace(made, metrics=self.measure(made))
         self.log.append(made, changes, all_types, batches, refused)
-        self._take([made])
+        self._take_records([made])
         self.batches.update(batches)
         return made
 

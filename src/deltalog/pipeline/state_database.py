@@ -118,7 +118,7 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
                 )
                 for each in self._few_commits(few, before, last)
             ]
-            self._follow(before, last)
+            self._follow_commits(before, last)
             self.version = last
             return found
 
@@ -145,10 +145,10 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
         records = (r for r in self._tables.records if after < r.version <= until)
         return sum(sum(r.counts.get(relation, (0, 0))) for r in records)
 
-    def _follow(self, before: int, last: int) -> None:
+    def _follow_commits(self, before: int, last: int) -> None:
         """Bring loaded relations up to a version, or forget them if it has another program."""
         if self._tables.program != self._text:
-            self._adopt()
+            self._adopt_program()
             return
         for name in self._read.names | self._tried.names:
             changed = self._rows_changed(name, before, last)
@@ -158,7 +158,7 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
             self._read.follow(name, net)
             self._tried.follow(name, net)
 
-    def _adopt(self) -> None:
+    def _adopt_program(self) -> None:
         """Go over to the program of the last commit."""
         self._text = self._tables.program
         self._reading, self.model = two_models(self._text)
@@ -180,7 +180,7 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
 
     # --- facts
 
-    def _load(self, held: LoadedRelations, names: Iterable[str]) -> None:
+    def _load_relations(self, held: LoadedRelations, names: Iterable[str]) -> None:
         """Have all of some stored relations here."""
         for name in names:
             if name in held.names or name not in held.model.stored:
@@ -195,10 +195,10 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
             held.load(name, self._rows_at(name, self.version, {}))
 
     def _load_all(self) -> None:
-        self._load(self._read, self._reading.stored)
+        self._load_relations(self._read, self._reading.stored)
 
     def _load_base(self) -> None:
-        self._load(self._tried, self.model.stored)
+        self._load_relations(self._tried, self.model.stored)
 
     def _rows_at(
         self, relation: str, version: int, bindings: Mapping[str, tuple[Value, ...]]
@@ -238,7 +238,7 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
         bound = self._bound_rows(query)
         if bound is not None:
             return answer(bound, self._reading, query, self.limits, self.watch, magic)
-        self._load(self._read, stored_reads(self._reading, query))
+        self._load_relations(self._read, stored_reads(self._reading, query))
         arguments = self.limits, self.watch, magic, NO_CHANGE, system_inputs(self, query)
         return answer(self._read.engine, self._reading, query, *arguments)
 
@@ -362,7 +362,7 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
         with super().turn():
             hidden = self.model.hidden - self._tried.names
             if hidden:  # what active rules keep for themselves is small
-                self._load(self._tried, hidden)
+                self._load_relations(self._tried, hidden)
             yield
 
     # --- ending

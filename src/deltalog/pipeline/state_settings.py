@@ -54,7 +54,7 @@ class StateSettings:
         """Whether settings outlive the process."""
         return self._path is not None
 
-    def _file(self, *, is_made: bool) -> apsw.Connection | None:
+    def _open_file(self, *, is_made: bool) -> apsw.Connection | None:
         path = self._path
         if self._connection is None and path is not None and (is_made or path.exists()):
             self._connection = opened(path, is_writable=True, is_created=True)
@@ -65,19 +65,19 @@ class StateSettings:
 
     def get(self, name: str) -> str | None:
         """The value of a setting, or None."""
-        found = self._kept(name)
+        found = self._kept_value(name)
         if found is None and name == HISTORY:
             return derived_history(self._state)
-        return self._batch(name) if found is None else found
+        return self._batch_of_setting(name) if found is None else found
 
-    def _kept(self, name: str) -> str | None:
-        connection = self._file(is_made=False)
+    def _kept_value(self, name: str) -> str | None:
+        connection = self._open_file(is_made=False)
         if connection is None:
             return self._memory.get(name)
         found = connection.execute("SELECT value FROM settings WHERE name = ?", (name,)).get
         return None if found is None else str(found)
 
-    def _batch(self, name: str) -> str | None:
+    def _batch_of_setting(self, name: str) -> str | None:
         """The value that was written with a commit."""
         for source, batch in self._state.batches:
             if source == SOURCE and batch.startswith(f"[{json.dumps(name)}, "):
@@ -86,7 +86,7 @@ class StateSettings:
 
     def list(self, prefix: str = "") -> dict[str, str]:
         """All settings whose names begin with a prefix, sorted by name."""
-        connection = self._file(is_made=False)
+        connection = self._open_file(is_made=False)
         if connection is None:
             return {n: v for n, v in sorted(self._memory.items()) if n.startswith(prefix)}
         found = connection.execute(
@@ -97,7 +97,7 @@ class StateSettings:
 
     def put(self, name: str, value: str) -> None:
         """Set a value, on the disk when this returns."""
-        connection = self._file(is_made=True)
+        connection = self._open_file(is_made=True)
         if connection is None or self._path is None:
             self._memory[name] = value
             return
@@ -105,7 +105,7 @@ class StateSettings:
             connection.execute(_PUT, (name, value))
 
     def delete(self, name: str) -> None:
-        connection = self._file(is_made=False)
+        connection = self._open_file(is_made=False)
         if connection is None or self._path is None:
             self._memory.pop(name, None)
             return

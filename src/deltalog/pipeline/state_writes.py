@@ -65,7 +65,7 @@ class StateWrites(MemoryDatabase, Logged):
 
     def transaction(self, *, views: Iterable[str] | None = None) -> Transaction:
         """A transaction for a `with` block, which the writer commits."""
-        writer = self._needed("a transaction")
+        writer = self._needed_writer("a transaction")
         made = writer.transaction(views=views)
         commit = made._commit
         made._commit = lambda wanted: self._taking_over(lambda: commit(wanted))
@@ -89,26 +89,26 @@ class StateWrites(MemoryDatabase, Logged):
         return super().propagate_wanted(wanted, is_committed, views, is_firing)
 
     def _realized(self, base: ChangeSet) -> ChangeSet:
-        writer = self._needed("a view update")
+        writer = self._needed_writer("a view update")
         return self._taking_over(lambda: writer.apply(base.inserted, base.deleted).changes)
 
     def change_program(
         self, program: Any, *, is_committed: bool = True, inactive: Iterable[str] = ()
     ) -> ChangeSet:
         """Go over to another program, by the writer."""
-        writer = self._needed("another program")
+        writer = self._needed_writer("another program")
         return self._taking_over(
             lambda: writer.change_program(program, is_committed=is_committed, inactive=inactive)
         )
 
     def activate(self, rule: str, **parameters: Value) -> None:
         """Activate a rule, by the writer."""
-        writer = self._needed("a rule")
+        writer = self._needed_writer("a rule")
         self._taking_over(lambda: writer.activate(rule, **parameters))
 
     def deactivate(self, rule: str, **parameters: Value) -> None:
         """Deactivate a rule, by the writer."""
-        writer = self._needed("a rule")
+        writer = self._needed_writer("a rule")
         self._taking_over(lambda: writer.deactivate(rule, **parameters))
 
     def _taking_over(self, change: Callable[[], Result]) -> Result:
@@ -123,7 +123,7 @@ class StateWrites(MemoryDatabase, Logged):
                 follower.committed(commit.version, commit.kind, commit.change, views)
         return result
 
-    def _needed(self, what: str) -> TableDatabase:
+    def _needed_writer(self, what: str) -> TableDatabase:
         if self.writer is None:
             self._refuse_writing(what)
         return self.writer

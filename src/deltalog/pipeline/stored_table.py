@@ -214,33 +214,37 @@ class StoredTable:
     def follow(self, fold: Fold, version: int) -> None:
         """Bring the table to a version, in one transaction."""
         if self.delta is None or self.size + len(fold.inserted) <= REWRITTEN_ROWS_MAX:
-            self._rewrite(fold, version)
+            self._rewrite_table(fold, version)
         else:
-            self._commit(self._copied(fold), version)
+            self._commit_actions(self._copy_on_write(fold), version)
 
-    def _rewrite(self, fold: Fold, version: int) -> None:
+    def _rewrite_table(self, fold: Fold, version: int) -> None:
         kept = [each for each in self.ranked_rows() if each[0] not in fold.lost]
         rows = [*kept, *fold.updated, *fold.inserted]
-        removing = [] if self.delta is None else [remove_action(path) for path in self._files()]
-        self._commit([*([self._written(self.encoded(rows))] if rows else []), *removing], version)
+        removing = (
+            [] if self.delta is None else [remove_action(path) for path in self._rows_per_file()]
+        )
+        self._commit_actions(
+            [*([self._write_rows(self.encoded(rows))] if rows else []), *removing], version
+        )
 
-    def _files(self) -> Mapping[str, int]:
+    def _rows_per_file(self) -> Mapping[str, int]:
         """The files of the table, with the number of their rows."""
         assert self.delta is not None
         actions = pyarrow.table(self.delta.get_add_actions(flatten=True))
         names, sizes = (actions.column(name).to_pylist() for name in ("path", "num_records"))
         return dict(zip(names, sizes, strict=True))
 
-    def _written(self, rows: pyarrow.Table) -> AddAction:
+    def _write_rows(self, rows: pyarrow.Table) -> AddAction:
         return self.files.write(rows, self.columns[0] if self.columns else None)
 
-    def _copied(self, fold: Fold) -> Actions:
+    def _copy_on_write(self, fold: Fold) -> Actions:
         """Copy on write: the files that hold changed rows, and a new one for what is new."""
         assert self.delta is not None
         actions: Actions = []
         updated = dict(fold.updated) if self.is_ranked else {}
         lost = {*fold.deleted, *updated}
-        known = self._files()
+        known = self._rows_per_file()
         small = {path for path, size in known.items() if (size or 0) < GROUP_ROWS}
         new = [self.encoded(fold.inserted)]
         if lost:
@@ -254,12 +258,12 @@ class StoredTable:
                 )
                 whole = pyarrow.concat_tables([file.kept.cast(self.schema), again])
                 actions += [remove_action(file.path)]
-                actions += [self._written(whole)] if whole.num_rows else []
+                actions += [self._write_rows(whole)] if whole.num_rows else []
         if len(small) >= SMALL_FILES_MAX:
             new += [self.files.read(path, self.schema) for path in small]
             actions += [remove_action(path) for path in small]
         together = pyarrow.concat_tables(new)
-        return [*actions, *([self._written(together)] if together.num_rows else [])]
+        return [*actions, *([self._write_rows(together)] if together.num_rows else [])]
 
     def write_whole(self, rows: Sequence[Ranked]) -> str:
         """Write rows to a new folder below the table; returns the folder."""
@@ -275,10 +279,10 @@ class StoredTable:
         """
         adding = self.files.added(folder)
         is_first = self.delta is None or not is_whole
-        removing = [] if is_first else [remove_action(path) for path in self._files()]
-        self._commit([*adding, *removing], version)
+        removing = [] if is_first else [remove_action(path) for path in self._rows_per_file()]
+        self._commit_actions([*adding, *removing], version)
 
-    def _commit(self, actions: Actions, version: int) -> None:
+    def _commit_actions(self, actions: Actions, version: int) -> None:
         schema = Schema.from_arrow(self.schema)
         said = CommitProperties(
             app_transactions=[Transaction(APPLICATION, version)],

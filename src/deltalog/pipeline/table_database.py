@@ -223,10 +223,10 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
         known = self._known_views(views)
         named = (*((batch,) if batch else ()), *batches)
         if named and self._state.batches.issuperset(named):
-            return self._delta(NO_CHANGE, self.version)
-        return self._applied(delete or {}, insert or {}, set or {}, known, named, refused, True)
+            return self._delta_of_change(NO_CHANGE, self.version)
+        return self._apply_facts(delete or {}, insert or {}, set or {}, known, named, refused, True)
 
-    def _applied(
+    def _apply_facts(
         self,
         delete: Mapping[str, FactsInput],
         insert: Mapping[str, FactsInput],
@@ -240,15 +240,15 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
             self._begin()
             before = self.version
             with self._writer.recording(named, refused):
-                change = self._change(delete, insert, set, True, known, is_firing)
+                change = self._net_change(delete, insert, set, True, known, is_firing)
                 if self.version == before and (named or refused):
                     self._writer.commit(Draft(self.spark), self.engine, before)
-            return self._delta(change, self.version, len(refused))
+            return self._delta_of_change(change, self.version, len(refused))
 
     def _begin(self) -> None:
         """Write the initial state, in a commit of its own, if there is none yet."""
         if self.is_new:
-            self._bulk({})
+            self._load_in_bulk({})
 
     def transaction(self, *, views: Iterable[str] | None = None) -> Transaction:
         """A transaction for a `with` block, of few rows: they are on the driver.
@@ -279,7 +279,7 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
         """
         self._check_open()
         known = self._known_views(views)
-        return self._change(delete or {}, insert or {}, set or {}, False, known, True)
+        return self._net_change(delete or {}, insert or {}, set or {}, False, known, True)
 
     def change_program(
         self,
@@ -299,7 +299,7 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
                 program, is_committed=is_committed, inactive=inactive
             )
 
-    def _change(
+    def _net_change(
         self,
         delete: Mapping[str, FactsInput],
         insert: Mapping[str, FactsInput],
@@ -314,7 +314,7 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
             if not base_relation(self.relations, name).key:
                 raise DataError([catalogue.NO_KEY.at(None, name=name)])
         sides = [
-            {n: self._input(n, side[n], most, kind) for n in side}
+            {n: self._input_of_relation(n, side[n], most, kind) for n in side}
             for kind, side in (("delete", delete), ("insert", insert), ("set", set))
         ]
         if any(isinstance(facts, CheckedFrame) for side in sides for facts in side.values()):
@@ -332,7 +332,7 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
         change_facts = self._database.apply if is_committed else self._database.what_if
         return change_facts(insert=sides[1], delete=sides[0], set=sides[2], views=views)
 
-    def _input(self, name: str, facts: FactsInput, most: int, kind: str) -> FactsInput:
+    def _input_of_relation(self, name: str, facts: FactsInput, most: int, kind: str) -> FactsInput:
         """The facts of one relation; those of a view with a declared choice stay as they are."""
         choices = self._database.model.checked.program.update_choices
         if any((c.kind, c.head.predicate) == (kind, name) for c in choices):
@@ -356,9 +356,9 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
             if error is not self._database.action_error:
                 self.close()
             raise
-        self._follow()
+        self._follow_writer()
 
-    def _follow(self) -> None:
+    def _follow_writer(self) -> None:
         """Bring tables up; what is committed stays, and a table that fails follows later."""
         try:
             self._writer.follow(self.engine)
@@ -366,8 +366,8 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             warnings.warn(f"a table of `{self.state}` is behind: {reason}", stacklevel=4)
 
-    def _delta(self, change: ChangeSet, version: int, rejected: int = 0) -> Delta:
-        return delta_of(self._changes, version, counts_of(change), change, rejected)
+    def _delta_of_change(self, change: ChangeSet, version: int, rejected: int = 0) -> Delta:
+        return delta_of(self._changes_after, version, counts_of(change), change, rejected)
 
     # --- ending
 

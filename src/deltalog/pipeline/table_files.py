@@ -66,20 +66,20 @@ class TableFiles:
             rows = rows.sort_by(sorted_by)
         target = f"{root}/{name}"
         pyarrow.parquet.write_table(rows, target, row_group_size=GROUP_ROWS, filesystem=system)
-        return self._added(system, root, name, system.get_file_info(target), is_change)
+        return self._add_action(system, root, name, system.get_file_info(target), is_change)
 
     def added(self, folder: str) -> Actions:
         """All files of a folder below, which were written before."""
         system, root = self.system, self.root
         found = system.get_file_info(pyarrow.fs.FileSelector(f"{root}/{folder}"))
         return [
-            self._added(system, root, f"{folder}/{info.base_name}", info)
+            self._add_action(system, root, f"{folder}/{info.base_name}", info)
             for info in found
             if info.base_name.endswith(".parquet")
         ]
 
     @staticmethod
-    def _added(
+    def _add_action(
         system: pyarrow.fs.FileSystem,
         root: str,
         name: str,

@@ -40,7 +40,7 @@ class TableFrames(TableHistory):
         """All facts of a relation or view, as of the last commit or of an earlier version."""
         self._check_open()
         if self._state.is_new:
-            self._known(relation)
+            self._known_relation(relation)
             return self._rows_frame(self._writer.unstored(relation), relation, version)
         last = self._state.last.version if version is None else version
         self._history.check_version(last)
@@ -61,12 +61,12 @@ class TableFrames(TableHistory):
         has all columns that the relation had in these versions.
         """
         self._check_open()
-        self._known(relation)
+        self._known_relation(relation)
         if after is not None and not self._state.is_new:
             self._history.check_version(after)
-        return self._changes(relation, self.first_version if after is None else after)
+        return self._changes_after(relation, self.first_version if after is None else after)
 
-    def _changes(self, relation: str, after: int) -> DataFrame:
+    def _changes_after(self, relation: str, after: int) -> DataFrame:
         if self._state.is_new:
             return empty_feed(self._state, self._writer.unstored(relation))
         return feed_frame(self._state, relation, after)
@@ -85,7 +85,7 @@ class TableFrames(TableHistory):
         append_feed(path, feed_table(state, relation, after))
         return True
 
-    def _known(self, relation: str) -> Relation:
+    def _known_relation(self, relation: str) -> Relation:
         relations = self._database.relations
         if relation not in relations:
             hint = did_you_mean(relation, relations)

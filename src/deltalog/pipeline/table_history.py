@@ -112,7 +112,7 @@ class TableHistory:
         """Hold the log for a reader from now on; returns the version it has read up to."""
         check_reader_name(reader)
         if reader not in self.readers:
-            self._note(reader, self._state.last.version)
+            self._note_reader(reader, self._state.last.version)
         return self.readers[reader]
 
     def acknowledge(self, reader: str, version: int) -> None:
@@ -120,14 +120,14 @@ class TableHistory:
         self._history.check_version(version)
         check_known(self.readers, reader)
         if version > self.readers[reader]:
-            self._note(reader, version)
+            self._note_reader(reader, version)
 
     def unregister(self, reader: str) -> None:
         """Let go of what the log holds for a reader."""
         check_known(self.readers, reader)
-        self._note(reader, None)
+        self._note_reader(reader, None)
 
-    def _note(self, reader: str, version: int | None) -> None:
+    def _note_reader(self, reader: str, version: int | None) -> None:
         self._check_open()
         self._begin()
         self._state.log.note_reader(reader, version)
@@ -181,13 +181,13 @@ class TableHistory:
         state = self._state
         kept = [*self.readers.values(), *state.delivered.values(), state.last.version]
         kept += [lag.first.version - 1 for lag in self._writer.folds.behind().values()]
-        bound = min([*self._unwanted(wanted), *kept])
+        bound = min([*self._last_unwanted(wanted), *kept])
         before = state.first
         if not state.is_new:
             state.drop(bound)
         return Dropped(state.first - before, ())
 
-    def _unwanted(self, retention: Retention) -> Iterator[int]:
+    def _last_unwanted(self, retention: Retention) -> Iterator[int]:
         """The last versions that the retention lets go."""
         if retention.versions is not None:
             yield self._state.last.version - retention.versions

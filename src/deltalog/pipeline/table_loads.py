@@ -48,10 +48,10 @@ class TableLoads:
         def engine(self) -> SparkEngine: ...
         @property
         def relations(self) -> Mapping[str, Relation]: ...
-        def _changes(self, relation: str, after: int = 0) -> DataFrame: ...
+        def _changes_after(self, relation: str, after: int = 0) -> DataFrame: ...
         def close(self) -> None: ...
         def _changing(self) -> AbstractContextManager[None]: ...
-        def _applied(
+        def _apply_facts(
             self,
             delete: Mapping[str, FactsInput],
             insert: Mapping[str, FactsInput],
@@ -111,19 +111,19 @@ class TableLoads:
             most = self.engine.settings.driver_rows_max
             if sum(each.limit(most + 1).count() for each in frames.values()) <= most:
                 rows = {n: driver_rows(self.relations[n], each) for n, each in frames.items()}
-                return self._applied({}, rows, {}, None, batches, refused, is_firing=False)
+                return self._apply_facts({}, rows, {}, None, batches, refused, is_firing=False)
         check_bulk_keys(self._database, frames)
-        return self._loaded(frames, batches, refused)
+        return self._load_frames(frames, batches, refused)
 
     def load_rows(
         self, rows: Mapping[str, CheckedRows], batches: tuple[Batch, ...], refused: Refused
     ) -> Delta:
         """The same for few facts, whose values and keys are checked, without a job of Spark."""
         if not self.is_new:
-            return self._applied({}, rows, {}, None, batches, refused, is_firing=False)
-        return self._loaded(rows, batches, refused)
+            return self._apply_facts({}, rows, {}, None, batches, refused, is_firing=False)
+        return self._load_frames(rows, batches, refused)
 
-    def _loaded(
+    def _load_frames(
         self,
         facts: Mapping[str, DataFrame | CheckedRows],
         batches: tuple[Batch, ...],
@@ -131,20 +131,20 @@ class TableLoads:
     ) -> Delta:
         with self._changing(), self._writer.recording(batches, refused):
             try:
-                return self._bulk(facts)
+                return self._load_in_bulk(facts)
             except ConstraintError:  # nothing has been written
-                self._restart()
+                self._restart_engine()
                 raise
             except BaseException:  # what is in memory is not what is in the tables
                 self.close()
                 raise
 
-    def _bulk(self, facts: Mapping[str, DataFrame | CheckedRows]) -> Delta:
+    def _load_in_bulk(self, facts: Mapping[str, DataFrame | CheckedRows]) -> Delta:
         counts = bulk_load(self._database, self._writer, facts)
         self._database.version = self.version
-        return delta_of(self._changes, self.version, counts)
+        return delta_of(self._changes_after, self.version, counts)
 
-    def _restart(self) -> None:
+    def _restart_engine(self) -> None:
         """Bring memory back to the last commit, after a change that was not written."""
         before = self._database
         self._database = MemoryDatabase(

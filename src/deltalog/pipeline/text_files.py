@@ -105,7 +105,9 @@ class TextReader:
     def rows(self, path: Path) -> Iterator[TextRow]:
         """The records of a file, in order; a `DataError` concerns the file as a whole."""
         name = shown_path(path)
-        for record in self._csv(path) if self.source.format == "csv" else self._json(path):
+        for record in (
+            self._read_csv(path) if self.source.format == "csv" else self._read_json(path)
+        ):
             line, values, reason = record
             if isinstance(values, str):
                 yield TextRow(name, line, None, None, reason, values)
@@ -115,12 +117,12 @@ class TextReader:
 
     def row(self, file: str, line: int, op: str | None, values: dict[str, Any]) -> TextRow:
         """The row that values by name stand for."""
-        reason = self._unknown(values)
+        reason = self._reason_of_unknown(values)
         is_by_key = reason is None and op in DELETES and self._has_key_only(values)
         if is_by_key:
             op = DELETE_KEY
         found: list[Value] = []
-        for column, convert in zip(self.relation.columns, self._converters, strict=True):
+        for column, convert in zip(self.relation.columns, self._converters_of_columns, strict=True):
             if is_by_key and not column.key:
                 found.append(None)
                 continue
@@ -133,17 +135,17 @@ class TextReader:
         return TextRow(file, line, op, None if reason else tuple(found), reason, values)
 
     @cached_property
-    def _converters(self) -> list[Converter]:
+    def _converters_of_columns(self) -> list[Converter]:
         convert = {"csv": _from_field, "json": from_json}.get(self.source.format, _from_either)
         return [convert(column) for column in self.relation.columns]
 
-    def _unknown(self, values: dict[str, Any]) -> str | None:
-        known = self._names
+    def _reason_of_unknown(self, values: dict[str, Any]) -> str | None:
+        known = self._column_names
         unknown = (n for n, value in values.items() if n not in known and value is not None)
         return next((f"column `{name}` is unknown" for name in unknown), None)
 
     @cached_property
-    def _names(self) -> frozenset[str]:
+    def _column_names(self) -> frozenset[str]:
         return frozenset(column.name for column in self.relation.columns)
 
     def _has_key_only(self, values: dict[str, Any]) -> bool:
@@ -161,7 +163,7 @@ class TextReader:
 
     # --- formats
 
-    def _csv(self, path: Path) -> Iterator[_Record]:
+    def _read_csv(self, path: Path) -> Iterator[_Record]:
         options = self.source.options
         null = options.get("nullValue")
         records = csv_records(path, options.get("sep", options.get("delimiter", ",")))
@@ -192,7 +194,7 @@ class TextReader:
         twice = [f"`{name}` occurs twice" for name in {*names} if names.count(name) > 1]
         check_columns(place, self.relation, names, self.op, misfits=sorted(twice))
 
-    def _json(self, path: Path) -> Iterator[_Record]:
+    def _read_json(self, path: Path) -> Iterator[_Record]:
         renamed, ignored = self.source.columns, self.source.ignore
         is_first = True
         for line, written in text_lines(path):

@@ -41,7 +41,7 @@ def open_with_sources(
     """Check the program, connect to the sources, and compute the stored views."""
     parsed = program if isinstance(program, Program) else parse(read_program(program))
     model = make_model(check_program(parsed), options)
-    bound = _bound(sources, model.checked.relations)
+    bound = _bind_sources(sources, model.checked.relations)
     engine = ExternalEngine(bound)
     try:
         return SourcedDatabase(model, engine, limits, watch, facts, participants)
@@ -50,14 +50,14 @@ def open_with_sources(
         raise
 
 
-def _bound(sources: Mapping[str, Any], relations: Relations) -> dict[str, list[Source]]:
+def _bind_sources(sources: Mapping[str, Any], relations: Relations) -> dict[str, list[Source]]:
     if not isinstance(sources, Mapping):
-        raise _misfit(str(sources), "sources are a mapping from relations to tables")
+        raise _source_misfit(str(sources), "sources are a mapping from relations to tables")
     made: dict[str, list[Source]] = {}
     try:
         for name, described in sources.items():
             made[name] = []
-            for each in _checked(name, described, relations):
+            for each in _check_tables(name, described, relations):
                 made[name].append(each.bind(relations[name]))
     except BaseException:
         for source in (source for several in made.values() for source in several):
@@ -66,22 +66,22 @@ def _bound(sources: Mapping[str, Any], relations: Relations) -> dict[str, list[S
     return made
 
 
-def _checked(name: str, described: Any, relations: Relations) -> Sequence[Any]:
+def _check_tables(name: str, described: Any, relations: Relations) -> Sequence[Any]:
     """The tables of a relation, or an error that says why it cannot have them."""
     if name not in relations:
-        raise _misfit(name, "there is no such relation", did_you_mean(str(name), relations))
+        raise _source_misfit(name, "there is no such relation", did_you_mean(str(name), relations))
     if relations[name].kind != "base" or not relations[name].is_declared:
-        raise _misfit(name, "it is not a declared base relation")
+        raise _source_misfit(name, "it is not a declared base relation")
     if not relations[name].arity:
-        raise _misfit(name, "it has no columns")
+        raise _source_misfit(name, "it has no columns")
     several = list(described) if isinstance(described, list | tuple) else [described]
     for each in several:
         if not isinstance(each, KINDS):
-            raise _misfit(name, f"{each!r:.80} is not a table")
+            raise _source_misfit(name, f"{each!r:.80} is not a table")
     if not several:
-        raise _misfit(name, "the list is empty")
+        raise _source_misfit(name, "the list is empty")
     return several
 
 
-def _misfit(name: str, reason: str, hint: str | None = None) -> DataError:
+def _source_misfit(name: str, reason: str, hint: str | None = None) -> DataError:
     return DataError([catalogue.NOT_A_SOURCE.at(None, name=name, reason=reason, hint=hint)])

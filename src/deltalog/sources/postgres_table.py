@@ -24,7 +24,7 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.engines.external.source import Columns
 from deltalog.language.ast import Row
-from deltalog.sources.sql_source import SqlSource, quoted, unreadable
+from deltalog.sources.sql_source import SqlSource, quote_sql_name, unreadable
 
 SCRIPT = """\
 CREATE TABLE IF NOT EXISTS {changes} AS
@@ -70,16 +70,16 @@ class PostgresTable:
 
     def script(self, *columns: str) -> str:
         """The SQL by which the owner of the table lets it announce its changes."""
-        names = [quoted(column) for column in columns]
+        names = [quote_sql_name(column) for column in columns]
         made = {
-            kind: quoted(f"{self.announcements}_{kind}")
+            kind: quote_sql_name(f"{self.announcements}_{kind}")
             for kind in ("sequence", "function", "trigger", "index")
         }
         made["trigger"] = made["trigger"].rpartition(".")[2]
         made["index"] = made["index"].rpartition(".")[2]
         return SCRIPT.format(
-            table=quoted(self.table),
-            changes=quoted(self.announcements),
+            table=quote_sql_name(self.table),
+            changes=quote_sql_name(self.announcements),
             names=", ".join(names),
             new=", ".join(f"NEW.{name}" for name in names),
             old=", ".join(f"OLD.{name}" for name in names),
@@ -100,7 +100,7 @@ class PostgresSource(SqlSource):
         place = f"PostgreSQL database of ${described.variable}"
         super().__init__(relation, place, described.table, described.announcements)
         self._types = tuple(column.type for column in relation.columns)
-        self._connection = _connected(described.variable, relation.name, self.name)
+        self._connection = _connect_to_server(described.variable, relation.name, self.name)
         self.open()
         self.acknowledge()
         self.close()
@@ -130,7 +130,7 @@ class PostgresSource(SqlSource):
             found = self._connection.execute(text, tuple(values) or None)
             return [] if found.description is None else list(found.fetchall())
         except psycopg.Error as error:
-            raise self._unreadable(_reason(error)) from None
+            raise self._unreadable(_reason_without_secrets(error)) from None
 
     def _to_cells(self, columns: Columns, key: Row) -> Sequence[Any]:
         return key
@@ -151,7 +151,7 @@ def _of_type(cell: Any, type_: str | None) -> Any:
     return cell
 
 
-def _connected(variable: str, relation: str, place: str) -> Any:
+def _connect_to_server(variable: str, relation: str, place: str) -> Any:
     try:
         import psycopg
     except ImportError as error:
@@ -166,10 +166,10 @@ def _connected(variable: str, relation: str, place: str) -> Any:
     try:
         return psycopg.connect(text, autocommit=True)
     except psycopg.Error as error:
-        raise unreadable(relation, place, _reason(error)) from None
+        raise unreadable(relation, place, _reason_without_secrets(error)) from None
 
 
-def _reason(error: Any) -> str:
+def _reason_without_secrets(error: Any) -> str:
     """The kind of an error: its text may have the address, the user or the query in it."""
     state = f", SQLSTATE {error.sqlstate}" if error.sqlstate else ""
     return f"{type(error).__name__}{state}"

@@ -49,54 +49,58 @@ def read_sources(path: Path) -> dict[str, list[Any]]:
         reason = f"it is not TOML: {str(error).lower()}"
         raise DataError([catalogue.CANNOT_READ.at(None, name=path, reason=reason)]) from None
     problems = [
-        _problem(str(path), f"there is no key `{key}`") for key in found if key != "sources"
+        _source_problem(str(path), f"there is no key `{key}`") for key in found if key != "sources"
     ]
     tables = found.get("sources")
     if not isinstance(tables, dict) or not tables:
         hint = 'as in `[sources.edge]`, `kind = "sqlite"`'
-        raise DataError([*problems, _problem(str(path), "it has no sources", hint)])
+        raise DataError([*problems, _source_problem(str(path), "it has no sources", hint)])
     made: dict[str, list[Any]] = {}
     for relation, several in tables.items():
         for table in several if isinstance(several, list) else [several]:
             place = f"{path}, source of `{relation}`"
-            made.setdefault(relation, []).extend(_source(place, table, path.parent, problems))
+            made.setdefault(relation, []).extend(
+                _source_of_table(place, table, path.parent, problems)
+            )
     if problems:
         raise DataError(problems)
     return made
 
 
-def _source(place: str, table: Any, folder: Path, problems: list[Diagnostic]) -> list[Any]:
+def _source_of_table(place: str, table: Any, folder: Path, problems: list[Diagnostic]) -> list[Any]:
     """The source of one table of the file; none if something is wrong with it."""
     before = len(problems)
     settings = dict(table) if isinstance(table, dict) else {}
     kind = settings.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:
         hint = did_you_mean(str(kind), KINDS) or f"a kind is one of {', '.join(sorted(KINDS))}"
-        problems.append(_problem(place, "it needs a `kind`", hint))
+        problems.append(_source_problem(place, "it needs a `kind`", hint))
         return []
     made, needed, optional = KINDS[kind]
     for name in needed:
         if name not in settings:
-            problems.append(_problem(place, f"it needs `{name}`"))
+            problems.append(_source_problem(place, f"it needs `{name}`"))
     for name, value in settings.items():
         if name not in (*needed, *optional):
             nearest = did_you_mean(name, (*needed, *optional))
-            problems.append(_problem(place, f"there is no setting `{name}`", nearest))
+            problems.append(_source_problem(place, f"there is no setting `{name}`", nearest))
         elif not isinstance(value, str) or not value:
-            problems.append(_problem(place, f"`{name}` is a text"))
+            problems.append(_source_problem(place, f"`{name}` is a text"))
     if len(problems) > before:
         return []
     is_file = kind == "parquet"
     placed = {
-        name: _placed(folder, value) if name == "path" or (is_file and name == "changes") else value
+        name: _path_from_folder(folder, value)
+        if name == "path" or (is_file and name == "changes")
+        else value
         for name, value in settings.items()
     }
     return [made(**placed)]
 
 
-def _placed(folder: Path, value: str) -> str:
+def _path_from_folder(folder: Path, value: str) -> str:
     return value if "://" in value else str(folder / value)
 
 
-def _problem(place: str, reason: str, hint: str | None = None) -> Diagnostic:
+def _source_problem(place: str, reason: str, hint: str | None = None) -> Diagnostic:
     return entries.BAD_SOURCES.at(None, place=place, reason=reason, hint=hint)

@@ -22,7 +22,7 @@ from deltalog.language.ast import Row
 from deltalog.runtime.checked_rows import checked_rows
 
 
-def quoted(name: str) -> str:
+def quote_sql_name(name: str) -> str:
     """A name as SQL has it; a dot separates it from its schema."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))
 
@@ -37,10 +37,10 @@ class SqlSource(ABC):
     def __init__(self, relation: Relation, place: str, table: str, changes: str) -> None:
         self.relation = relation
         self.name = f"{place}, table {table}"
-        names = ", ".join(quoted(column.name) for column in relation.columns)
-        self._rows = f"SELECT {names} FROM {quoted(table)}"
-        self._count = f"SELECT count(*) FROM {quoted(table)}"
-        self._events = f'SELECT "op", {names} FROM {quoted(changes)}'
+        names = ", ".join(quote_sql_name(column.name) for column in relation.columns)
+        self._rows = f"SELECT {names} FROM {quote_sql_name(table)}"
+        self._count = f"SELECT count(*) FROM {quote_sql_name(table)}"
+        self._events = f'SELECT "op", {names} FROM {quote_sql_name(changes)}'
 
     @abstractmethod
     def open(self) -> None: ...
@@ -68,7 +68,9 @@ class SqlSource(ABC):
         return [row for row in rows if tuple(row[c] for c in columns) == key]
 
     def _test(self, column: int) -> str:
-        return f"{quoted(self.relation.columns[column].name)} {self.same} {self.placeholder}"
+        return (
+            f"{quote_sql_name(self.relation.columns[column].name)} {self.same} {self.placeholder}"
+        )
 
     def scan(self) -> list[Row]:
         return self._facts(self._fetch(self._rows))

@@ -21,7 +21,7 @@ import apsw
 from deltalog.analysis.columns import Relation
 from deltalog.engines.external.source import Columns
 from deltalog.language.ast import Row
-from deltalog.sources.sql_source import SqlSource, quoted
+from deltalog.sources.sql_source import SqlSource, quote_sql_name
 from deltalog.store.cells import from_cells, to_cells
 
 SCRIPT = """\
@@ -53,15 +53,15 @@ class SqliteTable:
 
     def script(self, *columns: str) -> str:
         """The SQL by which the owner of the table lets it announce its changes."""
-        names = [quoted(column) for column in columns]
+        names = [quote_sql_name(column) for column in columns]
         return SCRIPT.format(
-            table=quoted(self.table),
-            changes=quoted(self.announcements),
+            table=quote_sql_name(self.table),
+            changes=quote_sql_name(self.announcements),
             names=", ".join(names),
             new=", ".join(f"NEW.{name}" for name in names),
             old=", ".join(f"OLD.{name}" for name in names),
             **{
-                event: quoted(f"{self.announcements}_{event}")
+                event: quote_sql_name(f"{self.announcements}_{event}")
                 for event in ("inserted", "deleted", "updated")
             },
         )
@@ -76,7 +76,9 @@ class SqliteSource(SqlSource):
     def __init__(self, described: SqliteTable, relation: Relation) -> None:
         place = f"SQLite database {Path(described.path).name}"
         super().__init__(relation, place, described.table, described.announcements)
-        self._last = f'SELECT coalesce(max("seq"), 0) FROM {quoted(described.announcements)}'
+        self._last = (
+            f'SELECT coalesce(max("seq"), 0) FROM {quote_sql_name(described.announcements)}'
+        )
         self._types = tuple(column.type for column in relation.columns)
         try:
             self._connection = apsw.Connection(str(described.path), flags=apsw.SQLITE_OPEN_READONLY)

@@ -63,7 +63,7 @@ def from_cells(rows: Iterable[tuple[Any, ...]], types: Types) -> list[Row]:
 
 def with_types(rows: Iterable[Row], types: Types) -> set[Row]:
     """Rows whose numbers may be of other types, with equal ones of these types."""
-    return set(converted(rows, _needed(_EQUAL, types)))
+    return set(converted(rows, _converters_needed(_EQUAL, types)))
 
 
 def check_cells(rows: list[tuple[Any, ...]], columns: Sequence[Column]) -> None:
@@ -78,15 +78,15 @@ def check_cells(rows: list[tuple[Any, ...]], columns: Sequence[Column]) -> None:
 @lru_cache(maxsize=4096)
 def to_cell(types: Types) -> Converters:
     """Functions that make cells of the values in columns of these types."""
-    return _needed(_TO_CELL, types)
+    return _converters_needed(_TO_CELL, types)
 
 
 @lru_cache(maxsize=4096)
 def _from_cell(types: Types) -> Converters:
-    return _needed(_FROM_CELL, types)
+    return _converters_needed(_FROM_CELL, types)
 
 
-def _needed(converters: dict[str, Callable[[Any], Any]], types: Types) -> Converters:
+def _converters_needed(converters: dict[str, Callable[[Any], Any]], types: Types) -> Converters:
     """Nothing at all, if all values are what they should be."""
     found = tuple(converters.get(type_ or "") for type_ in types)
     return found if any(found) else ()

@@ -38,12 +38,12 @@ def delimited_rows(
     converters = [_from_field(column) for column in columns]
     blank_is_null = len(columns) == 1 and columns[0].nullable
     records = (
-        record for record in _records(path, delimiter) if blank_is_null or record[1] != [EMPTY]
+        record for record in _read_records(path, delimiter) if blank_is_null or record[1] != [EMPTY]
     )
     first = next(records, None)
     if first is None:
         return
-    order = _header(path, columns, *first)
+    order = _header_places(path, columns, *first)
     if order is None:
         hint = "add a header with the column names: " + ", ".join(column.name for column in columns)
         place = Place(path, "line", first[0], hint)
@@ -55,7 +55,7 @@ def delimited_rows(
         yield number, record_row(Place(path, "line", number), columns, converters, fields)
 
 
-def _header(
+def _header_places(
     path: Path, columns: Sequence[Column], number: int, fields: list[_Field]
 ) -> list[int] | None:
     """Where the header has each column, or None when the record is a fact."""
@@ -101,7 +101,7 @@ def _from_field(column: Column) -> Converter:
     return convert
 
 
-def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[_Field]]]:
+def _read_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[_Field]]]:
     lines = numbered_lines(path)
     for number, line in lines:
         if '"' in line:
@@ -121,7 +121,7 @@ def _quoted_record(
     while True:
         if text.startswith('"', position):
             if (match := _QUOTED.match(text, position)) is None:
-                text += _continuation(place, lines)
+                text += _read_open_field(place, lines)
                 match = _QUOTED.match(text, position)
             assert match is not None
             fields.append(match[1].replace('""', '"'))
@@ -138,7 +138,7 @@ def _quoted_record(
     return fields
 
 
-def _continuation(place: Place, lines: Iterator[tuple[int, str]]) -> str:
+def _read_open_field(place: Place, lines: Iterator[tuple[int, str]]) -> str:
     """The lines up to the one where the open field ends."""
     taken = []
     for _, line in lines:

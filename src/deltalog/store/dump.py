@@ -33,7 +33,7 @@ PROGRAM = "program.dl"
 def dump(database: MemoryDatabase) -> Iterator[str]:
     """The lines of the text."""
     yield print_program(_without_facts(database)).rstrip("\n")
-    for name, rows in _facts(database):
+    for name, rows in _facts_of_relations(database):
         if rows:
             yield ""
         for row in rows:
@@ -47,7 +47,7 @@ def dump_folder(database: MemoryDatabase, folder: Path) -> list[Path]:
     program = folder / PROGRAM
     program.write_text(print_program(_without_facts(database)), encoding="utf-8")
     written = [program]
-    for name, rows in _facts(database):
+    for name, rows in _facts_of_relations(database):
         if rows:
             path = folder / f"{name}.csv"
             write_rows(path, database.model.checked.relations[name].columns, rows)
@@ -55,18 +55,18 @@ def dump_folder(database: MemoryDatabase, folder: Path) -> list[Path]:
     return written
 
 
-def _facts(database: MemoryDatabase) -> Iterator[tuple[str, list[Row]]]:
+def _facts_of_relations(database: MemoryDatabase) -> Iterator[tuple[str, list[Row]]]:
     """The facts of every base relation; those that active rules keep for themselves come last."""
-    for name in _base(database):
+    for name in _base_relations(database):
         yield name, sorted(database.facts(name), key=sort_key)
     for name in sorted(database.model.hidden & database.model.stored):
         if name == MESSAGES:
-            yield name, _undelivered(database)
+            yield name, _undelivered_messages(database)
         else:
             yield name, sorted(database.current_facts(name), key=sort_key)
 
 
-def _undelivered(database: MemoryDatabase) -> list[Row]:
+def _undelivered_messages(database: MemoryDatabase) -> list[Row]:
     """Messages that are not settled and dead letters, numbered as those of version 0."""
     settled = database.settled_messages()
     dead = (letter.message for letter in database.dead_letters())
@@ -80,14 +80,14 @@ def _undelivered(database: MemoryDatabase) -> list[Row]:
     return [(n, m.id, m.rule, m.name, m.payload) for n, m in enumerate(ordered, start=1)]
 
 
-def _base(database: MemoryDatabase) -> list[str]:
+def _base_relations(database: MemoryDatabase) -> list[str]:
     return sorted(name for name, each in database.relations.items() if each.kind == "base")
 
 
 def _without_facts(database: MemoryDatabase) -> Program:
     """The program with every base relation declared and none of its facts."""
     program, relations = database.model.checked.program, database.model.checked.relations
-    undeclared = [name for name in _base(database) if not relations[name].is_declared]
+    undeclared = [name for name in _base_relations(database) if not relations[name].is_declared]
     declared = [each for each in program.declarations if each.predicate not in undeclared]
     declared += [Declaration("base", name, relations[name].columns) for name in undeclared]
     facts = tuple(fact for fact in program.facts if relations[fact.predicate].kind == "view")

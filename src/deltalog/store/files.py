@@ -46,7 +46,7 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 def read_rows(path: Path, columns: Sequence[Column]) -> Iterator[Row]:
     """The rows in a file, one after the other; a fact may come more than once."""
-    format_ = _format(path)
+    format_ = _format_of_path(path)
     if columns or format_.keeps_empty_rows:
         return format_.read(path, tuple(columns))
     return (() for row in format_.read(path, HOLDS) if row[0])
@@ -62,7 +62,7 @@ def placed_rows(path: Path, columns: Sequence[Column]) -> Iterator[tuple[str, Ro
 
 def write_rows(path: Path, columns: Sequence[Column], rows: Iterable[Row]) -> int:
     """Write canonical rows and return how many; the file is there wholly or not at all."""
-    format_ = _format(path)
+    format_ = _format_of_path(path)
     if not columns and not format_.keeps_empty_rows:
         columns, rows = HOLDS, ((True,) for _ in rows)
     with replacing(path) as file:
@@ -76,7 +76,7 @@ class _Format:
     keeps_empty_rows: bool = False
 
 
-def _delimited(delimiter: str) -> _Format:
+def _delimited_format(delimiter: str) -> _Format:
     return _Format(
         lambda path, columns: read_delimited(path, columns, delimiter),
         lambda file, columns, rows: write_delimited(file, columns, rows, delimiter),
@@ -85,8 +85,8 @@ def _delimited(delimiter: str) -> _Format:
 
 _JSON_LINES = _Format(read_json_lines, write_json_lines, keeps_empty_rows=True)
 _FORMATS = {
-    ".csv": _delimited(","),
-    ".tsv": _delimited("\t"),
+    ".csv": _delimited_format(","),
+    ".tsv": _delimited_format("\t"),
     ".jsonl": _JSON_LINES,
     ".ndjson": _JSON_LINES,
     ".json": _JSON_LINES,
@@ -94,7 +94,7 @@ _FORMATS = {
 }
 
 
-def _format(path: Path) -> _Format:
+def _format_of_path(path: Path) -> _Format:
     found = _FORMATS.get(path.suffix.lower())
     if found is None:
         hint = "the known suffixes are " + ", ".join(_FORMATS)

@@ -27,21 +27,21 @@ def read_json_lines(path: Path, columns: Sequence[Column]) -> Iterator[Row]:
     decoder = json.JSONDecoder(
         object_pairs_hook=JsonObject,
         parse_float=Decimal if any(column.type == "decimal" for column in columns) else float,
-        parse_constant=_refuse,
+        parse_constant=_refuse_constant,
     )
     for number, line in numbered_lines(path):
         if not line.isspace():
             place = Place(path, "line", number)
-            record = _decoded(place, decoder, line)
+            record = _decode_line(place, decoder, line)
             cells = by_name(place, columns, record) if isinstance(record, JsonObject) else record
             yield record_row(place, columns, converters, cells)
 
 
-def _refuse(word: str) -> NoReturn:
+def _refuse_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is not JSON")
 
 
-def _decoded(place: Place, decoder: json.JSONDecoder, line: str) -> JsonObject | list[Any]:
+def _decode_line(place: Place, decoder: json.JSONDecoder, line: str) -> JsonObject | list[Any]:
     try:
         record = decoder.decode(line)
     except (*VALUE_ERRORS, RecursionError) as error:

@@ -36,7 +36,7 @@ def read_parquet(path: Path, columns: Sequence[Column]) -> Iterator[Row]:
             source = parquet.ParquetFile(file, coerce_int96_timestamp_unit="us")
             order = _arrow_order(path, columns, source.schema_arrow.names)
             for batch in source.iter_batches(BATCH_ROWS):
-                vectors = [_cells(batch.column(position)) for position in order]
+                vectors = [_cells_of_array(batch.column(position)) for position in order]
                 for cells in zip(*vectors, strict=True):
                     number += 1
                     yield record_row(Place(path, "row", number), columns, converters, cells)
@@ -67,22 +67,22 @@ class _Valueless(NamedTuple):
         return self.text
 
 
-def _cells(array: Any) -> list[Any]:
-    array = _simplified(array)
+def _cells_of_array(array: Any) -> list[Any]:
+    array = _simplify_array(array)
     try:
         return list(array.to_pylist())
     except VALUE_ERRORS:
-        return [_cell(scalar) for scalar in array]
+        return [_cell_of_scalar(scalar) for scalar in array]
 
 
-def _cell(scalar: Any) -> Any:
+def _cell_of_scalar(scalar: Any) -> Any:
     try:
         return scalar.as_py()
     except VALUE_ERRORS:
         return _Valueless(f"an unreadable {scalar.type}")
 
 
-def _simplified(array: Any) -> Any:
+def _simplify_array(array: Any) -> Any:
     """Dictionaries decoded, timestamps without a zone (their values are UTC) and nanoseconds."""
     import pyarrow
     from pyarrow import compute

@@ -135,12 +135,12 @@ def compact(connection: apsw.Connection, path: Path, retention: Retention) -> Dr
     before = log.first
     readers = read_up_to(connection)
     last = log.last
-    allowed = min(_unwanted(connection, retention, last), *readers.values(), last - 1)
+    allowed = min(_last_unwanted(connection, retention, last), *readers.values(), last - 1)
     forced = min(_too_large(connection, retention), last - 1)
     overrun = tuple(name for name, version in readers.items() if version < forced)
     if overrun:
-        _warn(path, forced, {name: readers[name] for name in overrun}, retention)
-    for _ in _drop(connection, max(allowed, forced)):
+        _warn_readers(path, forced, {name: readers[name] for name in overrun}, retention)
+    for _ in _drop_log_until(connection, max(allowed, forced)):
         pass
     return Dropped(log.first - before, overrun)
 
@@ -151,23 +151,24 @@ def log_behind(connection: apsw.Connection, retention: Retention, version: int) 
         "SELECT total(octet_length(changes)) FROM deltalog__log WHERE number >= ?",
         ((version + 1) << PARTS,),
     ).get
-    return int(held), version >= _unwanted(connection, retention, Log(connection).last)
+    return int(held), version >= _last_unwanted(connection, retention, Log(connection).last)
 
 
-def _unwanted(connection: apsw.Connection, retention: Retention, last: int) -> int:
+def _last_unwanted(connection: apsw.Connection, retention: Retention, last: int) -> int:
     """The last version that nothing but readers could still want; -1 if there is none."""
     bounds = []
     if retention.versions is not None:
         bounds.append(last - retention.versions)
     if retention.seconds is not None:
         found = connection.execute(
-            "SELECT max(number) FROM deltalog__log WHERE time < ?", (_ago(retention.seconds),)
+            "SELECT max(number) FROM deltalog__log WHERE time < ?",
+            (_timestamp_ago(retention.seconds),),
         ).get
         bounds.append(-1 if found is None else int(found) >> PARTS)
     return min(bounds, default=-1)
 
 
-def _ago(seconds: float) -> str:
+def _timestamp_ago(seconds: float) -> str:
     try:
         return (datetime.now(UTC) - timedelta(seconds=seconds)).replace(tzinfo=None).isoformat(" ")
     except OverflowError:  # before the year 1
@@ -189,7 +190,7 @@ def _too_large(connection: apsw.Connection, retention: Retention) -> int:
     return -1
 
 
-def _drop(connection: apsw.Connection, version: int) -> Iterator[int]:
+def _drop_log_until(connection: apsw.Connection, version: int) -> Iterator[int]:
     """Delete the log up to a version, a piece at a time, oldest first; then give pages back."""
     until = (version + 1) << PARTS
     while True:
@@ -208,7 +209,7 @@ def _drop(connection: apsw.Connection, version: int) -> Iterator[int]:
         yield 0
 
 
-def _warn(path: Path, forced: int, readers: dict[str, int], retention: Retention) -> None:
+def _warn_readers(path: Path, forced: int, readers: dict[str, int], retention: Retention) -> None:
     for name, version in readers.items():
         warnings.warn(
             f"the log of {path} is larger than {retention.bytes_max:,} bytes: versions up to "

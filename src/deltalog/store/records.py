@@ -70,16 +70,16 @@ def _raise_misfits(
         try:
             convert(cell)
         except VALUE_ERRORS:
-            hint = place.hint or _hint(column, cell)
+            hint = place.hint or _hint_for_cell(column, cell)
             where, reason = (
                 f"{place}, column `{column.name}`",
-                f"{shown_cell(cell)} is not {_a(column)}",
+                f"{shown_cell(cell)} is not {_type_with_article(column)}",
             )
             wrong.append(catalogue.BAD_RECORD.at(None, place=where, reason=reason, hint=hint))
     raise DataError(wrong)
 
 
-def _hint(column: Column, cell: Any) -> str | None:
+def _hint_for_cell(column: Column, cell: Any) -> str | None:
     if cell is None or cell is EMPTY:
         return f"a column that may be null is declared `{column.type}?`"
     return TYPE_HINTS.get(column_type(column))
@@ -101,7 +101,7 @@ def column_type(column: Column) -> str:
     return column.type
 
 
-def _a(column: Column) -> str:
+def _type_with_article(column: Column) -> str:
     return f"an {column.type}" if column.type == "int" else f"a {column.type}"
 
 
@@ -127,7 +127,7 @@ def name_faults(names: Sequence[str], columns: Sequence[Column]) -> str:
 # --- files, lines and atomic replacement
 
 
-def _reason(error: OSError) -> str:
+def _reason_of_error(error: OSError) -> str:
     return (error.strerror or str(error) or type(error).__name__).lower()
 
 
@@ -137,7 +137,7 @@ def opened_file(path: Path) -> Iterator[BinaryIO]:
         with path.open("rb") as file:
             yield file
     except OSError as error:
-        raise unreadable(path, _reason(error)) from error
+        raise unreadable(path, _reason_of_error(error)) from error
 
 
 def unreadable(path: Path, reason: str) -> DataError:
@@ -174,5 +174,5 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         finally:
             partial.unlink(missing_ok=True)
     except OSError as error:
-        reason = _reason(error)
+        reason = _reason_of_error(error)
         raise DataError([catalogue.CANNOT_WRITE.at(None, name=path, reason=reason)]) from error

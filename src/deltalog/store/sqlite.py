@@ -33,7 +33,7 @@ def opened(path: Path, *, is_writable: bool, is_created: bool = False) -> apsw.C
     """A connection to a database file whose pages have checksums."""
     _register_checksums(path)
     with reported(path):
-        connection = _connected(path, is_created)
+        connection = _connect_to_file(path, is_created)
         try:
             connection.set_busy_timeout(BUSY_MILLISECONDS)
             connection.pragma("cache_size", -CACHE_KIBIBYTES)
@@ -48,7 +48,7 @@ def opened(path: Path, *, is_writable: bool, is_created: bool = False) -> apsw.C
     return connection
 
 
-def _connected(path: Path, is_created: bool) -> apsw.Connection:
+def _connect_to_file(path: Path, is_created: bool) -> apsw.Connection:
     """Also a reader may write, if it can: to the shared memory, and to tidy up after a crash."""
     flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if is_created else 0)
     connection = apsw.Connection(str(path), flags, vfs=CHECKSUMS)
@@ -108,10 +108,10 @@ def reported(path: Path, is_commit: bool = False) -> Iterator[None]:
 
 
 def sqlite_problem(path: Path, error: apsw.Error, is_commit: bool) -> DataError:
-    return DataError([_diagnostic(path, error, is_commit)])
+    return DataError([_diagnostic_of_error(path, error, is_commit)])
 
 
-def _diagnostic(path: Path, error: apsw.Error, is_commit: bool) -> Diagnostic:
+def _diagnostic_of_error(path: Path, error: apsw.Error, is_commit: bool) -> Diagnostic:
     reason = reason_of(error)
     if is_damage(error):
         return catalogue.FILE_DAMAGED.at(None, name=path, reason=reason, hint=RESTORE_HINT)

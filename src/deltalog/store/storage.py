@@ -118,7 +118,7 @@ def open_to_read(path: Path) -> Storage:
     try:
         if is_alone:
             _check_log(path, connection, known)
-        found = _format(path, connection)
+        found = _format_of_file(path, connection)
         if found is None:
             raise DataError([catalogue.NOT_A_DATABASE.at(None, name=path)])
         if found < FORMAT:
@@ -163,7 +163,7 @@ def open_to_write(
         try:
             if not is_loss_accepted:
                 _check_log(path, connection, known)
-            return _prepared(path, connection, lock, durability, retention)
+            return _prepare_storage(path, connection, lock, durability, retention)
         except BaseException:
             connection.close()
             raise
@@ -197,7 +197,7 @@ def is_blank(path: Path) -> bool:
     try:
         connection = opened(path, is_writable=False)
         try:
-            return _format(path, connection) is None
+            return _format_of_file(path, connection) is None
         finally:
             connection.close()
     except DataError:
@@ -224,14 +224,14 @@ def _check_place(path: Path) -> None:
         raise DataError([catalogue.CANNOT_OPEN.at(None, name=path, reason=reason, hint=hint)])
 
 
-def _prepared(
+def _prepare_storage(
     path: Path,
     connection: apsw.Connection,
     lock: WriterLock,
     durability: str,
     retention: Retention,
 ) -> Storage:
-    found = _format(path, connection)
+    found = _format_of_file(path, connection)
     with reported(path):
         if found is None:
             connection.pragma("auto_vacuum", "incremental")
@@ -290,7 +290,7 @@ def _written_by_others(path: Path) -> DataError:
     return DataError([catalogue.FILE_DAMAGED.at(None, name=path, reason=reason, hint=RESTORE_HINT)])
 
 
-def _format(path: Path, connection: apsw.Connection) -> int | None:
+def _format_of_file(path: Path, connection: apsw.Connection) -> int | None:
     """The format of the file, or None if it is empty; raises if it is none of ours."""
     with reported(path):
         application = connection.pragma("application_id")
