@@ -40,7 +40,7 @@ from bench.contenders import Gap
 from bench.figures import NOTHING, compact
 from bench.measure import UNAVAILABLE, BenchError
 from bench.settings import Progress, Settings
-from deltalog.store.sqlite import opened
+from deltalog.store.sqlite import open_connection
 
 RATIO_MAX = 2.0
 DURABILITIES = ("normal", "full")
@@ -198,7 +198,7 @@ def _verdict(each: Commit) -> str:
 def _three(folder: Path, durability: str, engine: str, has_view: bool) -> Iterator[_Three]:
     program = WITH_VIEW if has_view else ALONE
     path = folder / f"{durability}.db"
-    bare = opened(folder / f"bare-{durability}.db", is_writable=True, is_created=True)
+    bare = open_connection(folder / f"bare-{durability}.db", is_writable=True, is_created=True)
     memory = deltalog.connect(program=program, engine=engine)
     file = deltalog.connect(path, program=program, engine=engine, durability=durability)
     bare.pragma("journal_mode", "wal")

@@ -36,7 +36,7 @@ from deltalog.runtime.deliveries import (
 from deltalog.service.dispatch import Dispatcher, Summary
 from deltalog.service.targets import HttpTarget
 from deltalog.store.file_journal import FileJournal
-from deltalog.store.sqlite import opened
+from deltalog.store.sqlite import open_connection
 from deltalog.store.sqlite_journal import JournalUse
 
 SECRET = bytes(range(32))
@@ -502,7 +502,7 @@ def test_a_writer_of_another_program_is_still_noticed(tmp_path: Path) -> None:
     emit(database, "a")
     database.dispatch(lambda message: None)
     emit(database, "b")
-    connection = opened(database.path, is_writable=True)
+    connection = open_connection(database.path, is_writable=True)
     connection.execute("DELETE FROM stock")
     connection.close()
     with pytest.raises(deltalog.DataError, match="a program other than Deltalog"):

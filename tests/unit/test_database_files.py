@@ -25,7 +25,7 @@ import deltalog
 from deltalog.runtime.engine_choice import ENGINES
 from deltalog.store import copies, readers, schema, storage, synchronization, writer
 from deltalog.store.recover import recover
-from deltalog.store.sqlite import opened
+from deltalog.store.sqlite import open_connection
 from deltalog.store.verify import verify
 from waiting import HANG_SECONDS
 
@@ -585,7 +585,7 @@ def test_a_failure_in_a_group_undoes_only_its_transaction(
         with database.group():
             database.apply(insert={"edge": [(1, 2)]})
             for _ in range(2):
-                monkeypatch.setattr(writer, "entries", lambda *_: 1 // 0)
+                monkeypatch.setattr(writer, "entries_of_commit", lambda *_: 1 // 0)
                 with pytest.raises(ZeroDivisionError):
                     database.apply(insert={"edge": [(2, 3)]})
                 monkeypatch.undo()
@@ -709,14 +709,14 @@ def test_an_older_format_is_upgraded_with_a_backup(
 def test_a_file_whose_commits_could_not_omit_views_is_upgraded(path: Path) -> None:
     with connect(path) as database:
         database.apply(insert={"edge": [(1, 2)]})
-    connection = opened(path, is_writable=True)
+    connection = open_connection(path, is_writable=True)
     connection.execute("DROP VIEW deltalog__changes; CREATE VIEW deltalog__changes AS SELECT 1")
     connection.pragma("user_version", 1)
     connection.close()
     with connect(path) as database:
         assert database.facts("path", 0) == set()
         assert database.delta(0).inserted["path"] == {(1, 2)}
-    connection = opened(path, is_writable=False)
+    connection = open_connection(path, is_writable=False)
     found = connection.execute(
         "SELECT relation FROM deltalog__changes ORDER BY relation"
     ).fetchall()
@@ -1158,7 +1158,7 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 source, target = map(Path, sys.argv[1:])
 opened = storage.open_to_read(source)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
-for act in (copies.backup, copies.restore):
+for act in (copies.back_up_to, copies.restore_backup):
     try:
         act(opened.connection, source, target)
     except deltalog.DataError as error:

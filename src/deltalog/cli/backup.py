@@ -10,9 +10,9 @@ import typer
 from deltalog.cli.options import DatabaseFile
 from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import write_note
-from deltalog.store.copies import backup as make_backup
+from deltalog.store.copies import back_up_to as make_backup
 from deltalog.store.log import Log
-from deltalog.store.sqlite import reported
+from deltalog.store.sqlite import sqlite_errors_reported
 from deltalog.store.storage import open_to_read
 
 EXAMPLE = "deltalog backup graph.db graph-monday.db"
@@ -34,7 +34,7 @@ def backup(
         storage.close()
     copy = open_to_read(target)
     try:
-        with reported(target):
+        with sqlite_errors_reported(target):
             version = Log(copy.connection).last
     finally:
         copy.close()

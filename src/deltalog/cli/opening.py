@@ -40,7 +40,7 @@ from deltalog.store.file_database import FileDatabase
 from deltalog.store.files import read_rows
 from deltalog.store.log import Log
 from deltalog.store.programs import stored_program
-from deltalog.store.sqlite import reported
+from deltalog.store.sqlite import sqlite_errors_reported
 from deltalog.store.storage import open_to_read
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
@@ -161,7 +161,7 @@ def program_in(file: Path) -> Program:
     """The program of a database file, without loading its facts."""
     storage = open_to_read(file)
     try:
-        with reported(file):
+        with sqlite_errors_reported(file):
             return stored_program(Log(storage.connection).program).program
     finally:
         storage.close()

@@ -15,7 +15,7 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.runtime.engine_choice import DEFAULT_ENGINE
 from deltalog.runtime.limits import Limits
-from deltalog.store.copies import restore as put_back
+from deltalog.store.copies import restore_backup as put_back
 from deltalog.store.storage import file_in_use, open_to_read, real_path
 from deltalog.store.verify import verify
 from deltalog.store.writer_lock import WriterLock

@@ -20,7 +20,7 @@ from deltalog.pipeline.check_project import CheckedProject
 from deltalog.pipeline.project import Source
 from deltalog.pipeline.source_columns import Place, check_columns, shown_path
 from deltalog.pipeline.text_files import TextReader, files_of, is_known
-from deltalog.store.records import unreadable
+from deltalog.store.records import unreadable_file
 
 SAMPLE = 3
 
@@ -38,7 +38,7 @@ def check_inputs(checked: CheckedProject) -> list[Diagnostic]:
 def _of_source(source: Source, relation: Relation) -> Iterator[Diagnostic]:
     path = Path(source.path)
     if not path.exists():
-        yield from unreadable(Path(shown_path(path)), "no such file or directory").diagnostics
+        yield from unreadable_file(Path(shown_path(path)), "no such file or directory").diagnostics
         return
     op = source.op if source.kind in ("changes", "stream") else None
     for sample in _sample_files(source, path):
@@ -68,7 +68,7 @@ def _check_sample(source: Source, relation: Relation, op: str | None, path: Path
                 schema = pyarrow.parquet.read_schema(file)
             except (pyarrow.ArrowException, OSError) as error:
                 reason = str(error).splitlines()[0]
-                raise unreadable(Path(shown_path(file)), reason) from None
+                raise unreadable_file(Path(shown_path(file)), reason) from None
             _check_schema(source, relation, op, file, schema)
 
 
@@ -82,7 +82,7 @@ def _delta_schema(path: Path) -> pyarrow.Schema | None:
     try:
         return pyarrow.schema(DeltaTable(path).schema().to_arrow())
     except DeltaError as error:
-        raise unreadable(Path(shown_path(path)), str(error).splitlines()[0]) from None
+        raise unreadable_file(Path(shown_path(path)), str(error).splitlines()[0]) from None
 
 
 def _check_schema(

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from deltalog.store.records import opened_file, unreadable
+from deltalog.store.records import opened_file, unreadable_file
 
 Field = str | None
 _QUOTED = re.compile(r'"((?:[^"]++|"")*+)"')
@@ -50,7 +50,7 @@ def csv_records(path: Path, mark: str) -> Iterator[CsvRecord]:
             found = _quoted_fields(text, lines, mark)
             if found is None:
                 reason = f"a quote is opened in line {number} and never closed"
-                raise unreadable(path, reason)
+                raise unreadable_file(path, reason)
             text, position, fields = found
             shown = _without_end(text)
             if text[position:] not in _ENDS:

@@ -32,7 +32,7 @@ from deltalog.pipeline.state import State
 from deltalog.pipeline.step import Step
 from deltalog.pipeline.text_files import TextReader, TextRow
 from deltalog.runtime.violations import ConstraintError
-from deltalog.store.records import opened_file, replacing
+from deltalog.store.records import opened_file, replacing_file
 
 if TYPE_CHECKING:
     from deltalog.pipeline.run import Pipeline
@@ -56,7 +56,7 @@ def write_quarantine(project: Project, path: Path) -> int:
     state = State(None, project.state)
     state.open(is_writer=False)
     rows = [each for each in quarantined_rows(state) if not each.is_whole]
-    with replacing(path) as file:
+    with replacing_file(path) as file:
         for each in rows:
             held = {**each._asdict(), "row": json.loads(each.row)}
             line = json.dumps({name: held[name] for name in _SHOWN}, ensure_ascii=False)

@@ -49,7 +49,7 @@ from deltalog.runtime.system_relations import system_inputs
 from deltalog.runtime.violations import Violation
 from deltalog.runtime.why.state import AskedState
 from deltalog.runtime.why.why_changed import Transition
-from deltalog.store.history import LoggedHistory, visible
+from deltalog.store.history import LoggedHistory, without_hidden
 from deltalog.store.log import Commit
 from deltalog.store.logged import Logged, Tailed
 
@@ -113,7 +113,7 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
             few = {name: self._few_until(name, before, last) for name in wanted}
             found = [
                 Tailed(
-                    replace(each, change=visible(each.change)),
+                    replace(each, change=without_hidden(each.change)),
                     frozenset(name for name in wanted if each.version <= few[name]),
                 )
                 for each in self._few_commits(few, before, last)

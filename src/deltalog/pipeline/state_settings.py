@@ -24,7 +24,7 @@ import apsw
 from deltalog.pipeline.log import Batch
 from deltalog.pipeline.state import State
 from deltalog.store.settings import HISTORY, new_history
-from deltalog.store.sqlite import opened, reported
+from deltalog.store.sqlite import open_connection, sqlite_errors_reported
 
 FILE = "service.db"
 SOURCE = "deltalog service"
@@ -57,8 +57,8 @@ class StateSettings:
     def _open_file(self, *, is_made: bool) -> apsw.Connection | None:
         path = self._path
         if self._connection is None and path is not None and (is_made or path.exists()):
-            self._connection = opened(path, is_writable=True, is_created=True)
-            with reported(path, is_commit=True):
+            self._connection = open_connection(path, is_writable=True, is_created=True)
+            with sqlite_errors_reported(path, is_commit=True):
                 self._connection.pragma("journal_mode", "wal")
                 self._connection.execute(_TABLE)
         return self._connection
@@ -101,7 +101,7 @@ class StateSettings:
         if connection is None or self._path is None:
             self._memory[name] = value
             return
-        with reported(self._path, is_commit=True):
+        with sqlite_errors_reported(self._path, is_commit=True):
             connection.execute(_PUT, (name, value))
 
     def delete(self, name: str) -> None:
@@ -109,7 +109,7 @@ class StateSettings:
         if connection is None or self._path is None:
             self._memory.pop(name, None)
             return
-        with reported(self._path, is_commit=True):
+        with sqlite_errors_reported(self._path, is_commit=True):
             connection.execute("DELETE FROM settings WHERE name = ?", (name,))
 
     @contextmanager
@@ -133,7 +133,7 @@ def derived_history(state: State) -> str:
 
 def renew_history(folder: Path) -> None:
     """Give a copy of a state another identity."""
-    connection = opened(folder / FILE, is_writable=True, is_created=True)
+    connection = open_connection(folder / FILE, is_writable=True, is_created=True)
     try:
         connection.execute(_TABLE)
         connection.execute(_PUT, (HISTORY, new_history()))

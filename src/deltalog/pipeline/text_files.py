@@ -38,7 +38,7 @@ from deltalog.pipeline.source_columns import (
     shown_path,
 )
 from deltalog.store.json_lines_file import from_json
-from deltalog.store.records import Converter, unreadable
+from deltalog.store.records import Converter, unreadable_file
 
 OPTIONS = {"csv": frozenset({"sep", "delimiter", "nullValue"}), "json": frozenset[str]()}
 """The options of Spark that are known here."""
@@ -170,7 +170,7 @@ class TextReader:
         header = next(records, None)
         if header is None or header.fields is None:
             missing = "it has no header" if header is None else str(header.reason)
-            raise unreadable(Path(shown_path(path)), missing)
+            raise unreadable_file(Path(shown_path(path)), missing)
         renamed, ignored = self.source.columns, self.source.ignore
         names = [renamed.get(str(field), str(field)) for field in header.fields]
         kept = [at for at, name in enumerate(names) if name not in ignored]

@@ -22,20 +22,20 @@ def needs_scan(table: Any) -> bool:
     return not FEATURES.isdisjoint(table.protocol().reader_features or ())
 
 
-def scanned(table: Any, names: Sequence[str], columns: Sequence[int], key: Row) -> pyarrow.Table:
+def scan_table(table: Any, names: Sequence[str], columns: Sequence[int], key: Row) -> pyarrow.Table:
     """Some columns of the rows that may have a key; there may be others among them."""
     import pyarrow
 
     tests = [
         test
         for column, value in zip(columns, key, strict=True)
-        if (test := _test(names[column], value)) is not None
+        if (test := _sql_test(names[column], value)) is not None
     ]
     predicate = " AND ".join(tests) or None
     return pyarrow.table(table.scan(columns=list(names), predicate=predicate).read_all())
 
 
-def _test(name: str, value: Value) -> str | None:
+def _sql_test(name: str, value: Value) -> str | None:
     """The test of SQL for one column, or None for values that are compared afterwards."""
     column = '"' + name.replace('"', '""') + '"'
     if value is None:

@@ -24,7 +24,7 @@ from deltalog.diagnostics.report import DataError
 from deltalog.engines.external.source import Columns, Event, Precision
 from deltalog.language.ast import Row
 from deltalog.runtime.checked_rows import checked_rows
-from deltalog.sources.delta_scan import needs_scan, scanned
+from deltalog.sources.delta_scan import needs_scan, scan_table
 from deltalog.sources.sql_source import unreadable
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ class DeltaSource:
         self.name = f"Delta table {Path(described.path).name}"
         self._path = str(described.path)
         self._names = [column.name for column in relation.columns]
-        self._table = self._guarded(lambda: _opened(self._path))
-        self._identity = self._guarded(lambda: self._table.metadata().id)
+        self._table = self._read_guarded(lambda: _open_delta_table(self._path))
+        self._identity = self._read_guarded(lambda: self._table.metadata().id)
         self._data: pyarrow.dataset.Dataset | None = None
         self._events: tuple[int, list[Event]] | None = None
         self._position = -1
@@ -75,8 +75,8 @@ class DeltaSource:
     def open(self) -> None:
         """Go to the last version of the table."""
         before = self._table.version()
-        self._guarded(self._table.update_incremental)
-        if self._guarded(lambda: self._table.metadata().id) != self._identity:
+        self._read_guarded(self._table.update_incremental)
+        if self._read_guarded(lambda: self._table.metadata().id) != self._identity:
             raise self._unreadable("it is another table by now")
         if self._table.version() != before:
             self._data = None
@@ -94,7 +94,7 @@ class DeltaSource:
 
     def _dataset(self) -> pyarrow.dataset.Dataset:
         if self._data is None:
-            self._data = self._guarded(self._table.to_pyarrow_dataset)
+            self._data = self._read_guarded(self._table.to_pyarrow_dataset)
         return self._data
 
     # --- rows
@@ -103,23 +103,23 @@ class DeltaSource:
         import pyarrow
 
         if needs_scan(self._table):
-            rows = self._scan(self._table, columns, key)
+            rows = self._scan_rows(self._table, columns, key)
             return [row for row in rows if tuple(row[c] for c in columns) == key]
         try:
             found = self._dataset().to_table(
-                columns=self._names, filter=self._test(columns, key, False)
+                columns=self._names, filter=self._test_of_key(columns, key, False)
             )
         except pyarrow.ArrowNotImplementedError:
             # pyarrow 24: a file that delta-rs has rewritten has texts of another type, "views",
             # which are compared with nothing but themselves.
-            rows = self._read(self._test(columns, key, True))
+            rows = self._read_rows(self._test_of_key(columns, key, True))
         except (OSError, pyarrow.ArrowException):
-            rows = self._read(self._test(columns, key, False))  # which reports it
+            rows = self._read_rows(self._test_of_key(columns, key, False))  # which reports it
         else:
-            rows = self._rows(found)
+            rows = self._rows_of_table(found)
         return [row for row in rows if tuple(row[c] for c in columns) == key]
 
-    def _test(self, columns: Columns, key: Row, is_cast: bool) -> Any:
+    def _test_of_key(self, columns: Columns, key: Row, is_cast: bool) -> Any:
         import pyarrow
         import pyarrow.dataset
 
@@ -134,25 +134,29 @@ class DeltaSource:
                 test &= field.is_null()
             else:
                 field = field.cast(type_) if is_cast else field
-                test &= field == self._guarded(lambda v=value, t=type_: pyarrow.scalar(v, t))  # type: ignore[misc]
+                test &= field == self._read_guarded(lambda v=value, t=type_: pyarrow.scalar(v, t))  # type: ignore[misc]
         return test
 
     def scan(self) -> list[Row]:
-        return self._scan(self._table) if needs_scan(self._table) else self._read(None)
+        return self._scan_rows(self._table) if needs_scan(self._table) else self._read_rows(None)
 
-    def _scan(self, table: Any, columns: Columns = (), key: Row = ()) -> list[Row]:
-        return self._rows(self._guarded(lambda: scanned(table, self._names, columns, key)))
+    def _scan_rows(self, table: Any, columns: Columns = (), key: Row = ()) -> list[Row]:
+        return self._rows_of_table(
+            self._read_guarded(lambda: scan_table(table, self._names, columns, key))
+        )
 
     def count(self) -> int:
         if needs_scan(self._table):
-            return len(self._guarded(lambda: scanned(self._table, self._names[:1], (), ())))
-        return int(self._guarded(lambda: self._dataset().count_rows()))
+            return len(self._read_guarded(lambda: scan_table(self._table, self._names[:1], (), ())))
+        return int(self._read_guarded(lambda: self._dataset().count_rows()))
 
-    def _read(self, test: Any, files: pyarrow.dataset.Dataset | None = None) -> list[Row]:
+    def _read_rows(self, test: Any, files: pyarrow.dataset.Dataset | None = None) -> list[Row]:
         data = self._dataset() if files is None else files
-        return self._rows(self._guarded(lambda: data.to_table(columns=self._names, filter=test)))
+        return self._rows_of_table(
+            self._read_guarded(lambda: data.to_table(columns=self._names, filter=test))
+        )
 
-    def _rows(self, table: pyarrow.Table) -> list[Row]:
+    def _rows_of_table(self, table: pyarrow.Table) -> list[Row]:
         found = [table.column(name).to_pylist() for name in self._names]
         return checked_rows(self.relation, list(zip(*found, strict=True)))
 
@@ -163,10 +167,10 @@ class DeltaSource:
         if version == self._position:
             return []
         if self._events is None or self._events[0] != version:
-            self._events = version, self._net(self._changes(version))
+            self._events = version, self._net_events(self._changes_until(version))
         return self._events[1]
 
-    def _net(self, changes: Iterator[tuple[int, Sequence[Row]]]) -> list[Event]:
+    def _net_events(self, changes: Iterator[tuple[int, Sequence[Row]]]) -> list[Event]:
         """The events, without rows that were only moved from file to file."""
         counts: Counter[Row] = Counter()
         for sign, rows in changes:
@@ -174,33 +178,36 @@ class DeltaSource:
                 counts[row] += sign
         return [(count > 0, row) for row, count in counts.items() for _ in range(abs(count))]
 
-    def _changes(self, version: int) -> Iterator[tuple[int, Sequence[Row]]]:
+    def _changes_until(self, version: int) -> Iterator[tuple[int, Sequence[Row]]]:
         if self._table.metadata().configuration.get(FEED) == "true":
-            yield from self._fed(version)
+            yield from self._changes_from_feed(version)
             return
         if self._before is None or needs_scan(self._table):
-            before = self._guarded(lambda: _opened(self._path, self._position))
+            before = self._read_guarded(lambda: _open_delta_table(self._path, self._position))
             yield 1, self.scan()
-            yield -1, self._scan(before)
+            yield -1, self._scan_rows(before)
             return
         now = self._dataset()
-        for sign, files in ((1, _beyond(now, self._before)), (-1, _beyond(self._before, now))):
+        for sign, files in (
+            (1, _files_not_in(now, self._before)),
+            (-1, _files_not_in(self._before, now)),
+        ):
             if files is not None:
-                yield sign, self._read(None, files)
+                yield sign, self._read_rows(None, files)
 
-    def _fed(self, version: int) -> Iterator[tuple[int, Sequence[Row]]]:
+    def _changes_from_feed(self, version: int) -> Iterator[tuple[int, Sequence[Row]]]:
         import pyarrow
 
         def read() -> Any:
             first = self._position + 1
             return self._table.load_cdf(starting_version=first, ending_version=version).read_all()
 
-        table = pyarrow.table(self._guarded(read))
-        kinds, rows = table.column("_change_type").to_pylist(), self._rows(table)
+        table = pyarrow.table(self._read_guarded(read))
+        kinds, rows = table.column("_change_type").to_pylist(), self._rows_of_table(table)
         for sign, names in ((1, INSERTED), (-1, DELETED)):
             yield sign, [row for row, kind in zip(rows, kinds, strict=True) if kind in names]
 
-    def _guarded(self, read: Callable[[], Result]) -> Result:
+    def _read_guarded(self, read: Callable[[], Result]) -> Result:
         """Read; what goes wrong is an error that names the source and no address."""
         import pyarrow
         from deltalake.exceptions import DeltaError, TableNotFoundError
@@ -219,7 +226,7 @@ class DeltaSource:
         return unreadable(self.relation.name, self.name, reason)
 
 
-def _opened(path: str, version: int | None = None) -> Any:
+def _open_delta_table(path: str, version: int | None = None) -> Any:
     try:
         from deltalake import DeltaTable
     except ImportError as error:
@@ -229,7 +236,7 @@ def _opened(path: str, version: int | None = None) -> Any:
     return DeltaTable(path, version=version)
 
 
-def _beyond(data: pyarrow.dataset.Dataset, other: pyarrow.dataset.Dataset) -> Any:
+def _files_not_in(data: pyarrow.dataset.Dataset, other: pyarrow.dataset.Dataset) -> Any:
     """The files of a version that another one does not have, or None."""
     import pyarrow.dataset
 

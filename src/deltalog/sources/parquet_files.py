@@ -79,13 +79,13 @@ class ParquetSource:
             field = pyarrow.dataset.field(self._columns[column])
             typed = pyarrow.scalar(value, schema.field(column).type)
             test &= field.is_null() if value is None else field == typed
-        rows = self._read(test)
+        rows = self._read_rows(test)
         return [row for row in rows if tuple(row[c] for c in columns) == key]
 
     def scan(self) -> list[Row]:
-        return self._read(None)
+        return self._read_rows(None)
 
-    def _read(self, test: Any) -> list[Row]:
+    def _read_rows(self, test: Any) -> list[Row]:
         import pyarrow
 
         try:

@@ -62,18 +62,18 @@ class SqlSource(ABC):
     def _from_cells(self, rows: Iterable[tuple[Any, ...]]) -> list[Row]: ...
 
     def find(self, columns: Columns, key: Row) -> list[Row]:
-        tests = " AND ".join(self._test(column) for column in columns) or "1 = 1"
+        tests = " AND ".join(self._test_of_column(column) for column in columns) or "1 = 1"
         cells = self._to_cells(columns, key)
-        rows = self._facts(self._fetch(f"{self._rows} WHERE {tests}", cells))
+        rows = self._checked_facts(self._fetch(f"{self._rows} WHERE {tests}", cells))
         return [row for row in rows if tuple(row[c] for c in columns) == key]
 
-    def _test(self, column: int) -> str:
+    def _test_of_column(self, column: int) -> str:
         return (
             f"{quote_sql_name(self.relation.columns[column].name)} {self.same} {self.placeholder}"
         )
 
     def scan(self) -> list[Row]:
-        return self._facts(self._fetch(self._rows))
+        return self._checked_facts(self._fetch(self._rows))
 
     def count(self) -> int:
         ((found,),) = self._fetch(self._count)
@@ -81,10 +81,10 @@ class SqlSource(ABC):
 
     def events(self) -> list[Event]:
         cells = list(self._new_events())
-        rows = self._facts(row for _, *row in cells)
+        rows = self._checked_facts(row for _, *row in cells)
         return [(op == "+", row) for (op, *_), row in zip(cells, rows, strict=True)]
 
-    def _facts(self, cells: Iterable[Sequence[Any]]) -> list[Row]:
+    def _checked_facts(self, cells: Iterable[Sequence[Any]]) -> list[Row]:
         try:
             rows = self._from_cells(tuple(row) for row in cells)
         except (ValueError, TypeError, ArithmeticError) as error:

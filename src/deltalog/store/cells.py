@@ -53,17 +53,17 @@ Converters = tuple[Callable[[Any], Any] | None, ...]
 
 def to_cells(rows: Iterable[Row], types: Types) -> Cells:
     """The rows as SQLite and JSON take them."""
-    return converted(rows, to_cell(types))
+    return convert_cells(rows, to_cell(types))
 
 
 def from_cells(rows: Iterable[tuple[Any, ...]], types: Types) -> list[Row]:
     """The rows as they were."""
-    return converted(rows, _from_cell(types))
+    return convert_cells(rows, _from_cell(types))
 
 
 def with_types(rows: Iterable[Row], types: Types) -> set[Row]:
     """Rows whose numbers may be of other types, with equal ones of these types."""
-    return set(converted(rows, _converters_needed(_EQUAL, types)))
+    return set(convert_cells(rows, _converters_needed(_EQUAL, types)))
 
 
 def check_cells(rows: list[tuple[Any, ...]], columns: Sequence[Column]) -> None:
@@ -92,7 +92,7 @@ def _converters_needed(converters: dict[str, Callable[[Any], Any]], types: Types
     return found if any(found) else ()
 
 
-def converted(rows: Iterable[tuple[Any, ...]], converters: Converters) -> Cells:
+def convert_cells(rows: Iterable[tuple[Any, ...]], converters: Converters) -> Cells:
     """The rows with a converter for each column that needs one; None converts nothing."""
     if not converters:
         return rows if isinstance(rows, list) else list(rows)
@@ -105,6 +105,6 @@ def converted(rows: Iterable[tuple[Any, ...]], converters: Converters) -> Cells:
     ]
 
 
-def ranked(cells: Cells, ranks: Sequence[int]) -> Cells:
+def append_ranks(cells: Cells, ranks: Sequence[int]) -> Cells:
     """The cells of rows, each with its rank behind."""
     return [row + (rank,) for row, rank in zip(cells, ranks, strict=True)]  # noqa: RUF005 - slower

@@ -20,7 +20,7 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.store.schema import CHANGES, FORMAT
 from deltalog.store.settings import renew_history
-from deltalog.store.sqlite import is_damage, opened, reason_of, reported
+from deltalog.store.sqlite import is_damage, open_connection, reason_of, sqlite_errors_reported
 
 try:
     import fcntl
@@ -28,36 +28,36 @@ except ImportError:  # where there is none, what a killed process left stays
     fcntl = None  # type: ignore[assignment]
 
 
-def _omitting(connection: apsw.Connection) -> None:
+def _let_commits_omit_views(connection: apsw.Connection) -> None:
     """Let commits say which views they omit: those so far omit none."""
     connection.execute(f"DROP VIEW deltalog__changes; {CHANGES}")
 
 
-UPGRADES: dict[int, Callable[[apsw.Connection], None]] = {1: _omitting}
+UPGRADES: dict[int, Callable[[apsw.Connection], None]] = {1: _let_commits_omit_views}
 """From a format to the next one; runs inside a transaction."""
 BESIDE = ("-wal", "-shm")
 
 
-def backup(connection: apsw.Connection, path: Path, target: Path) -> None:
+def back_up_to(connection: apsw.Connection, path: Path, target: Path) -> None:
     """Copy the state that a connection sees, in the smallest form, to a new file."""
     if target.exists():
         raise DataError([catalogue.FILE_EXISTS.at(None, name=target)])
-    with _renamed(target) as beside:
-        _copy(connection, path, beside, target)
+    with _renamed_when_written(target) as beside:
+        _vacuum_into(connection, path, beside, target)
 
 
-def restore(connection: apsw.Connection, source: Path, target: Path) -> Path | None:
+def restore_backup(connection: apsw.Connection, source: Path, target: Path) -> Path | None:
     """Put a copy of a backup in the place of a database; returns where that was moved to.
 
     Nobody may have the target open. It is moved aside with its write-ahead log, never overwritten.
     """
-    with _renamed(target) as beside:
-        _copy(connection, source, beside, target)
+    with _renamed_when_written(target) as beside:
+        _vacuum_into(connection, source, beside, target)
         return _move_aside(target) if target.exists() else None
 
 
-def _copy(connection: apsw.Connection, path: Path, beside: Path, target: Path) -> None:
-    with reported(path):
+def _vacuum_into(connection: apsw.Connection, path: Path, beside: Path, target: Path) -> None:
+    with sqlite_errors_reported(path):
         is_query_only = connection.pragma("query_only")
         connection.pragma("query_only", False)  # which would also protect the copy
         try:
@@ -71,7 +71,7 @@ def _copy(connection: apsw.Connection, path: Path, beside: Path, target: Path) -
             ) from error
         finally:
             connection.pragma("query_only", is_query_only)
-        copied = opened(beside, is_writable=True)
+        copied = open_connection(beside, is_writable=True)
         try:
             renew_history(copied)
         finally:
@@ -89,19 +89,19 @@ def _move_aside(target: Path) -> Path:
     return aside
 
 
-def upgrade(path: Path, connection: apsw.Connection, found: int) -> None:
+def upgrade_format(path: Path, connection: apsw.Connection, found: int) -> None:
     """Bring a file to the format of today, after a backup beside it."""
     kept = path.with_name(f"{path.name}.format{found}")
     if not kept.exists():
-        backup(connection, path, kept)
-    with reported(path, is_commit=True), connection:
+        back_up_to(connection, path, kept)
+    with sqlite_errors_reported(path, is_commit=True), connection:
         for number in range(found, FORMAT):
             UPGRADES[number](connection)
         connection.pragma("user_version", FORMAT)
 
 
 @contextmanager
-def _renamed(target: Path) -> Iterator[Path]:
+def _renamed_when_written(target: Path) -> Iterator[Path]:
     """An empty file to write to, which becomes the target when all went well.
 
     It is locked as long as its process lives; what nobody has locked was left by one that was
@@ -120,9 +120,9 @@ def _renamed(target: Path) -> Iterator[Path]:
         beside.rename(target)
         _sync_folder(target.parent)
     except OSError as error:
-        raise _failed(target, error) from None
+        raise _write_error(target, error) from None
     finally:
-        _remove(beside)
+        _remove_partial(beside)
         if handle >= 0:
             os.close(handle)
 
@@ -136,12 +136,12 @@ def _remove_stale(target: Path) -> None:
             handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                _remove(path)
+                _remove_partial(path)
             finally:
                 os.close(handle)
 
 
-def _remove(beside: Path) -> None:
+def _remove_partial(beside: Path) -> None:
     for suffix in ("", "-journal", *BESIDE):
         with suppress(OSError):
             beside.with_name(beside.name + suffix).unlink()
@@ -156,6 +156,6 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def _failed(target: Path, error: OSError) -> DataError:
+def _write_error(target: Path, error: OSError) -> DataError:
     reason = (error.strerror or str(error)).lower()
     return DataError([catalogue.CANNOT_WRITE.at(None, name=target, reason=reason)])

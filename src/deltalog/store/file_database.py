@@ -34,16 +34,16 @@ from deltalog.runtime.rows import Rows
 from deltalog.runtime.why.state import AskedState
 from deltalog.runtime.why.why_changed import Transition
 from deltalog.store import readers
-from deltalog.store.copies import backup
+from deltalog.store.copies import back_up_to
 from deltalog.store.file_deliveries import FileDeliveries
 from deltalog.store.file_persistence import FilePersistence
-from deltalog.store.history import LoggedHistory, visible
+from deltalog.store.history import LoggedHistory, without_hidden
 from deltalog.store.log import Commit
 from deltalog.store.logged import Logged, Tailed
 from deltalog.store.programs import program_and_text
 from deltalog.store.readers import Dropped, Retention
 from deltalog.store.settings import FileSettings
-from deltalog.store.sqlite import opened, reported
+from deltalog.store.sqlite import open_connection, sqlite_errors_reported
 from deltalog.store.storage import Storage
 from deltalog.store.synchronization import GROUP_MAX, FileSynchronization
 from deltalog.store.verify import Verification, verify
@@ -217,7 +217,7 @@ class FileDatabase(FileDeliveries, Logged):
         """The commit of a version with nothing but what the log has of it."""
         with self._snapshot():
             found = self._persistence.log.commits(version - 1, version)
-            return [replace(each, change=visible(each.change)) for each in found]
+            return [replace(each, change=without_hidden(each.change)) for each in found]
 
     def programs(self) -> list[tuple[int, str, str]]:
         """Every program there was: the version from which on it counted, the time, the text."""
@@ -234,22 +234,22 @@ class FileDatabase(FileDeliveries, Logged):
 
     def register(self, reader: str) -> int:
         """Hold the log for a reader from now on; returns the version it has read up to."""
-        with self.turn(), self._beside() as connection:
-            return readers.register(connection, reader, self.version)
+        with self.turn(), self._connection_of_readers() as connection:
+            return readers.register_reader(connection, reader, self.version)
 
     def acknowledge(self, reader: str, version: int) -> None:
         """The reader needs nothing any more of what lies up to a version."""
-        with self.turn(), self._beside() as connection:
+        with self.turn(), self._connection_of_readers() as connection:
             self._history.check_version(version)
-            readers.acknowledge(connection, reader, version)
+            readers.acknowledge_version(connection, reader, version)
 
     def unregister(self, reader: str) -> None:
         """Let go of what the log holds for a reader."""
-        with self.turn(), self._beside() as connection:
-            readers.unregister(connection, reader)
+        with self.turn(), self._connection_of_readers() as connection:
+            readers.unregister_reader(connection, reader)
 
     @contextmanager
-    def _beside(self) -> Iterator[apsw.Connection]:
+    def _connection_of_readers(self) -> Iterator[apsw.Connection]:
         """A connection that may write about readers; also of a database that is only read."""
         self._check_open()
         if self._storage.is_writable:
@@ -257,8 +257,8 @@ class FileDatabase(FileDeliveries, Logged):
                 yield self._connection
                 self._writer.foreign.registered()
             return
-        with reported(self.path, is_commit=True):
-            connection = opened(self.path, is_writable=True)
+        with sqlite_errors_reported(self.path, is_commit=True):
+            connection = open_connection(self.path, is_writable=True)
             try:
                 with connection:
                     yield connection
@@ -281,7 +281,7 @@ class FileDatabase(FileDeliveries, Logged):
             found = self._synchronization.tail(self, wanted)
         relations = frozenset(self.relations)
         return [
-            Tailed(replace(each, change=visible(each.change)), relations - each.omitted)
+            Tailed(replace(each, change=without_hidden(each.change)), relations - each.omitted)
             for each in found
         ]
 
@@ -304,13 +304,13 @@ class FileDatabase(FileDeliveries, Logged):
         """Copy the database, as it is now, to a new file; others may go on meanwhile."""
         with self.turn():
             self._synchronization.check_ungrouped()
-            backup(self._connection, self.path, Path(target))
+            back_up_to(self._connection, self.path, Path(target))
 
     def refresh(self) -> ChangeSet:
         """Catch up with what another process has committed; return what has changed by it."""
         self.check_not_acting()
         with self._snapshot():
-            return visible(self._synchronization.refresh(self))
+            return without_hidden(self._synchronization.refresh(self))
 
     def verify(self, *, engine: str | None = None) -> Verification:
         """Compare pages, views and log with each other; raises if a page cannot be read at all.

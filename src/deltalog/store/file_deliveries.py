@@ -12,7 +12,7 @@ from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.delivery_records import Book, Journal
 from deltalog.store.file_journal import FileJournal
 from deltalog.store.journal_tables import read_book, read_settled
-from deltalog.store.sqlite import reported
+from deltalog.store.sqlite import sqlite_errors_reported
 from deltalog.store.synchronization import FileSynchronization
 
 
@@ -34,9 +34,9 @@ class FileDeliveries(MemoryDatabase):
             journal.close()
 
     def delivery_book(self) -> Book:
-        with reported(self.path):
+        with sqlite_errors_reported(self.path):
             return read_book(self._connection)
 
     def settled_messages(self) -> dict[str, int]:
-        with reported(self.path):
+        with sqlite_errors_reported(self.path):
             return read_settled(self._connection)

@@ -18,8 +18,8 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.runtime.delivery_records import StoredMessage
 from deltalog.runtime.messages import Message
-from deltalog.store.schema import RANK, quoted
-from deltalog.store.sqlite import reported
+from deltalog.store.schema import RANK, quoted_name
+from deltalog.store.sqlite import sqlite_errors_reported
 from deltalog.store.sqlite_journal import JournalUse, SqliteJournal
 from deltalog.store.storage import open_to_read, real_path
 
@@ -64,11 +64,11 @@ class FileJournal(SqliteJournal):
             name = self._connection.execute(
                 "SELECT stored_in FROM deltalog__relations WHERE name = ?", (MESSAGES,)
             ).get
-            yield None if name is None else quoted(str(name))
+            yield None if name is None else quoted_name(str(name))
 
     def is_changed(self) -> bool:
         self._check_unmoved()
-        with reported(self.path):
+        with sqlite_errors_reported(self.path):
             found = int(self._connection.pragma("data_version"))
         is_changed = found != self._commits_of_others
         self._commits_of_others = found

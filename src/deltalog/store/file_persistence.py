@@ -30,7 +30,7 @@ from deltalog.runtime.fixpoint import Statistics
 from deltalog.runtime.model import Model
 from deltalog.runtime.outcome import Propagated
 from deltalog.runtime.protocols import Facts
-from deltalog.store.cells import check_cells, from_cells, ranked, to_cells
+from deltalog.store.cells import append_ranks, check_cells, from_cells, to_cells
 from deltalog.store.log import CREATED, PROGRAM, Columns, Log
 from deltalog.store.schema import (
     Table,
@@ -41,7 +41,7 @@ from deltalog.store.schema import (
     relations_json,
     table_for,
 )
-from deltalog.store.sqlite import reported
+from deltalog.store.sqlite import sqlite_errors_reported
 from deltalog.store.storage import Storage, check_unspoiled, lay_out
 from deltalog.store.writer import Writer
 
@@ -71,9 +71,11 @@ class FilePersistence:
     # --- the initial state
 
     def initial_state(self, database: MemoryDatabase, facts: Facts) -> Statistics:
-        return self._load(database) if self.text is None else self._create(database, facts)
+        return (
+            self._load_state(database) if self.text is None else self._create_state(database, facts)
+        )
 
-    def _create(self, database: MemoryDatabase, facts: Facts) -> Statistics:
+    def _create_state(self, database: MemoryDatabase, facts: Facts) -> Statistics:
         statistics = database.compute_state(facts)
         assert self.text is not None
         with self.writing():
@@ -81,20 +83,24 @@ class FilePersistence:
             self._write_program(database, 0, CREATED, ChangeSet(), {}, self.text)
             self._write_relations(database, database.model.stored)
             self.writer.foreign.check_writes()
-        with reported(self.path, is_commit=True):  # the file is not empty without its log
+        with sqlite_errors_reported(
+            self.path, is_commit=True
+        ):  # the file is not empty without its log
             self.connection.execute("PRAGMA wal_checkpoint = PASSIVE").fetchall()
         return statistics
 
-    def _load(self, database: MemoryDatabase) -> Statistics:
-        with reported(self.path), _no_collection():
+    def _load_state(self, database: MemoryDatabase) -> Statistics:
+        with sqlite_errors_reported(self.path), _no_collection():
             try:  # in the transaction in which the program was read
                 statistics = self.restore(database)
                 self.writer.foreign.check_writes()
             finally:
                 self.writer.roll_back()
         stored = database.model.stored
-        absent = stored - self._usable(database.model)
-        kinds = {n: _kind(database.model, n) for n in stored & self.tables.keys() - absent}
+        absent = stored - self._usable_relations(database.model)
+        kinds = {
+            n: _kind_of_relation(database.model, n) for n in stored & self.tables.keys() - absent
+        }
         others = {n: kind for n, kind in kinds.items() if self.tables[n].kind != kind}
         if self.storage.is_writable and (absent or others or self.tables.keys() - stored):
             with self.writing():  # it was kept with other options
@@ -108,24 +114,24 @@ class FilePersistence:
         check_unspoiled(self.path, self.connection)
         self.writer.tables = read_tables(self.connection)
         self.writer.columns = _log_columns(database)
-        model, engine = database.model, _engine(database)
-        kept = self._usable(model)
+        model, engine = database.model, _ranked_engine(database)
+        kept = self._usable_relations(model)
         self.loaded = 0
         for name in sorted(kept):
-            for rows in self._ranked(self.tables[name]):
+            for rows in self._ranked_rows(self.tables[name]):
                 if engine.load(name, rows) != len(rows):
-                    raise self._damaged(f"facts of `{name}` are in it twice")
+                    raise self._damage_error(f"facts of `{name}` are in it twice")
                 self.loaded += len(rows)
                 if database.watch is not None:
                     database.watch(0, self.loaded)
         missing = model.stored - kept
         lost = [name for name in missing if model.relations[name].kind == "base"]
         if any(not is_generated(name) for name in lost):
-            raise self._damaged(f"the table of `{lost[0]}` is missing")
+            raise self._damage_error(f"the table of `{lost[0]}` is missing")
         database.version = self.log.last
         return rebuild(engine, model, missing, database.limits, database.watch)
 
-    def _usable(self, model: Model) -> frozenset[str]:
+    def _usable_relations(self, model: Model) -> frozenset[str]:
         """The stored relations that the file has, with their ranks in one order.
 
         Of a recursive component all or nothing: ranks of facts that are derived now would say
@@ -148,7 +154,7 @@ class FilePersistence:
         """Whether the file has a relation whose ranks nobody kept in order."""
         return name in self.tables and self.tables[name].kind.startswith(UNORDERED)
 
-    def _ranked(self, table: Table) -> Iterator[list[Row]]:
+    def _ranked_rows(self, table: Table) -> Iterator[list[Row]]:
         """The facts in a table, each with its rank, some at a time."""
         cursor = self.connection.execute(table.select)
         types = ("int", *table.types)
@@ -158,10 +164,10 @@ class FilePersistence:
                 rows = from_cells(chunk, types)
             except (ArithmeticError, TypeError, ValueError) as error:
                 reason = f"the table of `{table.relation}` contains invalid facts"
-                raise self._damaged(reason) from error
+                raise self._damage_error(reason) from error
             yield rows
 
-    def _damaged(self, reason: str) -> DataError:
+    def _damage_error(self, reason: str) -> DataError:
         return DataError([catalogue.FILE_DAMAGED.at(None, name=self.path, reason=reason)])
 
     # --- before a change is applied
@@ -182,7 +188,7 @@ class FilePersistence:
     @contextmanager
     def reading(self) -> Iterator[None]:
         """One state of the file, or that of the group that is open."""
-        with reported(self.path):
+        with sqlite_errors_reported(self.path):
             if self.writer.is_grouped:
                 yield
                 return
@@ -223,26 +229,28 @@ class FilePersistence:
         model, tables = database.model, self.tables
         for name, table in list(tables.items()):
             relation = model.relations.get(name)
-            is_same = relation is not None and table == _table(model, relation, table.name)
+            is_same = relation is not None and table == _table_of_relation(
+                model, relation, table.name
+            )
             if name not in model.stored or name in touched or not is_same:
                 drop_table(self.connection, table)
                 del tables[name]
         for name in sorted(model.stored - tables.keys()):
             taken = [table.name for table in tables.values()]
-            table = table_for(model.relations[name], _kind(model, name), taken)
+            table = table_for(model.relations[name], _kind_of_relation(model, name), taken)
             add_table(self.connection, table)
             tables[name] = table
-            self._insert_all(_engine(database), table)
+            self._insert_all(_ranked_engine(database), table)
 
     def _insert_all(self, engine: RankedEngine, table: Table) -> None:
         rows = engine.ranked(table.relation)
         while chunk := list(islice(rows, ROWS_AT_ONCE)):
             cells = to_cells([row for _, row in chunk], table.types)
-            chunked = ranked(cells, [rank for rank, _ in chunk])
+            chunked = append_ranks(cells, [rank for rank, _ in chunk])
             self.connection.executemany(table.insert, chunked)
 
 
-def _engine(database: MemoryDatabase) -> RankedEngine:
+def _ranked_engine(database: MemoryDatabase) -> RankedEngine:
     return cast("RankedEngine", database.engine)
 
 
@@ -251,14 +259,14 @@ def _log_columns(database: MemoryDatabase) -> Columns:
     return {name: each.types for name, each in database.model.checked.relations.items()}
 
 
-def _table(model: Model, relation: Relation, name: str) -> Table:
-    return Table(relation.name, _kind(model, relation.name), name, relation.columns)
+def _table_of_relation(model: Model, relation: Relation, name: str) -> Table:
+    return Table(relation.name, _kind_of_relation(model, relation.name), name, relation.columns)
 
 
 UNORDERED = "unordered "
 
 
-def _kind(model: Model, name: str) -> str:
+def _kind_of_relation(model: Model, name: str) -> str:
     """The kind of a relation, and whether its ranks are in no order."""
     kind = "helper" if is_generated(name) else model.relations[name].kind
     is_unordered = any(c.is_unordered and name in c.predicates for c in model.choices)

@@ -38,7 +38,7 @@ from deltalog.language.ast import Column, Row
 from deltalog.store.delimited_file import delimited_rows, read_delimited, write_delimited
 from deltalog.store.json_lines_file import read_json_lines, write_json_lines
 from deltalog.store.parquet_file import read_parquet, write_parquet
-from deltalog.store.records import replacing
+from deltalog.store.records import replacing_file
 
 HOLDS = (Column("holds", "bool"),)
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -65,7 +65,7 @@ def write_rows(path: Path, columns: Sequence[Column], rows: Iterable[Row]) -> in
     format_ = _format_of_path(path)
     if not columns and not format_.keeps_empty_rows:
         columns, rows = HOLDS, ((True,) for _ in rows)
-    with replacing(path) as file:
+    with replacing_file(path) as file:
         return format_.write(file, tuple(columns), rows)
 
 

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Any
 
 from deltalog.store.journal_tables import journal_writes
-from deltalog.store.storage import Storage, spoiled
+from deltalog.store.storage import Storage, mark_spoiled
 
 _UNKNOWN = -1
 
@@ -52,7 +52,7 @@ class ForeignWrites:
         if found != self._commits_of_others:
             readers = self._known_readers()
             if self._commits_of_others != _UNKNOWN and readers == self._readers:
-                raise spoiled(self._storage.path, self._connection)
+                raise mark_spoiled(self._storage.path, self._connection)
             self._commits_of_others, self._readers = found, readers
         self.commits = self._connection.data_version()
 

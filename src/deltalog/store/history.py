@@ -29,7 +29,7 @@ from deltalog.runtime.why.why_changed import Transition
 from deltalog.store.cells import Types, with_types
 from deltalog.store.log import Commit
 from deltalog.store.programs import stored_program
-from deltalog.store.replay import Replay, completed, derived_facts
+from deltalog.store.replay import Replay, derived_facts, with_omitted_changes
 
 FactsNow = Callable[[str], set[Row]]
 
@@ -74,7 +74,7 @@ class LoggedHistory:
             raise DataError([catalogue.NO_SUCH_RELATION.at(None, name=relation, hint=hint)])
         last = self._known_until(relation, version)
         if last is None:
-            return self._derived(relation, version, facts_now)
+            return self._derived_facts_at(relation, version, facts_now)
         if last < self._database.version:
             facts = self._facts_if_known(relation, last, facts_now)
         else:
@@ -106,13 +106,13 @@ class LoggedHistory:
         earlier = [each for each in found if each[0] <= version]
         return [*earlier[-1:], *(each for each in found if each[0] > version)]
 
-    def _derived(self, view: str, version: int, facts_now: FactsNow) -> set[Row]:
+    def _derived_facts_at(self, view: str, version: int, facts_now: FactsNow) -> set[Row]:
         def facts(name: str) -> set[Row]:
             return self.facts_at(name, version, facts_now)
 
         return derived_facts(self._database, self.program_at(version), view, facts)
 
-    def _net(
+    def _net_with_omitted(
         self, after: int, until: int, facts_now: FactsNow, wanted: Set[str] | None = None
     ) -> ChangeSet:
         """The net change between two versions, with omitted views: all of them, or the wanted."""
@@ -154,8 +154,8 @@ class LoggedHistory:
         """
         self.check_version(version)
         database = self._database
-        net = self._net(version, database.version, facts_now, database.model.stored)
-        back = self._typed(-net, version)
+        net = self._net_with_omitted(version, database.version, facts_now, database.model.stored)
+        back = self._with_current_types(-net, version)
         if self._log.program_at(version) == self._log.program_at(database.version):
             return current_state(database, back)
         checked = self.program_at(version)
@@ -163,7 +163,7 @@ class LoggedHistory:
             database, checked, back, lambda name: self.facts_at(name, version, facts_now)
         )
 
-    def _typed(self, change: ChangeSet, version: int) -> ChangeSet:
+    def _with_current_types(self, change: ChangeSet, version: int) -> ChangeSet:
         """The change of relations that have the columns they had in a version.
 
         In between these may have had others: its values get their types again.
@@ -200,8 +200,8 @@ class LoggedHistory:
         self.check_version(first)
         self.check_version(last)
         if first <= last:
-            return visible(self._net(first, last, facts_now))
-        return -visible(self._net(last, first, facts_now))
+            return without_hidden(self._net_with_omitted(first, last, facts_now))
+        return -without_hidden(self._net_with_omitted(last, first, facts_now))
 
     def commits(
         self,
@@ -214,14 +214,14 @@ class LoggedHistory:
         after = self._log.first if after is None else after
         until = self._database.version if until is None else until
         self.check_version(after)
-        found = completed(
+        found = with_omitted_changes(
             self._log.commits(after, until),
             lambda each: each.omitted if views is None else each.omitted & views,
-            lambda version, missing: self._replay(version, missing, facts_now),
+            lambda version, missing: self._replay_from(version, missing, facts_now),
         )
-        return [replace(each, change=visible(each.change)) for each in found]
+        return [replace(each, change=without_hidden(each.change)) for each in found]
 
-    def _replay(self, version: int, views: frozenset[str], facts_now: FactsNow) -> Replay:
+    def _replay_from(self, version: int, views: frozenset[str], facts_now: FactsNow) -> Replay:
         def facts(name: str) -> set[Row]:
             return self.facts_at(name, version, facts_now)
 
@@ -237,7 +237,7 @@ class LoggedHistory:
             raise DataError([catalogue.NO_SUCH_VERSION.at(None, name=self._name, **words)])
 
 
-def visible(change: ChangeSet) -> ChangeSet:
+def without_hidden(change: ChangeSet) -> ChangeSet:
     """The change without relations that active rules keep for themselves."""
     hidden = [name for name in change.relations if is_generated(name)]
     return change.without(*hidden) if hidden else change

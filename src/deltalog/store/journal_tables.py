@@ -22,7 +22,7 @@ from deltalog.runtime.delivery_records import (
     Record,
     Settled,
 )
-from deltalog.store.schema import guards
+from deltalog.store.schema import guard_triggers
 
 WRITES = "deltalog__deliveries"
 TABLES: dict[type[Record], str] = {
@@ -65,14 +65,14 @@ def read_settled(connection: apsw.Connection) -> dict[str, int]:
 
 
 def journal_layout() -> str:
-    made = [f"CREATE TABLE {WRITES} (count INTEGER NOT NULL) STRICT;{guards(WRITES)}"]
+    made = [f"CREATE TABLE {WRITES} (count INTEGER NOT NULL) STRICT;{guard_triggers(WRITES)}"]
     made.append(f"INSERT INTO {WRITES} VALUES (0);")
     for kind in KINDS:
         columns = [f"{each.name} {_TYPES[str(each.type)]} NOT NULL" for each in fields(kind)]
         columns.append(f"PRIMARY KEY ({', '.join(key_columns(kind))})")
         table = TABLES[kind]
         made.append(f"CREATE TABLE {table} ({', '.join(columns)}) STRICT, WITHOUT ROWID;")
-        made.append(guards(table))
+        made.append(guard_triggers(table))
     return "".join(made)
 
 

@@ -57,7 +57,7 @@ class Commit:
     omitted: frozenset[str] = frozenset()
 
 
-def now() -> str:
+def current_timestamp() -> str:
     """The time in UTC, as timestamps are written; a second is put into words only once."""
     global _second
     digits = str(time_ns())
@@ -85,36 +85,39 @@ class Log:
         self, version: int, kind: str, change: ChangeSet, before: Columns, after: Columns
     ) -> None:
         """Write a commit; facts that go have the columns of before, those that come of after."""
-        self._connection.executemany(APPEND, entries(version, kind, change, before, after))
+        self._connection.executemany(
+            APPEND, entries_of_commit(version, kind, change, before, after)
+        )
 
     def append_program(self, version: int, text: str, relations: str) -> None:
         self._connection.execute(
-            "INSERT INTO deltalog__programs VALUES (?, ?, ?, ?)", (version, now(), text, relations)
+            "INSERT INTO deltalog__programs VALUES (?, ?, ?, ?)",
+            (version, current_timestamp(), text, relations),
         )
         self.forget_programs()
 
     def forget_programs(self) -> None:
         """Read the programs again when they are next needed."""
-        self.__dict__.pop("_programs", None)
+        self.__dict__.pop("_columns_by_version", None)
 
     # --- reading
 
     @property
     def last(self) -> int:
         """The version of the file."""
-        return self._one("SELECT max(number) FROM deltalog__log") >> PARTS
+        return self._select_number("SELECT max(number) FROM deltalog__log") >> PARTS
 
     @property
     def first(self) -> int:
         """The oldest version whose state can be had."""
-        oldest = self._one("SELECT min(number) FROM deltalog__log")
+        oldest = self._select_number("SELECT min(number) FROM deltalog__log")
         is_whole = oldest & ((1 << PARTS) - 1) == 0  # else the rest of it was being dropped
         return max((oldest >> PARTS) - is_whole, 0)
 
     @property
     def program_version(self) -> int:
         """The version from which on the program counts."""
-        return self._one("SELECT max(version) FROM deltalog__programs")
+        return self._select_number("SELECT max(version) FROM deltalog__programs")
 
     @property
     def program(self) -> str:
@@ -137,14 +140,14 @@ class Log:
     def commits(self, after: int, until: int) -> Iterator[Commit]:
         """The commits after a version, up to another one."""
         found: Commit | None = None
-        with _legible():
-            for number, said, kind, text in self._rows(after, until, "changes"):
+        with _report_unreadable_rows():
+            for number, said, kind, text in self._rows_between(after, until, "changes"):
                 if found is not None and number >> PARTS != found.version:
                     yield found
                     found = None
                 sides = orjson.loads(text)
                 omitted = frozenset(sides.pop(OMITTED, ()))
-                change = self._change(number >> PARTS, sides)
+                change = self._change_of_sides(number >> PARTS, sides)
                 if found is not None:
                     found = replace(found, change=found.change + change)
                 elif said is not None:  # else the rest of it was being dropped
@@ -160,7 +163,7 @@ class Log:
             f"WHERE number >= ? AND number < ? AND substr(changes, 1, 4) = '{{\"{OMITTED}\"'",
             ((after + 1) << PARTS, (until + 1) << PARTS),
         )
-        with _legible():
+        with _report_unreadable_rows():
             return frozenset(name for (text,) in found for name in orjson.loads(text))
 
     def net(self, after: int, until: int, relation: str | None = None) -> ChangeSet:
@@ -175,40 +178,42 @@ class Log:
         inserted: dict[str, set[Row]] = {}
         deleted: dict[str, set[Row]] = {}
         passed = {"", *(self.omitted(after, until) if relation is None else ())}
-        with _legible():
-            for number, _, _, text in self._rows(after, until, column):
+        with _report_unreadable_rows():
+            for number, _, _, text in self._rows_between(after, until, column):
                 change = orjson.loads(text)
                 for key in sorted(change, reverse=True):  # what goes, goes first
                     if change[key] and key[1:] not in passed:
-                        rows = self._decoded(number >> PARTS, key, change[key])
+                        rows = self._decode_rows(number >> PARTS, key, change[key])
                         into, other = (inserted, deleted) if key[0] == "+" else (deleted, inserted)
-                        _add(rows, into.setdefault(key[1:], set()), other.get(key[1:], set()))
-        return ChangeSet(self._typed(inserted, until), self._typed(deleted, after))
+                        _add_to_side(
+                            rows, into.setdefault(key[1:], set()), other.get(key[1:], set())
+                        )
+        return ChangeSet(self._with_types_of(inserted, until), self._with_types_of(deleted, after))
 
-    def _typed(self, found: dict[str, set[Row]], version: int) -> dict[str, set[Row]]:
+    def _with_types_of(self, found: dict[str, set[Row]], version: int) -> dict[str, set[Row]]:
         """Rows written with the columns of several programs, with the columns of one version."""
-        if len(self._programs) == 1:
+        if len(self._columns_by_version) == 1:
             return found
         columns = self.columns_at(version)
         return {name: with_types(rows, columns[name]) for name, rows in found.items() if rows}
 
     def columns_at(self, version: int) -> Columns:
         """The columns of every relation that the program had at that version."""
-        versions = [each for each, _ in self._programs]
-        return self._programs[max(bisect_right(versions, version) - 1, 0)][1]
+        versions = [each for each, _ in self._columns_by_version]
+        return self._columns_by_version[max(bisect_right(versions, version) - 1, 0)][1]
 
     @cached_property
-    def _programs(self) -> list[tuple[int, Columns]]:
+    def _columns_by_version(self) -> list[tuple[int, Columns]]:
         found = self._connection.execute(
             "SELECT version, relations FROM deltalog__programs ORDER BY version"
         )
-        with _legible():
+        with _report_unreadable_rows():
             return [
                 (int(version), {name: types_of(each) for name, each in orjson.loads(text).items()})
                 for version, text in found
             ]
 
-    def _rows(
+    def _rows_between(
         self, after: int, until: int, column: str
     ) -> Iterator[tuple[int, str | None, str, str]]:
         return self._connection.execute(
@@ -217,24 +222,24 @@ class Log:
             ((after + 1) << PARTS, (until + 1) << PARTS),
         )
 
-    def _change(self, version: int, sides: Mapping[str, Any]) -> ChangeSet:
+    def _change_of_sides(self, version: int, sides: Mapping[str, Any]) -> ChangeSet:
         found: dict[str, dict[str, Changed]] = {"+": {}, "-": {}}
         for key, rows in sides.items():
-            found[key[0]][key[1:]] = frozenset(self._decoded(version, key, rows))
+            found[key[0]][key[1:]] = frozenset(self._decode_rows(version, key, rows))
         return ChangeSet.exact(found["+"], found["-"])
 
-    def _decoded(self, version: int, key: str, rows: Any) -> list[Row]:
+    def _decode_rows(self, version: int, key: str, rows: Any) -> list[Row]:
         types = self.columns_at(version if key[0] == "+" else version - 1)[key[1:]]
         if key[0] not in "+-" or set(map(len, rows)) - {len(types)}:
             raise ValueError("other columns")
         return from_cells(map(tuple, rows), types)
 
-    def _one(self, statement: str) -> int:
+    def _select_number(self, statement: str) -> int:
         return int(self._connection.execute(statement).get)
 
 
 @contextmanager
-def _legible() -> Iterator[None]:
+def _report_unreadable_rows() -> Iterator[None]:
     """Report a row of the log that cannot be read as damage: it is not what was written."""
     try:
         yield
@@ -244,13 +249,13 @@ def _legible() -> Iterator[None]:
         raise apsw.CorruptError("a row of its change log cannot be read") from error
 
 
-def _add(rows: list[Row], into: set[Row], other: set[Row]) -> None:
+def _add_to_side(rows: list[Row], into: set[Row], other: set[Row]) -> None:
     """Add rows to a side of a net change; what is on the other side is cancelled."""
     into.update(row for row in rows if row not in other)
     other.difference_update(rows)
 
 
-def entries(
+def entries_of_commit(
     version: int,
     kind: str,
     change: ChangeSet,
@@ -266,8 +271,8 @@ def entries(
     for name in change.inserted:
         side = "+" + name
         sides[side] = known.get(side) or to_cells(change.inserted[name], after[name])
-    times = chain([now()], repeat(None))
-    pieces = (sides,) if sum(map(len, sides.values())) <= ROWS_EACH else _parts(sides)
+    times = chain([current_timestamp()], repeat(None))
+    pieces = (sides,) if sum(map(len, sides.values())) <= ROWS_EACH else _cut_into_parts(sides)
     return (
         ((version << PARTS) + part, time, kind, piece_text(piece, () if part else omitted))
         for part, (time, piece) in enumerate(zip(times, pieces, strict=False))
@@ -279,7 +284,7 @@ def piece_text(sides: Mapping[str, Cells], omitted: Sequence[str] = ()) -> str:
     return orjson.dumps({OMITTED: omitted, **sides} if omitted else sides).decode()
 
 
-def _parts(sides: dict[str, Cells]) -> Iterator[dict[str, Cells]]:
+def _cut_into_parts(sides: dict[str, Cells]) -> Iterator[dict[str, Cells]]:
     """The sides of a change, cut into pieces that are not too large."""
     held: dict[str, Cells] = {}
     for key, cells in sides.items():

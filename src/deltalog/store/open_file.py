@@ -22,7 +22,7 @@ from deltalog.store.file_database import FileDatabase
 from deltalog.store.log import Log
 from deltalog.store.programs import program_and_text, stored_program
 from deltalog.store.readers import Retention, check_number, check_retention
-from deltalog.store.sqlite import reported
+from deltalog.store.sqlite import sqlite_errors_reported
 from deltalog.store.storage import Storage, open_to_read, open_to_write
 
 DURABILITIES = ("full", "normal")
@@ -114,7 +114,7 @@ class _Opening:
         self, storage: Storage, program: str | Path | Program | None, facts: Facts | None
     ) -> FileDatabase:
         path, connection = storage.path, storage.connection
-        with _closed_on_failure(storage), reported(path):
+        with _closed_on_failure(storage), sqlite_errors_reported(path):
             if storage.is_new:
                 raise DataError([catalogue.NOT_A_DATABASE.at(None, name=path)])
             if facts:

@@ -18,7 +18,7 @@ from deltalog.store.records import (
     name_faults,
     opened_file,
     record_row,
-    unreadable,
+    unreadable_file,
 )
 
 BATCH_ROWS = 16_384
@@ -41,7 +41,7 @@ def read_parquet(path: Path, columns: Sequence[Column]) -> Iterator[Row]:
                     number += 1
                     yield record_row(Place(path, "row", number), columns, converters, cells)
         except (pyarrow.ArrowException, OSError) as error:
-            raise unreadable(path, "it is broken or not a Parquet file") from error
+            raise unreadable_file(path, "it is broken or not a Parquet file") from error
 
 
 def _arrow_order(path: Path, columns: Sequence[Column], names: list[str]) -> list[int]:
@@ -49,12 +49,12 @@ def _arrow_order(path: Path, columns: Sequence[Column], names: list[str]) -> lis
     if not {column.name for column in columns} & set(names):
         if len(names) == len(columns):
             return list(range(len(names)))
-        raise unreadable(
+        raise unreadable_file(
             path, f"it has {field_count(len(names))} and no column of the relation by name"
         )
     faults = name_faults(names, columns)
     if faults:
-        raise unreadable(path, faults)
+        raise unreadable_file(path, faults)
     return [names.index(column.name) for column in columns]
 
 

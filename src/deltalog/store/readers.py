@@ -18,7 +18,7 @@ import apsw
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.store.log import Log, now
+from deltalog.store.log import Log, current_timestamp
 from deltalog.store.schema import PARTS
 
 ROWS_AT_ONCE = 1_000
@@ -71,26 +71,26 @@ def unknown_option(what: str, value: object, hint: str) -> DataError:
     return DataError([catalogue.UNKNOWN_OPTION.at(None, what=what, name=value, hint=hint)])
 
 
-def register(connection: apsw.Connection, name: str, version: int) -> int:
+def register_reader(connection: apsw.Connection, name: str, version: int) -> int:
     """Register a reader that has read up to a version; one that is known keeps its place."""
     check_reader_name(name)
     connection.execute(
         "INSERT INTO deltalog__readers VALUES (?, ?, ?) ON CONFLICT (name) DO NOTHING",
-        (name, version, now()),
+        (name, version, current_timestamp()),
     )
     return read_up_to(connection)[name]
 
 
-def acknowledge(connection: apsw.Connection, name: str, version: int) -> None:
+def acknowledge_version(connection: apsw.Connection, name: str, version: int) -> None:
     """The reader has read everything up to a version; it never goes back."""
     check_known(read_up_to(connection), name)
     connection.execute(
         "UPDATE deltalog__readers SET version = max(version, ?), time = ? WHERE name = ?",
-        (version, now(), name),
+        (version, current_timestamp(), name),
     )
 
 
-def unregister(connection: apsw.Connection, name: str) -> None:
+def unregister_reader(connection: apsw.Connection, name: str) -> None:
     check_known(read_up_to(connection), name)
     connection.execute("DELETE FROM deltalog__readers WHERE name = ?", (name,))
 

@@ -137,10 +137,10 @@ def opened_file(path: Path) -> Iterator[BinaryIO]:
         with path.open("rb") as file:
             yield file
     except OSError as error:
-        raise unreadable(path, _reason_of_error(error)) from error
+        raise unreadable_file(path, _reason_of_error(error)) from error
 
 
-def unreadable(path: Path, reason: str) -> DataError:
+def unreadable_file(path: Path, reason: str) -> DataError:
     return DataError([catalogue.CANNOT_READ.at(None, name=path, reason=reason)])
 
 
@@ -156,7 +156,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write that takes the place of `path` once all has gone well."""
     target = Path(os.path.realpath(path))
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")

@@ -12,7 +12,7 @@ from deltalog.store.file_database import FileDatabase
 from deltalog.store.open_file import FileOptions, open_file
 from deltalog.store.readers import Retention
 from deltalog.store.settings import renew_history
-from deltalog.store.sqlite import reported
+from deltalog.store.sqlite import sqlite_errors_reported
 from deltalog.store.storage import open_to_write
 
 
@@ -22,7 +22,7 @@ def recover(path: Path, engine: str) -> FileDatabase:
         raise DataError([catalogue.CANNOT_OPEN.at(None, name=path, reason="there is no such file")])
     storage = open_to_write(path, "full", 0.0, Retention(), is_loss_accepted=True)
     try:
-        with reported(path):
+        with sqlite_errors_reported(path):
             renew_history(storage.connection)  # version numbers will be used again
             storage.connection.execute("PRAGMA wal_checkpoint = TRUNCATE").fetchall()
     finally:

@@ -33,7 +33,7 @@ def derived_facts(
 ) -> set[Row]:
     """The facts of a view that a program derives from base facts."""
     known, engine = checked.relations, database.engine.fresh()
-    base = _influents(checked, frozenset((view,)))
+    base = _influents_of(checked, frozenset((view,)))
     for name in base:
         create(engine, {name: known[name]})
         engine.insert(name, facts(name))
@@ -42,7 +42,7 @@ def derived_facts(
     return set(answer(engine, model, query, database.limits, database.watch, False).held)
 
 
-def completed(
+def with_omitted_changes(
     commits: Iterable[Commit],
     wanted: Callable[[Commit], frozenset[str]],
     replay_from: Callable[[int, frozenset[str]], Replay],
@@ -74,8 +74,8 @@ class Replay:
         facts: BaseFacts,
     ) -> None:
         options = Options(materialize=database.model.options.materialize)
-        model = make_model(_narrowed(checked, views), options)
-        self._base = _influents(checked, views)
+        model = make_model(_narrow_program(checked, views), options)
+        self._base = _influents_of(checked, views)
         self._views = views.intersection(model.views)
         held: Mapping[str, Iterable[Row]] = {name: list(facts(name)) for name in self._base}
         self._database = database.evaluated_apart(model, held)
@@ -86,14 +86,14 @@ class Replay:
         return self._database.propagate_net(base, True, self._views).only(*self._views)
 
 
-def _influents(checked: CheckedProgram, views: frozenset[str]) -> frozenset[str]:
+def _influents_of(checked: CheckedProgram, views: frozenset[str]) -> frozenset[str]:
     """The base relations that some views are derived from."""
     read = read_by(needed_rules(checked.program.definitions, views))
     known = checked.relations
     return frozenset(name for name in read if name in known and known[name].kind == "base")
 
 
-def _narrowed(checked: CheckedProgram, views: frozenset[str]) -> CheckedProgram:
+def _narrow_program(checked: CheckedProgram, views: frozenset[str]) -> CheckedProgram:
     """The rules of some views, without the facts that the program began with.
 
     Constraints and active rules have had their say: what they did is in the base changes.

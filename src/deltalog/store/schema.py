@@ -103,8 +103,8 @@ class Table:
     def __post_init__(self) -> None:
         types = tuple(column.type for column in self.columns)
         marks = "?, " * len(self.columns)
-        insert = f"INSERT INTO {quoted(self.name)} VALUES ({marks}"
-        delete = f"DELETE FROM {quoted(self.name)}"
+        insert = f"INSERT INTO {quoted_name(self.name)} VALUES ({marks}"
+        delete = f"DELETE FROM {quoted_name(self.name)}"
         made = {
             "types": types,
             "converters": to_cell(types),
@@ -119,39 +119,39 @@ class Table:
     @cached_property
     def names(self) -> list[str]:
         """The names of its columns in SQLite."""
-        return _apart([column.name for column in self.columns], {RANK})
+        return _distinct_names([column.name for column in self.columns], {RANK})
 
     @cached_property
     def select(self) -> str:
         """Every fact, its rank first, lowest first."""
-        wanted = ", ".join([RANK, *map(quoted, self.names)])
-        return f"SELECT {wanted} FROM {quoted(self.name)} ORDER BY {RANK}"
+        wanted = ", ".join([RANK, *map(quoted_name, self.names)])
+        return f"SELECT {wanted} FROM {quoted_name(self.name)} ORDER BY {RANK}"
 
     @cached_property
     def create(self) -> str:
         columns = [
-            f"{quoted(name)} {AFFINITIES.get(column.type or '', 'TEXT')}"
+            f"{quoted_name(name)} {AFFINITIES.get(column.type or '', 'TEXT')}"
             f"{'' if column.nullable else ' NOT NULL'}"
             for name, column in zip(self.names, self.columns, strict=True)
         ]
         columns.append(f"{RANK} INTEGER PRIMARY KEY")
-        return f"CREATE TABLE {quoted(self.name)} ({', '.join(columns)}) STRICT"
+        return f"CREATE TABLE {quoted_name(self.name)} ({', '.join(columns)}) STRICT"
 
 
-def guards(table: str) -> str:
+def guard_triggers(table: str) -> str:
     """Triggers that keep other tools from writing to a table."""
     return "".join(
-        f"CREATE TRIGGER {quoted(f'{table}__{event}')} BEFORE {event} ON {quoted(table)} "
+        f"CREATE TRIGGER {quoted_name(f'{table}__{event}')} BEFORE {event} ON {quoted_name(table)} "
         "BEGIN SELECT RAISE(ABORT, 'only Deltalog writes to this file'); END;"
         for event in ("insert", "update", "delete")
     )
 
 
-def quoted(name: str) -> str:
+def quoted_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _apart(names: Iterable[str], taken: set[str]) -> list[str]:
+def _distinct_names(names: Iterable[str], taken: set[str]) -> list[str]:
     """The names, with a number behind those that SQLite, which ignores case, would confuse."""
     taken = set(taken)
     found = []
@@ -169,7 +169,7 @@ def _apart(names: Iterable[str], taken: set[str]) -> list[str]:
 
 def table_for(relation: Relation, kind: str, taken: Iterable[str]) -> Table:
     """A table for a relation beside those whose names are taken."""
-    (name,) = _apart([relation.name], {each.lower() for each in taken})
+    (name,) = _distinct_names([relation.name], {each.lower() for each in taken})
     return Table(relation.name, kind, name, relation.columns)
 
 
@@ -198,7 +198,7 @@ def read_tables(connection: apsw.Connection) -> dict[str, Table]:
 
 
 def add_table(connection: apsw.Connection, table: Table) -> None:
-    connection.execute(f"{table.create}; {guards(table.name)}")
+    connection.execute(f"{table.create}; {guard_triggers(table.name)}")
     connection.execute(
         "INSERT INTO deltalog__relations VALUES (?, ?, ?, ?)",
         (table.relation, table.kind, table.name, json.dumps(columns_json(table.columns))),
@@ -214,7 +214,7 @@ def change_kind(connection: apsw.Connection, table: Table, kind: str) -> Table:
 
 
 def drop_table(connection: apsw.Connection, table: Table) -> None:
-    connection.execute(f"DROP TABLE {quoted(table.name)}")
+    connection.execute(f"DROP TABLE {quoted_name(table.name)}")
     connection.execute("DELETE FROM deltalog__relations WHERE name = ?", (table.relation,))
 
 

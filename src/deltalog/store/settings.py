@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import apsw
 
 from deltalog.store.readers import log_behind
-from deltalog.store.schema import guards
+from deltalog.store.schema import guard_triggers
 
 if TYPE_CHECKING:
     from deltalog.store.file_persistence import FilePersistence
@@ -116,7 +116,7 @@ class FileSettings:
         connection = self._persistence.connection
         with self._turn(), self._persistence.writing():
             if not has_settings(connection):
-                connection.execute(f"{_CREATE}; {guards(TABLE)}")
+                connection.execute(f"{_CREATE}; {guard_triggers(TABLE)}")
             yield connection
 
 

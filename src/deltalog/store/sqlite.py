@@ -29,10 +29,10 @@ CACHE_KIBIBYTES = 32_768
 _registering = threading.Lock()
 
 
-def opened(path: Path, *, is_writable: bool, is_created: bool = False) -> apsw.Connection:
+def open_connection(path: Path, *, is_writable: bool, is_created: bool = False) -> apsw.Connection:
     """A connection to a database file whose pages have checksums."""
     _register_checksums(path)
-    with reported(path):
+    with sqlite_errors_reported(path):
         connection = _connect_to_file(path, is_created)
         try:
             connection.set_busy_timeout(BUSY_MILLISECONDS)
@@ -96,7 +96,7 @@ def has_checksums(connection: apsw.Connection) -> bool:
 
 
 @contextmanager
-def reported(path: Path, is_commit: bool = False) -> Iterator[None]:
+def sqlite_errors_reported(path: Path, is_commit: bool = False) -> Iterator[None]:
     """Errors of SQLite in the words of the catalogue."""
     try:
         yield

@@ -18,7 +18,7 @@ from deltalog.store.journal_tables import (
     key_columns,
     read_book,
 )
-from deltalog.store.sqlite import opened, reported
+from deltalog.store.sqlite import open_connection, sqlite_errors_reported
 from deltalog.store.writer_lock import WriterLock
 
 
@@ -40,10 +40,10 @@ class SqliteJournal:
             raise DataError([service_catalogue.DISPATCHER_AT_WORK.at(None, name=path)])
         try:
             is_writable = use is not JournalUse.READ
-            self._connection = opened(path, is_writable=is_writable, is_created=is_created)
+            self._connection = open_connection(path, is_writable=is_writable, is_created=is_created)
             try:
                 if is_writable:
-                    self._prepare(is_created)
+                    self._prepare_file(is_created)
             except BaseException:
                 self._connection.close()
                 raise
@@ -51,8 +51,8 @@ class SqliteJournal:
             self._lock.release()
             raise
 
-    def _prepare(self, is_created: bool) -> None:
-        with reported(self.path, is_commit=True):
+    def _prepare_file(self, is_created: bool) -> None:
+        with sqlite_errors_reported(self.path, is_commit=True):
             if is_created:
                 self._connection.pragma("journal_mode", "wal")
             self._connection.pragma("synchronous", "NORMAL")
@@ -63,7 +63,7 @@ class SqliteJournal:
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """One transaction, which is counted."""
-        with reported(self.path, is_commit=True):
+        with sqlite_errors_reported(self.path, is_commit=True):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -80,7 +80,7 @@ class SqliteJournal:
     @contextmanager
     def _snapshot(self) -> Iterator[None]:
         """One state of the file."""
-        with reported(self.path):
+        with sqlite_errors_reported(self.path):
             self._connection.execute("BEGIN")
             try:
                 yield

@@ -13,11 +13,24 @@ import apsw
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
-from deltalog.store.copies import BESIDE, upgrade
+from deltalog.store.copies import BESIDE, upgrade_format
 from deltalog.store.damage import frames_known, is_cut_off, is_log_damaged
 from deltalog.store.readers import Retention
-from deltalog.store.schema import APPLICATION, FORMAT, OWN_NAMES, OWN_TABLES, SPOILED, guards
-from deltalog.store.sqlite import RESTORE_HINT, WAIT_HINT, has_checksums, opened, reported
+from deltalog.store.schema import (
+    APPLICATION,
+    FORMAT,
+    OWN_NAMES,
+    OWN_TABLES,
+    SPOILED,
+    guard_triggers,
+)
+from deltalog.store.sqlite import (
+    RESTORE_HINT,
+    WAIT_HINT,
+    has_checksums,
+    open_connection,
+    sqlite_errors_reported,
+)
 from deltalog.store.writer_lock import WriterLock
 
 _open_here: Counter[Path] = Counter()
@@ -114,7 +127,7 @@ def open_to_read(path: Path) -> Storage:
         raise DataError([catalogue.CANNOT_OPEN.at(None, name=path, reason="there is no such file")])
     is_alone = WriterLock(path).is_free()
     known = _frames_known(path) if is_alone else None
-    connection = opened(path, is_writable=False)
+    connection = open_connection(path, is_writable=False)
     try:
         if is_alone:
             _check_log(path, connection, known)
@@ -159,7 +172,7 @@ def open_to_write(
     was_there = path.exists()
     try:
         known = _frames_known(path)
-        connection = opened(path, is_writable=True, is_created=True)
+        connection = open_connection(path, is_writable=True, is_created=True)
         try:
             if not is_loss_accepted:
                 _check_log(path, connection, known)
@@ -195,7 +208,7 @@ def is_blank(path: Path) -> bool:
     if not path.stat().st_size:
         return True
     try:
-        connection = opened(path, is_writable=False)
+        connection = open_connection(path, is_writable=False)
         try:
             return _format_of_file(path, connection) is None
         finally:
@@ -232,14 +245,14 @@ def _prepare_storage(
     retention: Retention,
 ) -> Storage:
     found = _format_of_file(path, connection)
-    with reported(path):
+    with sqlite_errors_reported(path):
         if found is None:
             connection.pragma("auto_vacuum", "incremental")
         if connection.pragma("journal_mode", "wal") != "wal":
             raise apsw.ReadOnlyError("it cannot have a write-ahead log")
         connection.pragma("synchronous", SYNCHRONOUS[durability])
     if found is not None and found < FORMAT:
-        upgrade(path, connection, found)
+        upgrade_format(path, connection, found)
     return Storage(
         path,
         connection,
@@ -256,7 +269,7 @@ def _frames_known(path: Path) -> tuple[bytes, int] | None:
 
 
 def _check_log(path: Path, connection: apsw.Connection, known: tuple[bytes, int] | None) -> None:
-    with reported(path):
+    with sqlite_errors_reported(path):
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # reads the log
         is_damaged = is_log_damaged(path, connection, known)
         is_cut = is_cut_off(path, connection)
@@ -272,7 +285,7 @@ def _check_log(path: Path, connection: apsw.Connection, known: tuple[bytes, int]
         raise DataError([catalogue.FILE_DAMAGED.at(None, name=path, reason=reason, hint=hint)])
 
 
-def spoiled(path: Path, connection: apsw.Connection) -> DataError:
+def mark_spoiled(path: Path, connection: apsw.Connection) -> DataError:
     """Mark a file that another program has written to: nobody may take it for true any more."""
     if connection.in_transaction:
         connection.execute("ROLLBACK")
@@ -292,7 +305,7 @@ def _written_by_others(path: Path) -> DataError:
 
 def _format_of_file(path: Path, connection: apsw.Connection) -> int | None:
     """The format of the file, or None if it is empty; raises if it is none of ours."""
-    with reported(path):
+    with sqlite_errors_reported(path):
         application = connection.pragma("application_id")
         found = int(connection.pragma("user_version"))
         is_empty = not connection.execute("SELECT count(*) FROM sqlite_schema").get
@@ -312,6 +325,6 @@ def _format_of_file(path: Path, connection: apsw.Connection) -> int | None:
 
 def lay_out(connection: apsw.Connection) -> None:
     """Make the tables that every database has, in the transaction that is open."""
-    connection.execute(OWN_TABLES + "".join(map(guards, OWN_NAMES)))
+    connection.execute(OWN_TABLES + "".join(map(guard_triggers, OWN_NAMES)))
     connection.pragma("application_id", APPLICATION)
     connection.pragma("user_version", FORMAT)

@@ -33,7 +33,7 @@ from deltalog.store.file_persistence import FilePersistence
 from deltalog.store.log import PROGRAM, Commit
 from deltalog.store.programs import stored_program
 from deltalog.store.readers import Dropped, Retention
-from deltalog.store.sqlite import reported
+from deltalog.store.sqlite import sqlite_errors_reported
 from deltalog.store.storage import check_unspoiled
 
 COMMITS_BETWEEN_COMPACTIONS = 1_000
@@ -78,10 +78,10 @@ class FileSynchronization:
         self._log.forget_programs()
         with self._persistence.reading():
             if self.staleness == Staleness.UNKNOWN or self._log.last != database.version:
-                self._reload(database)
+                self._reload_file(database)
         self.staleness = Staleness.CURRENT
 
-    def _reload(self, database: MemoryDatabase) -> None:
+    def _reload_file(self, database: MemoryDatabase) -> None:
         self.staleness = Staleness.UNKNOWN
         checked = stored_program(self._log.program)
         stored = make_model(checked, database.model.options.of_views(checked.relations))
@@ -177,7 +177,7 @@ class FileSynchronization:
     def compact(self, database: MemoryDatabase, retention: Retention | None = None) -> Dropped:
         """Drop what the log need not keep any more."""
         storage = self._storage
-        with reported(storage.path, is_commit=True):
+        with sqlite_errors_reported(storage.path, is_commit=True):
             storage.check_writable()
             self.check_ungrouped()
             self.compact_later(database)
@@ -193,23 +193,23 @@ class FileSynchronization:
 
     def refresh(self, database: MemoryDatabase) -> ChangeSet:
         """Catch up with the file, inside a transaction that reads it; return what has changed."""
-        last = self._last(database)
+        last = self._checked_last_version(database)
         if last == database.version:
             return NO_CHANGE
         if self._log.first > database.version:
-            return self._compared(database, frozenset(database.relations))
+            return self._reload_and_compare(database, frozenset(database.relations))
         change = self._log.net(database.version, last)
         omitted = self._log.omitted(database.version, last)
         if self._log.program_version > database.version:
-            found = self._compared(database, omitted)
+            found = self._reload_and_compare(database, omitted)
         else:
-            found = self._follow(database, change, omitted)
+            found = self._follow_change(database, change, omitted)
             database.version = last
         return change + found if omitted else change
 
     def tail(self, database: MemoryDatabase, wanted: frozenset[str]) -> list[Commit]:
         """Catch up with the file commit by commit, with the changes of views that are wanted."""
-        last = self._last(database)
+        last = self._checked_last_version(database)
         if last == database.version:
             return []
         first = max(database.version, self._log.first)
@@ -218,30 +218,32 @@ class FileSynchronization:
             for number, each in enumerate(found):
                 if each.kind == PROGRAM:
                     break
-                more = self._follow(database, each.change, each.omitted & wanted)
+                more = self._follow_change(database, each.change, each.omitted & wanted)
                 change, omitted = each.change + more, each.omitted - wanted
                 found[number] = replace(each, change=change, omitted=omitted)
                 database.version = each.version
         if database.version != last:
-            self._reload(database)
+            self._reload_file(database)
         return found
 
-    def _last(self, database: MemoryDatabase) -> int:
+    def _checked_last_version(self, database: MemoryDatabase) -> int:
         """The version of the file, which is checked first."""
         self._storage.check_unmoved()
         check_unspoiled(self._storage.path, self._storage.connection)
         self._log.forget_programs()
         return self._log.last
 
-    def _compared(self, database: MemoryDatabase, relations: Set[str]) -> ChangeSet:
+    def _reload_and_compare(self, database: MemoryDatabase, relations: Set[str]) -> ChangeSet:
         """Load the file again; return what that changes of some relations."""
         before = {n: database.current_facts(n) for n in relations if n in database.relations}
-        self._reload(database)
+        self._reload_file(database)
         known = database.relations
         after = {n: database.current_facts(n) for n in {*relations, *before} if n in known}
         return ChangeSet(after, before)
 
-    def _follow(self, database: MemoryDatabase, change: ChangeSet, omitted: Set[str]) -> ChangeSet:
+    def _follow_change(
+        self, database: MemoryDatabase, change: ChangeSet, omitted: Set[str]
+    ) -> ChangeSet:
         """Make the base changes of another process in memory; views follow as they did there.
 
         Returns the change of those views whose change the log omits.

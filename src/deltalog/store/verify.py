@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from deltalog.language.ast import Row
 from deltalog.runtime.evaluation import Difference
 from deltalog.store.log import Commit
-from deltalog.store.sqlite import reported
+from deltalog.store.sqlite import sqlite_errors_reported
 
 if TYPE_CHECKING:
     from deltalog.store.file_database import FileDatabase
@@ -43,12 +43,12 @@ def verify(database: FileDatabase, *, engine: str | None = None) -> Verification
 
     Views are recomputed on another engine if one is named.
     """
-    with reported(database.path):
+    with sqlite_errors_reported(database.path):
         pages = database.check_pages()
-    return Verification(pages, database.audit(engine=engine), tuple(_misfits(database)))
+    return Verification(pages, database.audit(engine=engine), tuple(_misfits_in_log(database)))
 
 
-def _misfits(database: FileDatabase) -> Iterator[str]:
+def _misfits_in_log(database: FileDatabase) -> Iterator[str]:
     """Where the log does not lead back from the state of today."""
     state: dict[str, set[Row]] = {}
     derived: set[str] = set()

@@ -16,11 +16,19 @@ import apsw
 
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.outcome import Propagated
-from deltalog.store.cells import Cells, converted, ranked
+from deltalog.store.cells import Cells, append_ranks, convert_cells
 from deltalog.store.foreign_writes import ForeignWrites
-from deltalog.store.log import APPEND, ROWS_EACH, TRANSACTION, Columns, entries, now, piece_text
+from deltalog.store.log import (
+    APPEND,
+    ROWS_EACH,
+    TRANSACTION,
+    Columns,
+    current_timestamp,
+    entries_of_commit,
+    piece_text,
+)
 from deltalog.store.schema import PARTS, Table
-from deltalog.store.sqlite import reported, sqlite_problem
+from deltalog.store.sqlite import sqlite_errors_reported, sqlite_problem
 from deltalog.store.storage import Storage
 
 _ALONE = ("BEGIN IMMEDIATE", "COMMIT", "ROLLBACK")
@@ -65,14 +73,14 @@ class Writer:
                     continue
                 cells: Cells = rows if type(rows) is list else list(rows)
                 if table.converters:
-                    cells = converted(cells, table.converters)
+                    cells = convert_cells(cells, table.converters)
                 first, count = ranks[0], len(cells)
                 if type(ranks) is range:  # above all that are there, and one after the other
                     execute(table.insert, cells[0] + (first,))
                     if count > 1:
                         self._cursor.executemany(table.append, cells[1:])
                 else:
-                    self._cursor.executemany(table.insert, ranked(cells, ranks))
+                    self._cursor.executemany(table.insert, append_ranks(cells, ranks))
                 if first >= before:
                     clock += count
                 if is_net and relation in inserted:
@@ -81,10 +89,12 @@ class Writer:
             omitted = outcome.omitted
             if len(sides) == len(inserted) and size <= ROWS_EACH and not deleted:
                 text = piece_text(sides, omitted)
-                execute(APPEND, (version << PARTS, now(), TRANSACTION, text))
+                execute(APPEND, (version << PARTS, current_timestamp(), TRANSACTION, text))
             else:
                 columns = self.columns
-                log = entries(version, TRANSACTION, change, columns, columns, sides, omitted)
+                log = entries_of_commit(
+                    version, TRANSACTION, change, columns, columns, sides, omitted
+                )
                 self._cursor.executemany(APPEND, log)
             if self.beside is not None:
                 self.beside()
@@ -92,14 +102,14 @@ class Writer:
             if not is_grouped:
                 foreign.commits += 1
         except BaseException as error:
-            self._undo()
+            self._undo_transaction()
             if isinstance(error, apsw.Error):
                 foreign.forget()
                 raise sqlite_problem(self._path, error, is_commit=True) from error
             raise
         return clock
 
-    def _undo(self) -> None:
+    def _undo_transaction(self) -> None:
         """Nothing of the transaction stays; SQLite may have undone it by itself."""
         if self._connection.in_transaction:
             undoing = (_GROUPED if self.is_grouped else _ALONE)[2]
@@ -110,7 +120,7 @@ class Writer:
     def transaction(self) -> Iterator[None]:
         """For all else that is written; a part of the group if one is open."""
         opening, ending, _ = _GROUPED if self.is_grouped else _ALONE
-        with reported(self._path, is_commit=True):
+        with sqlite_errors_reported(self._path, is_commit=True):
             if not self.is_grouped:
                 self.roll_back()  # what an interrupt may have left open
             self._connection.execute(opening)
@@ -119,7 +129,7 @@ class Writer:
                 yield
                 self._connection.execute(ending)
             except BaseException:
-                self._undo()
+                self._undo_transaction()
                 raise
 
     def roll_back(self) -> None:
@@ -129,7 +139,7 @@ class Writer:
     # --- groups
 
     def begin_group(self) -> None:
-        with reported(self._path, is_commit=True):
+        with sqlite_errors_reported(self._path, is_commit=True):
             self.roll_back()  # what an interrupt may have left open
             self._connection.execute("BEGIN IMMEDIATE")
         self.is_grouped = True
@@ -137,7 +147,7 @@ class Writer:
     def end_group(self) -> None:
         """Write the group; if that fails there is none any more."""
         self.is_grouped = False
-        with reported(self._path, is_commit=True):
+        with sqlite_errors_reported(self._path, is_commit=True):
             self.foreign.check_place()
             self._connection.execute("COMMIT")
 
@@ -146,9 +156,9 @@ class Writer:
 
         SQLite may have undone the whole group; then there is none any more.
         """
-        with reported(self._path):
+        with sqlite_errors_reported(self._path):
             if self.is_grouped and self._connection.in_transaction:
-                self._undo()
+                self._undo_transaction()
             else:
                 self.is_grouped = False
                 self.roll_back()

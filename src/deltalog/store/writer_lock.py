@@ -51,13 +51,13 @@ class WriterLock:
     def acquire(self, wait_seconds: float) -> bool:
         """Whether it could be had within that time."""
         until = time.monotonic() + max(wait_seconds, SECONDS_MIN)
-        while not self._try():
+        while not self._try_to_lock():
             if time.monotonic() >= until:
                 return False
             time.sleep(SECONDS_BETWEEN_TRIES)
         return True
 
-    def _try(self) -> bool:
+    def _try_to_lock(self) -> bool:
         if fcntl is None:
             return True
         handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
