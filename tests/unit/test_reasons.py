@@ -129,3 +129,13 @@ def test_versions_are_asked_with_the_types_they_had(tmp_path: Path) -> None:
         assert db.why_not("more(3)", version=0).rules[0].literal == "3 = 1 + 1"
         assert db.why("more(3)").conclusion == "more(3.0)"
         assert db.why_changed("more(2.0)", 3).causes == (("-", "n", (1.0,)),)
+
+
+def test_a_test_of_values_alone_is_asked_of_an_earlier_version(tmp_path: Path) -> None:
+    """`4 > Y - 1` reads no relation, and only the head says of which type `Y` is."""
+    program = "base a(x: int). base c(x: int). v(Y) :- a(Y), 4 > Y - 1, c(Y)."
+    with deltalog.connect(tmp_path / "a.db", program=program) as file:
+        file.apply(insert={"a": [(2,)]})
+        file.apply(insert={"c": [(3,)]}, delete={"a": [(2,)]})
+        (blocked,) = file.why_not("v(2)", version=1).rules
+        assert (blocked.literal, blocked.holding) == ("c(2)", ("a(2)", "4 > 2 - 1"))

@@ -19,7 +19,7 @@ from functools import cached_property
 from statistics import median
 from typing import TYPE_CHECKING
 
-from deltalog.analysis.columns import Relation
+from deltalog.analysis.columns import Relation, Relations
 from deltalog.analysis.rule_types import variable_types
 from deltalog.language.ast import Atom, Column, Literal, Query, Row, Value, Variable
 from deltalog.language.values import sort_key
@@ -175,12 +175,12 @@ class Hypothetical:
         self, body: tuple[Literal, ...], given: Binding, whole: tuple[Literal, ...]
     ) -> list[dict[str, Value]]:
         begun = time.perf_counter()
-        model, change = self._read(body)
-        types = variable_types(whole or body, model.relations)
+        types = variable_types(whole or body, self._model.relations)
         columns = tuple(Column(f"g{i}", types.get(name), True) for i, name in enumerate(given))
         leading = Relation(names.GIVEN, "base", columns)
         lead = Atom(names.GIVEN, tuple(map(Variable, given)))
         query = Query((lead, *body) if given else body)
+        model, change = self._change_read_by(query, {leading.name: leading} if given else {})
         database = self.database
         rows = answer(
             database.engine,
@@ -199,17 +199,17 @@ class Hypothetical:
             self._is_new = False
         return [dict(zip(outputs, row, strict=True)) for row in ordered]
 
-    def _read(self, body: tuple[Literal, ...]) -> tuple[Model, ChangeSet]:
+    def _change_read_by(self, query: Query, inputs: Relations) -> tuple[Model, ChangeSet]:
         """The model that a query is asked of, and the change of what it reads there."""
         if not self.base:
             return self._model, self.base
-        reads = stored_reads(self._model, Query(body))
+        reads = stored_reads(self._model, query, inputs)
         reached = (name for name in reads if self.database.relations[name].kind == "view")
         if any(name not in self._rederived.stored for name in reached):
             if self._is_propagated:
                 return self._model, self._only(self.delta, reads)
             model = self._rederived
-            return model, self._only(self.base, stored_reads(model, Query(body)))
+            return model, self._only(self.base, stored_reads(model, query, inputs))
         return self._model, self._only(self.base, reads)
 
     def _only(self, change: ChangeSet, reads: frozenset[str]) -> ChangeSet:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from deltalog.analysis.binding import bound_variables
-from deltalog.analysis.columns import Relation
+from deltalog.analysis.columns import Relation, Relations
 from deltalog.analysis.rule_types import variable_types
 from deltalog.checks.program import CheckedProgram
 from deltalog.engines.base import Engine
@@ -77,17 +77,17 @@ class AskedState:
             self.limits,
             self.watch,
             True,
-            self._read(body),
+            self._change_read_by(query, {leading.name: leading} if given else {}),
             [(leading, inputs)] if given else (),
         )
         for row in found:
             yield dict(zip(outputs, row, strict=True))
 
-    def _read(self, body: tuple[Literal, ...]) -> ChangeSet:
-        """The change of the stored relations that a body reads."""
+    def _change_read_by(self, query: Query, inputs: Relations) -> ChangeSet:
+        """The change of the stored relations that a query reads."""
         if not self.change:
             return NO_CHANGE
-        reads = stored_reads(self.model, Query(body))
+        reads = stored_reads(self.model, query, inputs)
         return self.change.only(*(name for name in self.change.relations if name in reads))
 
     def holding(self, facts: Iterable[Fact]) -> set[Fact]:
