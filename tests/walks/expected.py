@@ -351,6 +351,7 @@ class Model:
     due: int | None = None  # the version at which an open group is written
     group_max: int = 0
     readers: dict[str, int] = field(default_factory=dict)
+    programs: set[int] = field(default_factory=set)  # versions made by a change of programs
 
     @property
     def now(self) -> Moment:
@@ -367,7 +368,8 @@ class Model:
             self.due = version + self.group_max
 
     def copy(self) -> Model:
-        return replace(self, moments=dict(self.moments), readers=dict(self.readers))
+        held = dict(self.moments), dict(self.readers), set(self.programs)
+        return replace(self, moments=held[0], readers=held[1], programs=held[2])
 
     def versions(self) -> Iterator[int]:
         return iter(range(self.first, self.version + 1))

@@ -1089,7 +1089,7 @@ def commits(walker: Walker, after: int) -> None:
     expected = []
     for version in range(after + 1, model.version + 1):
         before, now = model.moments[version - 1], model.moments[version]
-        is_program = before.text != now.text or before == now
+        is_program = version in model.programs or before.text != now.text or before == now
         expected.append((version, "program" if is_program else "transaction", before.to(now)))
     if found != expected:
         raise WrongError(f"commits {found}, expected {expected}")

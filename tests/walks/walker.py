@@ -322,6 +322,7 @@ class Walker:
                 self.manner = self.manner.under(text)
                 if known(text).program != before.known.program or after != before:
                     self.model.commit(after, version + 1)
+                    self.model.programs.add(version + 1)
 
         return Action(
             f"db.change_program({text!r}, is_committed={is_committed}, inactive={inactive})",
