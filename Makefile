@@ -9,7 +9,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 PARTS := lint types imports rest test-spark
 # Each has a Spark of its own, which waits more than it works: side by side they take half the time.
-ON_SPARK = printf '%s\n' tests/pipeline tests/spark | xargs -P 2 -n 1 $(BIN)/pytest
+ON_SPARK = printf '%s\n' 'tests/pipeline/test_[s-z]*.py' 'tests/pipeline/test_[!s-z]*.py' tests/spark \
+  | xargs -P 2 -I '{}' sh -c '$(BIN)/pytest {}'
 
 .PHONY: setup upgrade demo demo-embedded demo-service test check lint types imports unit rest fuzz kills kills-elsewhere mutants bench soak \
   test-spark test-cluster test-latest update-cases clean
