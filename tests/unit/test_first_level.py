@@ -167,3 +167,16 @@ def test_what_is_no_mode_and_a_trace_of_nothing() -> None:
         db.realize('+h("1")', mode="first_levl")
     with pytest.raises(DataError, match="has rounds"):
         db.realize('+h("1")', trace=True)
+
+
+@pytest.mark.parametrize("engine", ["reference", "embedded"])
+def test_an_expression_of_a_helper_has_a_type(engine: str) -> None:
+    """Branches and expressions give a helper columns that no relation of the program has."""
+    program = """
+        base b0(x: int). base b1(x: int).
+        v(X, Y) :- b1(Y), X = 1.
+        v(X, Y) :- v(X, Y), (b1(Y), Z = Y ; b0(Z)), B = Z / Z, B <= 1.
+    """
+    db = connected(program, {"b0": [(2,)]}, engine)
+    found = list(db.realize("+v(1, 3)", mode="first_level"))
+    assert [dict(each.inserted) for each in found] == [{"b1": {(3,)}}]

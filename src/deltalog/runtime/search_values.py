@@ -18,6 +18,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from deltalog.analysis.domains import ColumnClasses, Place
+from deltalog.analysis.rule_types import variable_types
 from deltalog.language.ast import Comparison, Rule, Value, Variable
 from deltalog.language.printer import print_literal
 from deltalog.language.walk import atoms
@@ -46,7 +47,8 @@ class Domains:
         `declared` are the values that some columns, and those joined with them, may get.
         """
         self.database = database
-        self.classes = ColumnClasses((*database.model.as_written.rules, *helpers))
+        self._helpers = tuple(helpers)
+        self.classes = ColumnClasses((*database.model.as_written.rules, *self._helpers))
         self.declared: dict[Place, list[Value]] = {}
         for place, values in (declared or {}).items():
             root = self.classes.root(place)
@@ -90,7 +92,19 @@ class Domains:
         """The type of a column, or of one of its class."""
         relations = self.database.model.as_written.relations
         columns = (place, *self.classes.columns(place))
-        return next(str(relations[n].types[i]) for n, i in columns if n in relations)
+        declared = (relations[n].types[i] for n, i in columns if n in relations)
+        return str(next(declared, None) or self._type_in_rules(frozenset(columns)))
+
+    def _type_in_rules(self, columns: Set[Place]) -> str:
+        """The type of columns that only helpers have, as in `h(X, Z) :- edge(X, _), Z = X + 1`."""
+        for rule in self._helpers:
+            types = variable_types(rule.body, self.database.model.as_written.relations)
+            for position, term in enumerate(rule.head.arguments):
+                if not isinstance(term, Variable) or term.name not in types:
+                    continue
+                if (rule.head.predicate, position) in columns:
+                    return types[term.name]
+        raise AssertionError(f"nothing says of which type {sorted(columns)} are")
 
     def universe(self, type_: str) -> set[Value]:
         """All values of a type that occur anywhere."""
