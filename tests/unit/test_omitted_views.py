@@ -221,3 +221,18 @@ def test_a_check_of_the_user_sees_every_view(path: Path) -> None:
         database.apply(insert={"edge": [(1, 2)]}, views=[])
         assert seen == [("degree", "edge", "path")]
         assert not database.logged(1)[0].omitted
+
+
+def test_a_reader_that_the_log_no_longer_leads_from_learns_of_new_views(path: Path) -> None:
+    """Behind a compaction states are compared, whatever relations the two programs have."""
+    with (
+        deltalog.connect(path, program=PROGRAM, facts={"edge": [(1, 2)]}) as writer,
+        deltalog.connect(path, read_only=True) as reader,
+    ):
+        writer.apply(insert={"edge": [(2, 3)]})
+        writer.change_program(f"{OTHER} twice(X) :- edge(X, Y), edge(Y, _).")
+        writer.compact(deltalog.Retention(versions=1))
+        change = reader.refresh()
+        assert change.inserted["twice"] == {(1,)}
+        assert change.inserted["path"] == {(2, 3), (1, 3)}
+        assert reader.facts("twice") == {(1,)}

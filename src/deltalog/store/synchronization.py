@@ -22,6 +22,7 @@ from typing import cast
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, InternalError
 from deltalog.engines.extensions import RankedEngine
+from deltalog.language.ast import Row
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.evaluation import create
@@ -197,7 +198,7 @@ class FileSynchronization:
         if last == database.version:
             return NO_CHANGE
         if self._log.first > database.version:
-            return self._reload_and_compare(database, frozenset(database.relations))
+            return self._reload_and_compare(database)
         change = self._log.net(database.version, last)
         omitted = self._log.omitted(database.version, last)
         if self._log.program_version > database.version:
@@ -233,13 +234,21 @@ class FileSynchronization:
         self._log.forget_programs()
         return self._log.last
 
-    def _reload_and_compare(self, database: MemoryDatabase, relations: Set[str]) -> ChangeSet:
-        """Load the file again; return what that changes of some relations."""
-        before = {n: database.current_facts(n) for n in relations if n in database.relations}
+    def _reload_and_compare(
+        self, database: MemoryDatabase, relations: Set[str] | None = None
+    ) -> ChangeSet:
+        """Load the file again; return what that changes of some relations, or of all.
+
+        Another program may have others.
+        """
+
+        def facts() -> dict[str, set[Row]]:
+            wanted = (n for n in database.relations if relations is None or n in relations)
+            return {name: database.current_facts(name) for name in wanted}
+
+        before = facts()
         self._reload_file(database)
-        known = database.relations
-        after = {n: database.current_facts(n) for n in {*relations, *before} if n in known}
-        return ChangeSet(after, before)
+        return ChangeSet(facts(), before)
 
     def _follow_change(
         self, database: MemoryDatabase, change: ChangeSet, omitted: Set[str]
