@@ -236,3 +236,14 @@ def test_a_reader_that_the_log_no_longer_leads_from_learns_of_new_views(path: Pa
         assert change.inserted["twice"] == {(1,)}
         assert change.inserted["path"] == {(2, 3), (1, 3)}
         assert reader.facts("twice") == {(1,)}
+
+
+def test_a_nervous_reader_learns_the_exact_change_of_omitted_views(path: Path) -> None:
+    program = "base d(x: int, y: int). virtual view loop. loop(X) :- d(X, _)."
+    nervous: dict[str, Any] = {"strategy": "differencing", "nervous": True, "materialize": False}
+    with (
+        deltalog.connect(path, program=program, facts={"d": [(3, 1)]}) as writer,
+        deltalog.connect(path, read_only=True, **nervous) as reader,
+    ):
+        writer.apply(insert={"d": [(3, 2)]}, views=[])
+        assert reader.refresh() == deltalog.ChangeSet({"d": {(3, 2)}}, {})

@@ -126,3 +126,13 @@ def test_a_program_may_begin_with_rules_that_are_not_active() -> None:
         db.change_program("base a(x: int).", inactive=["r"])
     db.activate("r")
     assert db.apply(insert={"a": [(2,)]}).firings == [("r", (2,))]
+
+
+def test_a_rule_that_is_inactive_already_makes_no_version() -> None:
+    program = "base a(x: int). base b(x: int). rule up on insert a(X) do insert b(X)."
+    db = deltalog.connect(program=program)
+    for _ in range(2):
+        db.change_program(program, inactive=(name for name in ["up"]))
+        assert db.version == 1
+    with pytest.raises(deltalog.DataError, match="E1206"):
+        db.change_program(program, inactive=["upp"])

@@ -344,10 +344,10 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         check_argument(not isinstance(inactive, str), "inactive", inactive, 'as in `["reorder"]`')
         parsed = program if isinstance(program, Program) else parse(read_program(program))
         with self.turn(), self._changing_program(is_committed):
-            if parsed == self.model.checked.program and not inactive:
+            if self.are_inactive(idle := {*inactive}) and parsed == self.model.checked.program:
                 self.statistics = Statistics()
                 return NO_CHANGE
-            return apply_program(self, check_program(parsed), is_committed, frozenset(inactive))
+            return apply_program(self, check_program(parsed), is_committed, idle)
 
     def _changing_program(self, is_committed: bool) -> AbstractContextManager[object]:
         self.check_not_acting()

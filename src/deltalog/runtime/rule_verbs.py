@@ -8,7 +8,7 @@ db.rules()                        # every rule, and how often it has fired
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -150,6 +150,12 @@ class RuleVerbs:
             self._change_activation({}, {activations(known): [row]})
         else:
             self._change_activation({INACTIVE: [(rule,)]}, {})
+
+    def are_inactive(self, names: Iterable[str]) -> bool:
+        """Whether all of these are names of active rules that are deactivated."""
+        rules = self.propagation.rules
+        idle = rules.inactive(self.engine) if rules is not None else set()
+        return idle.issuperset(names)
 
     def _known_rule(self, name: str, parameters: dict[str, Value]) -> tuple[ActiveRule, Row]:
         check_argument(isinstance(name, str), "rule", name, 'as in `db.activate("reorder")`')

@@ -242,13 +242,9 @@ class FileSynchronization:
         Another program may have others.
         """
 
-        def facts() -> dict[str, set[Row]]:
-            wanted = (n for n in database.relations if relations is None or n in relations)
-            return {name: database.current_facts(name) for name in wanted}
-
-        before = facts()
+        before = _facts_of(database, relations)
         self._reload_file(database)
-        return ChangeSet(facts(), before)
+        return ChangeSet(_facts_of(database, relations), before)
 
     def _follow_change(
         self, database: MemoryDatabase, change: ChangeSet, omitted: Set[str]
@@ -261,6 +257,8 @@ class FileSynchronization:
         base = (name for name in change.relations if known[name].kind == "base")
         self.staleness = Staleness.UNKNOWN
         followed, found = change.only(*base), NO_CHANGE
+        is_nervous = database.model.options.is_nervous
+        before = _facts_of(database, omitted) if followed and is_nervous else {}
         if followed:
             arguments = database.propagation, followed, database.limits, database.watch
             route = database.propagation.route_to(frozenset(omitted))
@@ -270,7 +268,15 @@ class FileSynchronization:
                 database.statistics = outcome.statistics
             database.propagation.watch_active_rules()
         self.staleness = Staleness.CURRENT
+        if before:  # the log is exact, also to a reader whose own propagation is not
+            return ChangeSet(_facts_of(database, omitted), before)
         return found
+
+
+def _facts_of(database: MemoryDatabase, relations: Set[str] | None) -> dict[str, set[Row]]:
+    """The facts of some relations as far as the program has them, or of all."""
+    wanted = (n for n in database.relations if relations is None or n in relations)
+    return {name: database.current_facts(name) for name in wanted}
 
 
 class _Changing:
