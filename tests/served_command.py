@@ -14,7 +14,7 @@ from waiting import HANG_SECONDS, wait_until
 
 
 class ServedFile:
-    """What a path names behind `deltalog serve`: a file, a program or a state."""
+    """A file, a program or a state, served by `deltalog serve` in a process of its own."""
 
     def __init__(self, path: Path, options: Sequence[str] = ()) -> None:
         self.path = path

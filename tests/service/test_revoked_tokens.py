@@ -98,7 +98,7 @@ def test_a_revoked_token_ends_its_streams(tmp_path: Path, mode: str, is_quiet: b
         if mode != "long-poll":
             service.apply(insert={"edge": [(2, 3)]})
             for each in followers:
-                wait_until(lambda each=each: len(each.keys) == 2, "it is told")  # type: ignore[misc]
+                wait_until(lambda each=each: len(each.keys) == 2, "it has both")  # type: ignore[misc]
         revoke_token(tokens, "ann")
         revoked, kept = followers
         if not is_quiet:
@@ -109,7 +109,7 @@ def test_a_revoked_token_ends_its_streams(tmp_path: Path, mode: str, is_quiet: b
         if is_quiet:
             assert kept.end is None
             service.apply(insert={"edge": [(7, 8)]})
-        wait_until(lambda: "[7,8]" in kept.keys, "the other is told")
+        wait_until(lambda: "[7,8]" in kept.keys, "the other has the change")
         headers = {"authorization": f"Bearer {shown}"}
         assert httpx.get(service.stream("path"), headers=headers).status_code == 401
     kept.join(HANG_SECONDS)
