@@ -6,10 +6,12 @@
 Each round makes the same transactions of a workload once with the older build and once with this
 one, in processes of their own and in changing order, so that fast and slow minutes of a shared
 machine meet both; what counts is processor time of the thread that asks. A first part of the
-transactions warms up: indexes are built, and what runs often becomes machine code. For each
-workload and kind of change the figure of a build is the least of its medians over the rounds,
-which is what it can do when nobody disturbs it; the ratio is this build's to the older one's. What
-takes more than `SLOWER` times as long is marked. Both builds must change as many facts.
+transactions warms up: indexes are built, and what runs often becomes machine code. The time of a
+transaction is the least of all rounds, which is what a build can do when nobody disturbs it.
+Transactions of one kind differ by orders of magnitude in what they change, so that each is compared
+with itself: the ratio of a kind is the median of the ratios of its transactions, this build's time to
+the older one's. What takes more than `SLOWER` times as long is marked. Both builds must change as
+many facts.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -34,7 +37,7 @@ HERE = Path(__file__).resolve().parents[1]
 SLOWER = 1.05
 LOAD = "load"
 TIMED = """
-import json, statistics, sys, time
+import json, sys, time
 import deltalog
 from bench.measure import transactions
 from bench.workloads import workload
@@ -43,7 +46,7 @@ made = workload(sys.argv[1], 1.0, int(sys.argv[2]))
 deltalog.connect(program="base cold(x: int). warm(X) :- cold(X).", facts={"cold": [(1,)]})
 begun = time.process_time()
 database = deltalog.connect(program=made.program, facts=made.base)
-found = {"load": [time.process_time() - begun]}
+found = {"load": [(time.process_time() - begun) * 1_000]}
 steps = transactions(made)
 changed = 0
 for number, step in enumerate(steps):
@@ -53,18 +56,17 @@ for number, step in enumerate(steps):
     for side in change.inserted, change.deleted:
         changed += sum(map(len, side.values()))
     if number >= 0.4 * len(steps):
-        found.setdefault(step.kind, []).append(taken)
-medians = {kind: statistics.median(taken) * 1_000 for kind, taken in found.items()}
-print(json.dumps({"changed": changed, "medians": medians}))
+        found.setdefault(step.kind, []).append(taken * 1_000)
+print(json.dumps({"changed": changed, "milliseconds": found}))
 """
 """Run in the folder of a checkout, with what it has in its own `bench`."""
 
 Figures = dict[tuple[str, str], list[float]]
-"""Milliseconds of each round, by workload and kind of change."""
+"""Milliseconds of each transaction in its fastest round, by workload and kind of change."""
 
 
 def measure(checkout: Path, workload: str, changes: str) -> dict[str, Any]:
-    """Run one workload with one build; returns medians by kind, and how many facts changed."""
+    """Run one workload with one build; returns times by kind, and how many facts changed."""
     command = [sys.executable, "-c", TIMED, workload, changes]
     environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
     done = subprocess.run(
@@ -79,10 +81,11 @@ def show(older: Figures, newer: Figures, console: Console) -> None:
     ratios: dict[str, list[float]] = {LOAD: [], "changes": []}
     for (workload, kind), before in older.items():
         now = newer[workload, kind]
-        ratio = min(now) / min(before)
+        ratio = statistics.median(new / old for old, new in zip(before, now, strict=True))
         ratios[LOAD if kind == LOAD else "changes"].append(ratio)
         mark = " slower" if ratio > SLOWER else ""
-        table.add_row(workload, kind, f"{min(before):.4f}", f"{min(now):.4f}", f"{ratio:.2f}{mark}")
+        medians = (f"{statistics.median(taken):.4f}" for taken in (before, now))
+        table.add_row(workload, kind, *medians, f"{ratio:.2f}{mark}")
     console.print(table)
     for name, some in ratios.items():
         slower = sum(ratio > SLOWER for ratio in some)
@@ -107,8 +110,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for checkout, figures in builds if number % 2 == 0 else builds[::-1]:
                 found = measure(checkout, workload, given.changes)
                 counts.add(found["changed"])
-                for kind, milliseconds in found["medians"].items():
-                    figures.setdefault((workload, kind), []).append(milliseconds)
+                for kind, taken in found["milliseconds"].items():
+                    least = figures.get((workload, kind), taken)
+                    figures[workload, kind] = list(map(min, least, taken))
             if len(counts) > 1:
                 raise BenchError(f"{workload}: the builds change {sorted(counts)} facts")
             console.print(f"round {number + 1} of {given.rounds}: {workload}", style="dim")
