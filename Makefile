@@ -12,6 +12,9 @@ PARTS := lint types imports rest test-spark
 ON_SPARK = printf '%s\n' 'tests/pipeline/test_[s-z]*.py' 'tests/pipeline/test_[!s-z]*.py' tests/spark \
   | xargs -P 2 -I '{}' sh -c '$(BIN)/pytest {}'
 
+# Tests start a thousand processes; without byte code each of them compiles what it imports.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: setup upgrade demo demo-embedded demo-service test check lint types imports unit rest fuzz kills kills-elsewhere mutants bench soak \
   test-spark test-cluster test-latest update-cases clean
 

@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from importlib import resources
 from pathlib import Path
 from typing import TypeAlias
 
@@ -34,6 +33,7 @@ from deltalog.language.ast import (
     Rule,
     UpdateChoice,
 )
+from deltalog.language.grammars import load_grammar
 from deltalog.language.keywords import mark_keywords
 from deltalog.language.narrowing import PlacedToken, StatementError, syntax_problem
 from deltalog.language.statement_parser import check_depth, parse_statement
@@ -180,11 +180,7 @@ def _is_ground(head: Atom) -> bool:
 
 @cache
 def _load_grammar() -> Lark:
-    text = resources.files("deltalog.language").joinpath("grammar.lark").read_text("utf-8")
-    return Lark(
-        text, parser="lalr", lexer="basic", start="statement", transformer=TreeBuilder(),
-        maybe_placeholders=True,
-    )  # fmt: skip
+    return load_grammar(Path(__file__).parent, TreeBuilder())
 
 
 def _parse_statements(

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 from lark import Lark
 
@@ -19,6 +19,7 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic, ProgramError, raise_if_any
 from deltalog.language.amosql.tree import Statement
 from deltalog.language.amosql.tree_builder import TreeBuilder
+from deltalog.language.grammars import load_grammar
 from deltalog.language.narrowing import PlacedToken, StatementError
 from deltalog.language.parser import ERRORS_MAX
 from deltalog.language.statement_parser import check_depth, parse_statement
@@ -128,11 +129,7 @@ _DEEPENING = ("PLUS", "MINUS", "TIMES", "DIVIDE", "MOD", "AND", "OR", "NOT")
 
 @cache
 def _load_grammar() -> Lark:
-    text = resources.files("deltalog.language.amosql").joinpath("grammar.lark").read_text("utf-8")
-    return Lark(
-        text, parser="lalr", lexer="basic", start="statement", transformer=TreeBuilder(),
-        maybe_placeholders=True,
-    )  # fmt: skip
+    return load_grammar(Path(__file__).parent, TreeBuilder())
 
 
 @cache
