@@ -8,6 +8,7 @@ import pytest
 
 import deltalog
 from deltalog.runtime import delivery_verbs
+from deltalog.runtime.deliveries import forget
 from deltalog.runtime.messages import Message
 from deltalog.store.dump import dump, dump_folder
 from deltalog.store.files import read_rows
@@ -200,3 +201,26 @@ def test_a_program_without_messages_must_wait_for_their_delivery(
     changed = shop.change_program("base stock(item: str key, amount: int).")
     assert set(changed.relations) <= {"gone", "stock"}
     assert shop.messages() == []
+
+
+def test_a_program_without_messages_must_wait_for_every_target(
+    shop: deltalog.MemoryDatabase,
+) -> None:
+    insert(shop, "a", 500)
+    assert shop.dispatch(fail, target="slow").waiting == 1
+    shop.dispatch(lambda message: None)
+    with pytest.raises(deltalog.DataError, match=r"E1607[^$]*deliver them to `slow`, or drop one"):
+        shop.change_program("base stock(item: str key, amount: int).")
+    with shop.journal() as journal:
+        assert forget(journal, "slow")
+    assert sum(rule.undelivered for rule in shop.rules()) == 0
+    shop.change_program("base stock(item: str key, amount: int).")
+
+
+def test_a_program_without_messages_waits_for_no_dead_letters(
+    shop: deltalog.MemoryDatabase,
+) -> None:
+    insert(shop, "a", 500)
+    shop.dispatch(fail, target="other", pauses_seconds=[])
+    shop.change_program("base stock(item: str key, amount: int).")
+    assert [letter.recipient for letter in shop.dead_letters()] == ["other"]

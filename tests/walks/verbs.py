@@ -451,7 +451,7 @@ def dispatch(walker: Walker, failing: int) -> None:
     """Messages that nobody has received are delivered, in order per rule, also after a failure."""
     if walker.group is not None:
         return
-    waiting, tried, found = walker.undelivered(), count(), list[Message]()
+    waiting, tried, found = walker.unreceived("python"), count(), list[Message]()
 
     def receive(message: Message) -> None:
         if next(tried) == failing:
@@ -464,7 +464,7 @@ def dispatch(walker: Walker, failing: int) -> None:
     for rule in rules:
         if [m for m in found if m.rule == rule] != [m for m in waiting if m.rule == rule]:
             raise WrongError(f"delivered {found}, expected {waiting}")
-    if done.delivered != len(waiting) or len(found) != len(waiting) or walker.undelivered():
+    if done.delivered != len(waiting) or len(found) != len(waiting) or walker.unreceived("python"):
         raise WrongError(f"{done}, expected {len(waiting)} deliveries")
 
 

@@ -303,7 +303,7 @@ class Walker:
     def going_over(self, text: str, is_committed: bool, inactive: tuple[str, ...] = ()) -> Action:
         """A change of programs, after which some rules without parameters are not active."""
         before, error = self.now, self.manner.under(text).refusal(text)
-        if error is None and is_committed and "emit" not in text and self.undelivered():
+        if error is None and is_committed and "emit" not in text and self.has_undelivered():
             error = "E1607"
         try:
             after = before.under(text)
@@ -332,15 +332,20 @@ class Walker:
             error,
         )
 
-    def undelivered(self) -> list[Message]:
-        """The messages that have not come to the recipient of all, `python`."""
+    def unreceived(self, recipient: str) -> list[Message]:
+        """The messages that have not come to a recipient, who gets all."""
         book = self.db.delivery_book()
-        is_known = ("python",) in book.recipients
+        is_known = (recipient,) in book.recipients
         return [
             message
             for message in self.db.messages()
-            if not is_known or message.sequence > book.queue("python", message.rule).settled
+            if not is_known or message.sequence > book.queue(recipient, message.rule).settled
         ]
+
+    def has_undelivered(self) -> bool:
+        """Whether a message has not come to everybody who is known, or nobody is."""
+        names = [each.name for each in self.db.delivery_book().recipients.values()]
+        return any(self.unreceived(name) for name in names or ["python"])
 
     # --- comparing
 

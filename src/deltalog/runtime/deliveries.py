@@ -345,6 +345,7 @@ def forget(journal: Journal, recipient: str) -> bool:
     queues = [queue for queue in book.queues.values() if queue.recipient == recipient]
     letters = [letter for letter in book.dead_letters if letter.recipient == recipient]
     journal.write((), [known, *queues, *letters])
+    Deliveries(journal, ())  # settles what was held for nobody else
     return True
 
 

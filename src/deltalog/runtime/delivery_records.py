@@ -13,7 +13,7 @@ row of a table; the first fields are its key.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, ClassVar, Protocol, Self, TypeAlias
@@ -160,6 +160,18 @@ class Book:
         if found is not None:
             return found
         return Queue(recipient, rule, self.recipients[(recipient,)].since)
+
+    def waiting_recipients(self, messages: Collection[Message]) -> list[str]:
+        """The names of those who have yet to get some of these messages."""
+        return [
+            each.name
+            for each in self.recipients.values()
+            if any(
+                each.takes(message.rule, message.name)
+                and message.sequence > self.queue(each.name, message.rule).settled
+                for message in messages
+            )
+        ]
 
 
 def _in_order(letters: Iterable[DeadLetter]) -> list[DeadLetter]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
     from deltalog.runtime.model import Model
 
+DEFAULT_TARGET = "python"
 MESSAGES_MIN = 100
 """From this number of messages on settled ones are deleted."""
 
@@ -88,7 +89,7 @@ class DeliveryVerbs:
         self,
         handler: Callable[[Message], object],
         *,
-        target: str = "python",
+        target: str = DEFAULT_TARGET,
         messages: Iterable[str] = (),
         rules: Iterable[str] = (),
         pauses_seconds: Iterable[float] = PAUSES_SECONDS,
@@ -153,21 +154,32 @@ class DeliveryVerbs:
 def undelivered_counts(database: MemoryDatabase) -> dict[str, tuple[int, int]]:
     """For each rule the messages that are not settled, and the dead letters."""
     book = database.delivery_book()
-    settled = book.settled
     counts: dict[str, tuple[int, int]] = {}
-    for message in stored_messages(database, -1):
-        if message.sequence > settled.get(message.rule, -1):
-            waiting, dead = counts.get(message.rule, (0, 0))
-            counts[message.rule] = waiting + 1, dead
+    for message in _unsettled(database, book):
+        waiting, dead = counts.get(message.rule, (0, 0))
+        counts[message.rule] = waiting + 1, dead
     for letter in book.dead_letters:
         waiting, dead = counts.get(letter.rule, (0, 0))
         counts[letter.rule] = waiting, dead + 1
     return counts
 
 
+def _unsettled(database: MemoryDatabase, book: Book) -> list[Message]:
+    settled = book.settled
+    return [m for m in stored_messages(database, -1) if m.sequence > settled.get(m.rule, -1)]
+
+
 def check_delivered(database: MemoryDatabase) -> None:
     """Raise if messages are not settled, before their relation is dropped."""
-    count = sum(waiting for waiting, _ in undelivered_counts(database).values())
-    if count:
-        hint = "deliver them, or discard them with `db.dispatch(lambda message: None)`"
-        raise DataError([service_catalogue.MESSAGES_LOST.at(None, count=f"{count:,}", hint=hint)])
+    book = database.delivery_book()
+    if found := _unsettled(database, book):
+        entry = service_catalogue.MESSAGES_LOST
+        hint = _way_to_settle(book.waiting_recipients(found))
+        raise DataError([entry.at(None, count=f"{len(found):,}", hint=hint)])
+
+
+def _way_to_settle(recipients: Sequence[str]) -> str:
+    if not {*recipients} - {DEFAULT_TARGET}:
+        return "deliver them, or discard them with `db.dispatch(lambda message: None)`"
+    names = ", ".join(f"`{name}`" for name in recipients)
+    return f"deliver them to {names}, or drop one with `deltalog dispatch FILE --forget TARGET`"
