@@ -36,7 +36,7 @@ from deltalog.language.ast import (
     Variable,
 )
 from deltalog.language.values import sort_key
-from deltalog.language.walk import names
+from deltalog.language.walk import variable_names
 from treatments import LIMITS, naive
 
 KEY_TAKEN, NO_KEY, KEY_SET_TWICE = "E0705", "E0706", "E0727"
@@ -293,7 +293,7 @@ class Phase:
                 body = (*body, Comparison("=", made, term))
             else:
                 terms.append(term)
-        if "_" in set(names(action.atom)):
+        if "_" in set(variable_names(action.atom)):
             body = (*body, Atom(action.atom.predicate, tuple(terms)))
         return self.of(rule, Rule(Atom("arguments", tuple(terms)), body), triggered)
 

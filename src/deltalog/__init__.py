@@ -47,7 +47,7 @@ def read(spark: Any, state: str | Path, relation: str, *, version: int | None = 
 
     They are those of the last commit, or of an earlier `version`.
     """
-    from deltalog.pipeline.read import read as read_state  # Spark is an extra
+    from deltalog.pipeline.read import read_relation as read_state  # Spark is an extra
 
     return read_state(spark, str(state), relation, version=version)
 

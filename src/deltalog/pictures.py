@@ -9,12 +9,12 @@ from typing import Literal as OneOf
 from typing import get_args
 
 from deltalog.diagnostics.arguments import check_argument
-from deltalog.graphs.dot import dot
-from deltalog.graphs.mermaid import mermaid
-from deltalog.graphs.page import page
+from deltalog.graphs.dot import dot_text
+from deltalog.graphs.mermaid import mermaid_text
+from deltalog.graphs.page import page_html
 from deltalog.graphs.proof_graph import Drawable, answer_graph
 
-_FORMS = {"mermaid": mermaid, "dot": dot, "html": page}
+_FORMS = {"mermaid": mermaid_text, "dot": dot_text, "html": page_html}
 
 
 def picture(answer: Drawable, form: OneOf["mermaid", "dot", "html"] = "mermaid") -> str:

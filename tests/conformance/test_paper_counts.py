@@ -17,13 +17,13 @@ from deltalog.analysis.stratification import (
     Partition,
     component_partition,
     soft_partition,
-    stratification,
+    stratification_of,
 )
 from deltalog.engines.reference.engine import ReferenceEngine
 from deltalog.engines.relation import Relation
 from deltalog.language.ast import Row, Rule
 from deltalog.language.parser import parse_text
-from deltalog.language.walk import atoms
+from deltalog.language.walk import atoms_of
 from deltalog.rewrites import names
 from deltalog.rewrites.magic_updates import magic_updates
 from deltalog.rewrites.partial_differentials import differentials, partial_differentials
@@ -49,7 +49,7 @@ def evaluated(partition: Partition, facts: Facts) -> tuple[Statistics, Facts]:
     """The rules run part by part under the soft consequence operator."""
     engine = ReferenceEngine()
     rules = [rule for part in partition for rule in part]
-    read = {atom.predicate for rule in rules for atom, _ in atoms(rule.body)}
+    read = {atom.predicate for rule in rules for atom, _ in atoms_of(rule.body)}
     for name in {*facts, *read, *(rule.head.predicate for rule in rules)}:
         engine.create(name, ())
     for name, rows in facts.items():
@@ -270,8 +270,8 @@ def test_magic_updates_generate_19_facts(deltas: list[str]) -> None:
 
 def soft_updates(deltas: Iterable[str]) -> Partition:
     rewritten = magic_updates(AUGMENTED_7, deltas, {"e", "e__plus", "e__minus"})
-    assert not stratification(rewritten).is_stratified
-    return soft_partition(rewritten, names.source, stratification(AUGMENTED_7))
+    assert not stratification_of(rewritten).is_stratified
+    return soft_partition(rewritten, names.source, stratification_of(AUGMENTED_7))
 
 
 def test_the_soft_stratification_of_the_paper_is_computed() -> None:
@@ -284,7 +284,9 @@ def test_the_soft_stratification_of_the_paper_is_computed() -> None:
 
 
 def reads_negated(rule: Rule, predicate: str) -> bool:
-    return any(atom.predicate == predicate and not positive for atom, positive in atoms(rule.body))
+    return any(
+        atom.predicate == predicate and not positive for atom, positive in atoms_of(rule.body)
+    )
 
 
 # --- the cost of a change follows the change ------------------------------------------------------

@@ -15,7 +15,7 @@ import pytest
 import deltalog
 from casefiles import UPDATE, Case, Section, find, identify, read_case
 from deltalog import ChangeSet
-from deltalog.analysis.columns import Relations, relations
+from deltalog.analysis.columns import Relations, relations_of
 from deltalog.language.ast import Constant, Program, Row
 from deltalog.language.parser import parse_text
 from deltalog.language.values import print_value, sort_key
@@ -59,7 +59,7 @@ def without_facts(program: Program) -> tuple[Program, Facts]:
     moved = [f for f in program.facts if f.predicate in declared and f.predicate not in views]
     kept = tuple(fact for fact in program.facts if fact not in moved)
     rest = Program(program.declarations, program.rules, kept, program.queries)
-    found = relations(program)
+    found = relations_of(program)
     facts: Facts = {}
     for fact in moved:
         row = tuple(term.value for term in fact.arguments if isinstance(term, Constant))

@@ -11,7 +11,7 @@ from typing import Any
 from documents import DOCS, ROOT, Block, blocks
 
 import deltalog
-from deltalog.graphs.mermaid import mermaid
+from deltalog.graphs.mermaid import mermaid_text
 from deltalog.graphs.network_graph import network_graph
 from deltalog.graphs.proof_graph import answer_graph
 from deltalog.runtime.network import network
@@ -33,7 +33,7 @@ def inventory_network(program: str) -> str:
         tx.set("quantity", ("bolt", 120))
         tx.set("reserve", ("nut", 250))
     assert tx.delta.inserted["low"] == {("bolt",)}
-    return mermaid(network_graph(network(database), database.model.checked, ""))
+    return mermaid_text(network_graph(network(database), database.model.checked, ""))
 
 
 def permission_proof(_: str) -> str:
@@ -42,7 +42,7 @@ def permission_proof(_: str) -> str:
     names: dict[str, Any] = {}
     with redirect_stdout(StringIO()):
         exec(example.text, names)
-    return mermaid(answer_graph(names["proof"])).split("---\n")[-1]
+    return mermaid_text(answer_graph(names["proof"])).split("---\n")[-1]
 
 
 PICTURES: dict[Path, list[Callable[[str], str]]] = {

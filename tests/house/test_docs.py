@@ -21,7 +21,7 @@ from shown_rules import shown_rules
 import deltalog
 from deltalog.language.ast import AGGREGATES, TYPES, Operation, Program
 from deltalog.language.functions import FUNCTIONS, NUMERIC, ORDERED, Signature
-from deltalog.language.parser import parse, parse_query
+from deltalog.language.parser import parse_program, parse_query
 from deltalog.language.printer import print_query
 from deltalog.language.values import print_value
 from deltalog.rewrites.pipeline import EVERY_PASS
@@ -72,11 +72,11 @@ def test_example(example: Example) -> None:
 
 
 def _program(example: Example) -> Program:
-    return parse(Source("example.dl", example.before + example.program.text))
+    return parse_program(Source("example.dl", example.before + example.program.text))
 
 
 def _program_before(example: Example) -> Program:
-    return parse(Source("example.dl", example.before))
+    return parse_program(Source("example.dl", example.before))
 
 
 def _answers(program: Program, skipped: int) -> str:
@@ -126,7 +126,7 @@ def later_rules() -> list[tuple[str, Block]]:
 
 @pytest.mark.parametrize(("program", "block"), later_rules(), ids=lambda one: _place(one))
 def test_rules_further_down(program: str, block: Block) -> None:
-    check_block(block, shown_rules(parse(Source("example.dl", program)), block.words))
+    check_block(block, shown_rules(parse_program(Source("example.dl", program)), block.words))
 
 
 def _place(one: str | Block) -> str:

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 import deltalog
 from deltalog.engines.spark.lazy_frame import LazyFrame
 from deltalog.pipeline import input_facts, sources
-from deltalog.pipeline.classify import classify
+from deltalog.pipeline.classify import classify_offers
 from deltalog.pipeline.project import Source
 from deltalog.pipeline.stored_table import StoredTable
 from deltalog.pipeline.table_database import TableDatabase
@@ -189,7 +189,7 @@ def test_a_batch_is_checked_once(
             data = spark.createDataFrame(rows, "op string, node string, grams string")
             offer = sources.of_stream(source, relation, data, 1)
             before = database.engine.jobs["probe"]
-            found = classify(database, [offer])
+            found = classify_offers(database, [offer])
             database.apply(found.insert, found.delete, found.set)
             assert made() == ["checked_frame"]
             return database.engine.jobs["probe"] - before

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 import deltalog
 from deltalog.analysis.columns import Relation
 from deltalog.checks.program import check_program
-from deltalog.language.parser import parse
+from deltalog.language.parser import parse_program
 from deltalog.pipeline.checked_frames import FILE, LINE, OP, REASON, arrow_facts
 from deltalog.pipeline.project import Source, read_project
 from deltalog.pipeline.run import Pipeline
@@ -37,7 +37,7 @@ DOCUMENTS = 150
 
 
 def relation() -> Relation:
-    return check_program(parse(read_program(PROGRAM))).relations["r"]
+    return check_program(parse_program(read_program(PROGRAM))).relations["r"]
 
 
 def odd_text(pick: random.Random) -> str:

@@ -42,7 +42,7 @@ from deltalog.language.ast import (
     Term,
     Variable,
 )
-from deltalog.language.walk import atoms, names, variables
+from deltalog.language.walk import atoms_of, variable_names, variables_of
 
 Model = dict[str, set[tuple[int | float, ...]]]
 Conjunction = tuple[Literal, ...]
@@ -100,7 +100,7 @@ def _translation(program: Program) -> _Translation:
 
 
 def _refuse_used_averages(program: Program) -> None:
-    used = {atom.predicate for rule in program.rules for atom, _ in atoms(rule.body)}
+    used = {atom.predicate for rule in program.rules for atom, _ in atoms_of(rule.body)}
     for rule in program.rules:
         terms = rule.head.arguments
         has_average = any(isinstance(t, Aggregate) and t.function == "avg" for t in terms)
@@ -190,7 +190,7 @@ def _ranged_over(rule: Rule) -> list[str]:
     for body in _conjunctions(rule.body):
         for literal in body:
             negated = isinstance(literal, Negation)
-            found = [v.name for v in variables(literal) if not (negated and v.is_wildcard)]
+            found = [v.name for v in variables_of(literal) if not (negated and v.is_wildcard)]
             ranged.update(dict.fromkeys(found))
     return list(ranged)
 
@@ -265,10 +265,10 @@ def _choices(literal: Literal) -> list[Conjunction]:
 
 def _names(head: Atom, body: Conjunction) -> dict[str, str]:
     """clingo's name for each variable: `_` for what only `not` asks about, else `V0`, `V1`, …"""
-    written = {name: f"V{n}" for n, name in enumerate(names(head, *body))}
-    asserted = set(names(head, *(part for part in body if not isinstance(part, Negation))))
+    written = {name: f"V{n}" for n, name in enumerate(variable_names(head, *body))}
+    asserted = set(variable_names(head, *(part for part in body if not isinstance(part, Negation))))
     for literal in body:
-        for variable in variables(literal):
+        for variable in variables_of(literal):
             if variable.is_wildcard and variable.name not in asserted:
                 written[variable.name] = "_"
     return written

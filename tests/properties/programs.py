@@ -46,7 +46,7 @@ from deltalog.language.ast import (
     Variable,
 )
 from deltalog.language.printer import print_program
-from deltalog.language.walk import substitute, substitute_atom
+from deltalog.language.walk import substitute_atom, substitute_literal
 
 DOMAIN_MAX = 4
 CONSTANTS = (0, 1, 2, 3, 4, -1, -2)
@@ -443,7 +443,7 @@ def numbered_wildcards(rule: Rule) -> Rule:
         return Variable(f"_{count}")
 
     head = substitute_atom(rule.head, numbered)
-    return Rule(head, tuple(substitute(literal, numbered) for literal in rule.body))
+    return Rule(head, tuple(substitute_literal(literal, numbered) for literal in rule.body))
 
 
 # --- components: views that come together -------------------------------------------------------

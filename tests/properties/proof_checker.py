@@ -29,9 +29,9 @@ from deltalog.language.ast import (
     Rule,
     Variable,
 )
-from deltalog.language.parser import parse
+from deltalog.language.parser import parse_program
 from deltalog.language.printer import print_program
-from deltalog.language.walk import names, substitute
+from deltalog.language.walk import substitute_literal, variable_names
 from deltalog.runtime.why.proof import Proof
 from deltalog.source import Source
 
@@ -75,7 +75,7 @@ def _check_step(step: Proof, program: Program, relations: Relations, state: Stat
 
 @cache
 def _read_rule(text: str) -> Rule:
-    read = parse(Source("<rule>", text))
+    read = parse_program(Source("<rule>", text))
     return read.rules[0] if read.rules else Rule(read.facts[0])
 
 
@@ -176,8 +176,8 @@ def _complete(rule: Rule, relations: Relations, known: State, state: State) -> s
         is_renamed = variable.is_wildcard and variable.name in bound
         return Variable(f"W{variable.name}") if is_renamed else variable
 
-    body = tuple(substitute(literal, named) for literal in rule.body)
-    extra = [name for name in names(*body) if name in bound_variables(body)]
+    body = tuple(substitute_literal(literal, named) for literal in rule.body)
+    extra = [name for name in variable_names(*body) if name in bound_variables(body)]
     bindings = Rule(Atom("b", tuple(map(Variable, extra))), body)
     columns = tuple(Column(f"c{i}", "int", True) for i in range(len(extra)))
     declared = {**relations, "b": Relation("b", "view", columns)}

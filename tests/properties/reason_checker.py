@@ -18,7 +18,7 @@ import deltalog
 from deltalog.analysis.columns import Relation
 from deltalog.checks.program import CheckedProgram
 from deltalog.language.ast import Atom, Constant, Negation, Program, Query, Row, Rule, Variable
-from deltalog.language.parser import parse, parse_query
+from deltalog.language.parser import parse_program, parse_query
 from deltalog.language.printer import print_rule
 from deltalog.rewrites.desugar import flat_rules, typed_atom
 from deltalog.runtime.derivation import DerivationSearch
@@ -201,7 +201,7 @@ def _signed(text: str, sides: Mapping[str, tuple[Side, Side]]) -> tuple[str, Row
 
 @lru_cache(maxsize=1_000)
 def _rule(text: str) -> Rule:
-    read = parse(Source("<rule>", text))
+    read = parse_program(Source("<rule>", text))
     return read.rules[0] if read.rules else Rule(read.facts[0])
 
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 import deltalog
 from deltalog.analysis.columns import Relation
 from deltalog.language.arrow import arrow_table
-from deltalog.language.values import INT_MAX, INT_MIN, canonical
+from deltalog.language.values import INT_MAX, INT_MIN, canonical_value
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "int": st.sampled_from((0, 1, -1, INT_MIN, INT_MAX)) | st.integers(INT_MIN, INT_MAX),
@@ -43,7 +43,7 @@ def histories(draw: st.DrawFn) -> tuple[list[str], list[Any]]:
     types = draw(st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=4))
     nullable = [draw(st.booleans()) for _ in types]
     columns = [
-        VALUES[type_].map(lambda value, type_=type_: canonical(value, type_))
+        VALUES[type_].map(lambda value, type_=type_: canonical_value(value, type_))
         | (st.none() if is_null else st.nothing())
         for type_, is_null in zip(types, nullable, strict=True)
     ]

@@ -22,7 +22,7 @@ from crash_worker import BEGUN, OFTEN, PROGRAMS
 from effort import IS_FUZZ
 
 import deltalog
-from deltalog.store.verify import verify
+from deltalog.store.verify import verify_file
 from waiting import HANG_SECONDS
 
 KILLS = 1_000 if IS_FUZZ else 50
@@ -143,7 +143,7 @@ def check(path: Path, expected: Expected) -> None:
         assert before == expected.version
         assert base_of(database) == expected.facts
         assert database.programs()[-1][2] == PROGRAMS[expected.program]
-        found = verify(database)
+        found = verify_file(database)
         assert found.is_clean, found
         database.apply(insert={"edge": [(1, 99)]})
         database.apply(delete={"edge": [(1, 99)]})
@@ -157,7 +157,7 @@ def check_copies(folder: Path) -> int:
     copies = list(folder.glob("copy*.db"))
     for copy in copies:
         with deltalog.connect(copy, engine="reference", read_only=True) as database:
-            assert verify(database).is_clean
+            assert verify_file(database).is_clean
         copy.unlink()
     return len(copies)
 

@@ -19,7 +19,7 @@ from effort import IS_FUZZ
 
 import deltalog
 from deltalog.diagnostics import catalogue
-from deltalog.store.verify import verify
+from deltalog.store.verify import verify_file
 
 DAMAGES = 2_000 if IS_FUZZ else 150
 SUFFIXES = ("", "-wal", "-shm")
@@ -36,7 +36,7 @@ PROGRAM = """
 def everything(path: Path) -> object:
     """All that a database says, its past included."""
     with deltalog.connect(path, engine="reference", read_only=True) as database:
-        found = verify(database)
+        found = verify_file(database)
         if found.pages:  # of no fact and no commit, but found all the same
             raise deltalog.DataError([catalogue.FILE_DAMAGED.at(None, name=path, reason=found)])
         assert found.is_clean, found

@@ -36,7 +36,7 @@ from deltalog.language.ast import (
 from deltalog.language.functions import INFIX
 from deltalog.language.parser import parse_text
 from deltalog.language.printer import COLUMNS_MAX, print_program
-from deltalog.language.values import INT_MAX, INT_MIN, canonical
+from deltalog.language.values import INT_MAX, INT_MIN, canonical_value
 
 checked = settings(derandomize=True, max_examples=100, deadline=None)
 
@@ -48,7 +48,7 @@ NAMES = st.sampled_from(
 
 
 def _constants(type_: str, values: SearchStrategy[object]) -> SearchStrategy[Constant]:
-    return values.map(lambda value: Constant(canonical(value, type_), type_))
+    return values.map(lambda value: Constant(canonical_value(value, type_), type_))
 
 
 constants: SearchStrategy[Constant] = st.one_of(

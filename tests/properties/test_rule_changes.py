@@ -20,12 +20,12 @@ from programs import Facts, Features, Row, Transaction, applied, scenarios
 
 import deltalog
 from deltalog import ProgramError
-from deltalog.analysis.columns import relations
+from deltalog.analysis.columns import relations_of
 from deltalog.checks.program import check_program
 from deltalog.language.ast import Atom, Comparison, Constant, Negation, Program, Rule, Variable
 from deltalog.language.parser import parse_text
 from deltalog.language.printer import print_program
-from deltalog.language.walk import atoms
+from deltalog.language.walk import atoms_of
 from treatments import UPKEEP, contents, difference, helpers, naive
 
 RULES_MAX = 30 if IS_FUZZ else 7
@@ -137,7 +137,7 @@ def _whole(program: Program, keeps_unused: bool) -> Program:
 
 
 def _used(rules: Iterable[Rule]) -> set[str]:
-    return {atom.predicate for rule in rules for atom, _ in atoms(rule.body)}
+    return {atom.predicate for rule in rules for atom, _ in atoms_of(rule.body)}
 
 
 def _is_valid(program: Program) -> bool:
@@ -152,7 +152,7 @@ def _is_valid(program: Program) -> bool:
 
 
 def base_of(program: Program) -> set[str]:
-    return {name for name, found in relations(program).items() if found.kind == "base"}
+    return {name for name, found in relations_of(program).items() if found.kind == "base"}
 
 
 def written(program: Program) -> set[tuple[str, Row]]:

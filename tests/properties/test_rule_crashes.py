@@ -23,7 +23,7 @@ from effort import IS_FUZZ
 from rule_crash_worker import COMMITS_MAX, LIMITS, PROGRAM, target
 
 import deltalog
-from deltalog.store.verify import verify
+from deltalog.store.verify import verify_file
 from waiting import HANG_SECONDS
 
 sys.path.append(str(Path(__file__).parents[1] / "service"))
@@ -174,7 +174,7 @@ def check(path: Path, expected: Expected) -> None:
         }
         stored = Counter((each.name, tuple(each.arguments)) for each in database.messages())
         assert stored <= expected.messages()
-        found = verify(database)
+        found = verify_file(database)
         assert found.is_clean, found
         assert not database.dead_letters()
 

@@ -261,13 +261,13 @@ def test_a_subscription_keeps_what_the_copy_has_not_stored(tmp_path: Path) -> No
             view.refresh()
         for number in range(3, 6):
             client.apply(insert={"edge": [(number, number + 1)]})
-        (known,) = client.send(calls.get("/v1/subscriptions"))["subscriptions"]
+        (known,) = client.send(calls.get_call("/v1/subscriptions"))["subscriptions"]
         assert (known["view"], known["bindings"]) == ("path", {"x": "1"})
         assert known["versions_behind"] == 3
         with client.view("path", **options) as view:
             assert [each.is_snapshot for each in view.refresh()] == [False] * 3
             assert view.rows == {(1, number) for number in range(2, 7)}
-            (known,) = client.send(calls.get("/v1/subscriptions"))["subscriptions"]
+            (known,) = client.send(calls.get_call("/v1/subscriptions"))["subscriptions"]
             assert known["versions_behind"] == 0
             with client.view("path", subscription="auditor", bindings={"x": 1}) as second:
                 second.refresh()

@@ -113,7 +113,7 @@ def test_a_probe_skips_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         (source,) = db._external.sources["edge"]
         assert isinstance(source, DeltaSource)
         found = pyarrow.dataset.field("src") == "3m"
-        assert len(list(source._dataset().get_fragments(filter=found))) == 1
+        assert len(list(source._table_dataset().get_fragments(filter=found))) == 1
         assert list(db.query('edge("3z", X)')) == [("y",)]
 
 

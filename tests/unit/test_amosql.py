@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import deltalog
-from deltalog.language.amosql.parser import parse
+from deltalog.language.amosql.parser import parse_statements
 from deltalog.language.ast import Program
 from deltalog.language.printer import print_program
 from deltalog.runtime.amosql.session import Selected
@@ -34,7 +34,7 @@ set supplies(:sup1) = :item1;
 def rules_of(text: str) -> str:
     """The rules of a schema as text."""
     stored = StoredSchema()
-    for parsed in parse(Source("<text>", text)):
+    for parsed in parse_statements(Source("<text>", text)):
         stored = stored.extended(parsed)
     return print_program(Program(rules=stored.rules().rules))
 
@@ -361,7 +361,7 @@ def test_an_interrupted_renaming_is_repeated(items: deltalog.AmosqlSession) -> N
     """The values are copied before the schema changes, so the old one still holds."""
     items.execute("create type special under item;")
     database, before = items.database, items.stored
-    (parsed,) = parse(Source("<text>", "create function quantity(special) -> integer;"))
+    (parsed,) = parse_statements(Source("<text>", "create function quantity(special) -> integer;"))
     after = before.extended(parsed)
     program = database.model.checked.program
     added = next(d for d in after.program().declarations if d.predicate == "quantity_item")

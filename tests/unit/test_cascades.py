@@ -11,7 +11,7 @@ import deltalog
 from deltalog.runtime.engine_choice import ENGINES
 from deltalog.runtime.rehearsal import WHOLE_MAX, Rehearsal
 from deltalog.runtime.route import Route
-from deltalog.store.verify import verify
+from deltalog.store.verify import verify_file
 
 LENGTH = 3 * WHOLE_MAX
 COUNTING = """
@@ -94,7 +94,7 @@ def test_a_refused_cascade_leaves_no_trace(end: str, tmp_path: Path) -> None:
         assert not db.audit()
         db.apply(delete={"edge": [(-1, 0)]})
         assert db.facts("reach") == {(-2, -1), (-4, 7)}
-    assert verify(files[0]).is_clean
+    assert verify_file(files[0]).is_clean
     files[0].close()
 
 

@@ -9,15 +9,15 @@ import pytest
 
 import deltalog
 from casefiles import CASES, UPDATE, compare, find, identify, read_case
-from deltalog.analysis.columns import relations
-from deltalog.analysis.dependencies import dependencies
-from deltalog.analysis.stratification import soft_partition, stratification
+from deltalog.analysis.columns import relations_of
+from deltalog.analysis.dependencies import dependencies_of
+from deltalog.analysis.stratification import soft_partition, stratification_of
 from deltalog.checks.program import check_program
 from deltalog.diagnostics.report import ProgramError
 from deltalog.language.ast import Program, Rule
-from deltalog.language.parser import parse, parse_text
+from deltalog.language.parser import parse_program, parse_text
 from deltalog.language.printer import print_program, print_rule
-from deltalog.language.walk import atoms
+from deltalog.language.walk import atoms_of
 from deltalog.plan.lower import lower_all
 from deltalog.plan.text import plan_text
 from deltalog.rewrites import names
@@ -67,7 +67,7 @@ def test_errors(path: Path) -> None:
         return Source(name, (path.parent / name).read_text(encoding="utf-8"))
 
     with pytest.raises(ProgramError) as caught:
-        check_program(parse(source, read))
+        check_program(parse_program(source, read))
     expected = path.with_suffix(".err")
     if UPDATE:
         expected.write_text(f"{caught.value}\n", encoding="utf-8")
@@ -106,14 +106,14 @@ def _text(rules: Iterable[Rule]) -> str:
 
 def _components(rules: tuple[Rule, ...]) -> Iterator[tuple[frozenset[str], tuple[Rule, ...]]]:
     """The rules of every component of views, lowest first."""
-    for component in dependencies(rules).components:
+    for component in dependencies_of(rules).components:
         own = tuple(rule for rule in rules if rule.head.predicate in component)
         if own:
             yield component, own
 
 
 def _is_recursive(rules: Iterable[Rule], component: frozenset[str]) -> bool:
-    return any(atom.predicate in component for rule in rules for atom, _ in atoms(rule.body))
+    return any(atom.predicate in component for rule in rules for atom, _ in atoms_of(rule.body))
 
 
 def _conditions(program: Program) -> str:
@@ -156,7 +156,7 @@ def _magic_updates(program: Program) -> str:
     deltas = [change(view) for view in views for change in (names.plus, names.minus)]
     given = {state(name) for name in base for state in (unchanged, names.plus, names.minus)}
     rewritten = magic_updates(augmented, deltas, given)
-    parts = soft_partition(rewritten, names.source, stratification(augmented))
+    parts = soft_partition(rewritten, names.source, stratification_of(augmented))
     return "\n\n".join(f"% part {n}\n{_text(part)}" for n, part in enumerate(parts, start=1))
 
 
@@ -188,7 +188,7 @@ def _on_demand(program: Program) -> str:
     for component, rules in _components(_core(program).rules):
         made = rederive_on_demand(maintenance_rules(rules, component), rules, component)
         own = tuple(dict.fromkeys(rule.head.predicate for rule in made.rules))
-        read = {atom.predicate for rule in (*rules, *made.rules) for atom, _ in atoms(rule.body)}
+        read = {atom.predicate for rule in (*rules, *made.rules) for atom, _ in atoms_of(rule.body)}
         stored = (read | set(own)) - component - set(made.asked_instead)
         asked = asked_rules(
             (*made.rules, *rules),
@@ -310,7 +310,7 @@ def test_rewrites(path: Path) -> None:
 def test_plans(path: Path) -> None:
     case = read_case(path)
     program = parse_text(case.text("program"))
-    core = desugar(program, relations(program))
+    core = desugar(program, relations_of(program))
     growing = {rule.head.predicate for rule in core.rules}
     section = next(s for s in case.sections if s.name == "plan")
     compare(case, section, plan_text(lower_all(core.rules, growing)))

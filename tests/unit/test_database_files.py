@@ -24,9 +24,9 @@ import pytest
 import deltalog
 from deltalog.runtime.engine_choice import ENGINES
 from deltalog.store import copies, readers, schema, storage, synchronization, writer
-from deltalog.store.recover import recover
+from deltalog.store.recover import recover_file
 from deltalog.store.sqlite import open_connection
-from deltalog.store.verify import verify
+from deltalog.store.verify import verify_file
 from waiting import HANG_SECONDS
 
 GRAPH = """
@@ -97,7 +97,7 @@ def test_values_of_every_type_come_back(path: Path, engine: str) -> None:
         assert database.facts("thing", 0) == set()
         assert database.facts("same", 2) == set(ROWS[1:])
         assert database.delta(0, 1).inserted["thing"] == set(ROWS)
-        assert verify(database).is_clean
+        assert verify_file(database).is_clean
 
 
 def test_any_sqlite_tool_can_read_it(path: Path) -> None:
@@ -138,7 +138,7 @@ def test_another_tool_cannot_write(path: Path, is_open: bool) -> None:
         database.apply(delete={"edge": [(1, 2)]})
         database.close()
     with connect(path) as database:
-        assert verify(database).is_clean
+        assert verify_file(database).is_clean
 
 
 _TRIES = """
@@ -310,12 +310,12 @@ def test_other_options_next_time(path: Path) -> None:
     with connect(path) as database:
         assert database.facts("path") == {(1, 2), (2, 3), (1, 3)}
         assert database.apply(delete={"edge": [(1, 2)]}).deleted["path"] == {(1, 2), (1, 3)}
-        assert verify(database).is_clean
+        assert verify_file(database).is_clean
     with connect(path, strategy="delta", read_only=True) as database:
         assert database.facts("path") == {(2, 3)}
     with connect(path, materialize=False) as database:
         assert schema.read_tables(database._connection).keys() == {"edge"}
-        assert verify(database).is_clean
+        assert verify_file(database).is_clean
 
 
 def test_a_load_tells_how_far_it_is(path: Path) -> None:
@@ -455,10 +455,10 @@ def test_a_full_disk_loses_nothing(path: Path, engine: str, strategy: str) -> No
     assert (contents(database), database.version) == (before, 1)
     database._connection.pragma("max_page_count", 1_000_000)
     assert len(database.apply(insert={"edge": MANY}).inserted["edge"]) == len(MANY)
-    assert verify(database).is_clean
+    assert verify_file(database).is_clean
     database.close()
     with deltalog.connect(path, engine=engine, strategy=strategy) as database:
-        assert verify(database).is_clean
+        assert verify_file(database).is_clean
         assert database.version == 2
 
 
@@ -473,7 +473,7 @@ def test_a_full_disk_undoes_a_group(path: Path) -> None:
     assert _version_on_disk(path) == database.version
     assert database.version == 1 or database.facts("edge") == {(1, 2), (2, 3)}
     assert before["edge"] <= database.facts("edge")
-    assert verify(database).is_clean
+    assert verify_file(database).is_clean
     database.close()
 
 
@@ -493,7 +493,7 @@ def test_an_interrupt_behind_the_commit(path: Path, monkeypatch: pytest.MonkeyPa
         monkeypatch.undo()
         assert (database.version, len(database.facts("path"))) == (2, 3)
         database.apply(delete={"edge": [(1, 2)]})
-        assert verify(database).is_clean
+        assert verify_file(database).is_clean
 
 
 def test_an_interrupt_behind_a_transaction_of_a_group(
@@ -515,7 +515,7 @@ def test_an_interrupt_behind_a_transaction_of_a_group(
         database.apply(insert={"edge": [(3, 4)]})
         assert (database.version, len(database.facts("edge"))) == (3, 3)
     with connect(path) as database:
-        assert verify(database).is_clean
+        assert verify_file(database).is_clean
 
 
 @pytest.mark.parametrize("is_grouped", [False, True])
@@ -532,7 +532,7 @@ def test_an_interrupt_at_any_line(path: Path, is_grouped: bool) -> None:
                 edges = database.facts("edge")
                 assert database.delta(0).inserted["edge"] == edges
                 assert database.version == len(edges)
-        assert verify(database).is_clean
+        assert verify_file(database).is_clean
         expected = contents(database)
     with connect(path, None) as database:
         assert contents(database) == expected
@@ -591,7 +591,7 @@ def test_a_failure_in_a_group_undoes_only_its_transaction(
                 monkeypatch.undo()
             database.apply(insert={"edge": [(3, 4)]})
         assert (database.version, database.facts("edge")) == (2, {(1, 2), (3, 4)})
-        assert verify(database).is_clean
+        assert verify_file(database).is_clean
     with connect(path) as database:
         assert database.facts("edge") == {(1, 2), (3, 4)}
 
@@ -605,10 +605,10 @@ def test_a_full_disk_stops_a_migration(path: Path) -> None:
     assert caught.value.codes == ("E0906",)
     assert (database.version, "copy1" in database.relations) == (0, False)
     assert database.facts("edge") == set(MANY)
-    assert verify(database).is_clean
+    assert verify_file(database).is_clean
     database._connection.pragma("max_page_count", 1_000_000)
     database.change_program(more)
-    assert verify(database).is_clean
+    assert verify_file(database).is_clean
     database.close()
 
 
@@ -638,7 +638,7 @@ def test_a_write_that_the_system_refuses(path: Path) -> None:
     assert (code, acknowledged, differences) == ("E0906", version, "0")
     with connect(path, None) as database:
         assert database.version >= int(acknowledged)
-        assert verify(database).is_clean
+        assert verify_file(database).is_clean
 
 
 _AS_NOBODY = """
@@ -761,7 +761,7 @@ def test_ints_that_no_float_is(path: Path, engine: str) -> None:
             assert _kinds(set(database.delta(version).inserted["a"])) == wanted
             wanted = _kinds(facts - database.facts("a"))
             assert _kinds(set(database.delta(version).deleted["a"])) == wanted
-        assert verify(database).is_clean
+        assert verify_file(database).is_clean
 
 
 def test_keys_that_become_one(path: Path) -> None:
@@ -794,7 +794,7 @@ def test_a_reader_holds_the_log(path: Path) -> None:
         database.compact(deltalog.Retention(versions=0))
         assert database.first_version == 9
         assert database.facts("edge", 9) == {(n, n) for n in range(9)}
-        assert verify(database).is_clean
+        assert verify_file(database).is_clean
 
 
 def test_a_size_limit_goes_over_the_head_of_a_reader_and_says_so(path: Path) -> None:
@@ -891,7 +891,7 @@ def test_a_backup_is_a_database(path: Path) -> None:
     with connect(copy) as other:
         assert (other.version, other.facts("edge")) == (1, {(1, 2)})
         assert other.apply(insert={"edge": [(2, 3)]}).inserted["path"] == {(2, 3), (1, 3)}
-        assert verify(other).is_clean
+        assert verify_file(other).is_clean
 
 
 def test_vacuum_by_another_tool_keeps_the_order_of_facts(path: Path) -> None:
@@ -920,7 +920,7 @@ def test_a_forked_process_leaves_the_file_alone(path: Path, how: str) -> None:
     assert result.stdout.split() == ([b"E0901"] * 3 if how == "use" else []) + [b"False", b"True"]
     with connect(path, None) as database:
         assert database.facts("edge") == {(1, 2), (3, 4)}
-        assert verify(database).is_clean
+        assert verify_file(database).is_clean
 
 
 _FORKS = """
@@ -1033,7 +1033,7 @@ def test_a_log_that_has_lost_its_file_is_left_alone(path: Path) -> None:
     assert log.read_bytes() == kept
     assert not path.exists()
     with pytest.raises(deltalog.DataError, match="no such file"):
-        recover(aside.with_name("nowhere.db"), "reference")
+        recover_file(aside.with_name("nowhere.db"), "reference")
     assert sorted(each.name for each in path.parent.iterdir()) == ["aside.db", "graph.db-wal"]
 
 
@@ -1199,7 +1199,7 @@ def test_a_row_of_the_log_that_cannot_be_read(path: Path, text: str) -> None:
     with connect(path, "base edge(src: int, on: date).") as database:
         database.apply(insert={"edge": [(1, date(2026, 1, 31))]})
         database._connection.execute("UPDATE deltalog__log SET changes = ?", (text,))
-        for act in (database.commits, lambda: database.delta(0), lambda: verify(database)):
+        for act in (database.commits, lambda: database.delta(0), lambda: verify_file(database)):
             with pytest.raises(deltalog.DataError) as caught:
                 act()
             assert caught.value.codes == ("E0903",)

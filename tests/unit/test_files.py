@@ -20,7 +20,7 @@ from pyarrow import parquet
 from deltalog.diagnostics.report import DataError
 from deltalog.language.arrow import arrow_schema, arrow_table
 from deltalog.language.ast import TYPES, Column, Row
-from deltalog.language.values import canonical
+from deltalog.language.values import canonical_value
 from deltalog.store.files import read_rows, write_rows
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
@@ -45,12 +45,16 @@ def problem(path: Path, columns: Iterable[Column], content: str | bytes | None =
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "int": st.integers(-(2**63) + 1, 2**63 - 1),
-    "float": st.floats(allow_nan=False, allow_infinity=False).map(lambda x: canonical(x, "float")),
+    "float": st.floats(allow_nan=False, allow_infinity=False).map(
+        lambda x: canonical_value(x, "float")
+    ),
     "str": st.text() | st.text(alphabet='",\n\r\t\ufeff\u2028\x00 aé😀[]{}', max_size=6),
     "bool": st.booleans(),
     "date": st.dates(),
     "timestamp": st.datetimes(),
-    "decimal": st.decimals(-(10**19), 10**19, places=18).map(lambda x: canonical(x, "decimal")),
+    "decimal": st.decimals(-(10**19), 10**19, places=18).map(
+        lambda x: canonical_value(x, "decimal")
+    ),
 }
 
 

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import deltalog
-from deltalog.graphs.dot import dot
+from deltalog.graphs.dot import dot_text
 from deltalog.graphs.graph import Arc, Graph, Listing, Node, RuleText, replace_unprintable
-from deltalog.graphs.mermaid import mermaid
+from deltalog.graphs.mermaid import mermaid_text
 from deltalog.graphs.network_graph import network_graph
-from deltalog.graphs.page import SCRIPTS, page, read_web_file
+from deltalog.graphs.page import SCRIPTS, page_html, read_web_file
 from deltalog.runtime.network import network
 
 NASTY = [
@@ -122,7 +122,7 @@ def test_a_graph_is_closed() -> None:
 
 
 def test_mermaid() -> None:
-    assert mermaid(small_graph()) == (
+    assert mermaid_text(small_graph()) == (
         '---\ntitle: "small.dl"\n---\n'
         "flowchart BT\n"
         '    n0[("edge<br/>src, dst")]\n'
@@ -157,7 +157,7 @@ def _plain(label: str) -> str:
 @settings(derandomize=True, deadline=None, max_examples=100)
 def test_mermaid_labels_stay_inside(texts: list[str]) -> None:
     graph = nasty_graph(texts)
-    lines = mermaid(replace(graph, title="")).splitlines()
+    lines = mermaid_text(replace(graph, title="")).splitlines()
     nodes, arcs = lines[1 : 1 + len(graph.nodes)], lines[1 + len(graph.nodes) :][: len(graph.arcs)]
     for node, line in zip(graph.nodes, nodes, strict=True):
         found = _MERMAID.fullmatch(line)
@@ -177,7 +177,7 @@ def test_mermaid_labels_stay_inside(texts: list[str]) -> None:
 
 
 def test_a_mermaid_title_is_one_line() -> None:
-    lines = mermaid(Graph('a"\n---\nb', (), ())).split("\n")
+    lines = mermaid_text(Graph('a"\n---\nb', (), ())).split("\n")
     assert lines == ["---", r'title: "a\"\n---\nb"', "---", "flowchart BT", ""]
 
 
@@ -191,14 +191,14 @@ _DOT = re.compile(rf"    (?:graph|node|edge|n\d+(?: -> n\d+)?) \[(?:{_ATTRIBUTE}
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=4).map(lambda more: NASTY + more))
 @settings(derandomize=True, deadline=None, max_examples=100)
 def test_dot_is_well_formed(texts: list[str]) -> None:
-    lines = dot(nasty_graph(texts)).split("\n")
+    lines = dot_text(nasty_graph(texts)).split("\n")
     assert (lines[0], lines[-2], lines[-1]) == ("digraph {", "}", "")
     for line in lines[1:-2]:
         assert _DOT.fullmatch(line), line
 
 
 def test_dot_shows_kinds() -> None:
-    lines = dot(small_graph()).splitlines()
+    lines = dot_text(small_graph()).splitlines()
     assert 'shape="cylinder"' in next(line for line in lines if '"edge\\nsrc, dst"' in line)
     assert 'style="rounded,dashed"' in next(line for line in lines if '"odd\\nmagic"' in line)
     negative = next(line for line in lines if "n1 -> n2" in line)
@@ -209,7 +209,7 @@ def test_dot_shows_kinds() -> None:
 @pytest.mark.parametrize("graph", [nasty_graph(), small_graph(), Graph("", (), ())])
 def test_graphviz_reads_it(graph: Graph) -> None:
     done = subprocess.run(
-        ["dot", "-Tdot_json"], input=dot(graph).encode(), capture_output=True, timeout=300
+        ["dot", "-Tdot_json"], input=dot_text(graph).encode(), capture_output=True, timeout=300
     )
     assert (done.returncode, done.stderr) == (0, b"")
     document = json.loads(done.stdout)
@@ -252,20 +252,20 @@ class Parts(HTMLParser):
 
 @pytest.mark.parametrize("graph", [nasty_graph(), small_graph(), Graph("", (), ())])
 def test_data_is_embedded_and_cannot_break_out(graph: Graph) -> None:
-    document = Parts(page(graph))
+    document = Parts(page_html(graph))
     data, *scripts = document.all("script")
     assert data[0] == {"type": "application/json", "id": "data"}
     embedded = replace_unprintable(json.dumps(asdict(graph), ensure_ascii=False))
     assert json.loads(data[1]) == json.loads(embedded)
     assert len(scripts) == len(SCRIPTS)
     assert [tag for tag, *_ in document.found] == [
-        tag for tag, *_ in Parts(page(small_graph())).found
+        tag for tag, *_ in Parts(page_html(small_graph())).found
     ]
     assert document.all("title")[0][1] == replace_unprintable(graph.title)
 
 
 def test_the_policy_allows_these_scripts_and_nothing_else() -> None:
-    document = Parts(page(small_graph()))
+    document = Parts(page_html(small_graph()))
     policy = next(
         str(attributes["content"])
         for attributes, _ in document.all("meta")
@@ -284,7 +284,7 @@ def test_the_policy_allows_these_scripts_and_nothing_else() -> None:
 
 
 def test_nothing_outside_is_referred_to() -> None:
-    document = Parts(page(small_graph()))
+    document = Parts(page_html(small_graph()))
     for tag, attributes, _ in document.found:
         assert not {"src", "href", "srcset", "action", "poster"} & attributes.keys(), tag
     for _, script in [*document.all("script"), *document.all("style")]:

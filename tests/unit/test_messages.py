@@ -10,7 +10,7 @@ import deltalog
 from deltalog.runtime import delivery_verbs
 from deltalog.runtime.deliveries import forget
 from deltalog.runtime.messages import Message
-from deltalog.store.dump import dump, dump_folder
+from deltalog.store.dump import dump_folder, dump_lines
 from deltalog.store.files import read_rows
 
 PROGRAM = """
@@ -155,9 +155,9 @@ def _check_copy(shop: deltalog.MemoryDatabase, copy: deltalog.MemoryDatabase) ->
 
 def test_a_dump_has_activations_and_messages(shop: deltalog.MemoryDatabase) -> None:
     _filled(shop)
-    text = "\n".join(dump(shop))
+    text = "\n".join(dump_lines(shop))
     copy = deltalog.connect(program=text, engine="reference")
-    assert "\n".join(dump(copy)) == text
+    assert "\n".join(dump_lines(copy)) == text
     _check_copy(shop, copy)
     copy.change_program(PROGRAM)  # these facts only begin a database
     assert len(copy.messages()) == 3
@@ -180,10 +180,10 @@ def test_too_many_messages_for_a_dump(
 ) -> None:
     monkeypatch.setattr("deltalog.store.dump.PER_COMMIT", 2)
     insert(shop, "a", 500)
-    assert list(dump(shop))
+    assert list(dump_lines(shop))
     insert(shop, "b", 500)
     with pytest.raises(deltalog.LimitError, match="E1605"):
-        list(dump(shop))
+        list(dump_lines(shop))
 
 
 # --- changes of the program ---------------------------------------------------------------------

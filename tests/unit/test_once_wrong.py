@@ -18,10 +18,10 @@ from deltalog import DataError, DeltalogError, Limits, ProgramError
 from deltalog.cli.audit import audit_lines
 from deltalog.engines.scalars import compute
 from deltalog.language.parser import parse_query
-from deltalog.language.values import VALUE_ERRORS, canonical
+from deltalog.language.values import VALUE_ERRORS, canonical_value
 from deltalog.runtime.engine_choice import ENGINES
 from deltalog.runtime.parameters import read_parameters
-from deltalog.store.verify import verify
+from deltalog.store.verify import verify_file
 
 WIDE = "12345678901234567890.123456789012345678"
 
@@ -48,7 +48,7 @@ def test_decimals_do_not_depend_on_the_callers_context() -> None:
     with decimal.localcontext() as context:
         context.prec = 5
         assert compute("-", "decimal", (Decimal("123456.5"), Decimal(0))) == Decimal("123456.5")
-        assert canonical(Decimal("1E+19"), "decimal") == Decimal(10) ** 19
+        assert canonical_value(Decimal("1E+19"), "decimal") == Decimal(10) ** 19
 
 
 def test_storage_does_not_decide_whether_a_query_ends() -> None:
@@ -84,7 +84,7 @@ def test_a_mixin_enum_is_the_text_it_stands_for() -> None:
     class Colour(str, enum.Enum):  # noqa: UP042
         RED = "red"
 
-    assert canonical(Colour.RED, "str") == "red"
+    assert canonical_value(Colour.RED, "str") == "red"
 
 
 def test_the_order_of_equations_does_not_decide_a_type() -> None:
@@ -185,14 +185,14 @@ def test_the_same_fact_written_in_two_ways_is_one_fact() -> None:
 )
 def test_what_is_no_number_is_refused(value: Any, type_: str) -> None:
     with pytest.raises(VALUE_ERRORS):
-        canonical(value, type_)
+        canonical_value(value, type_)
 
 
 @pytest.mark.parametrize(
     ("value", "expected"), [(numpy.float64(2.5), Decimal("2.5")), (numpy.int64(2), Decimal(2))]
 )
 def test_numbers_of_numpy_become_decimals(value: Any, expected: Decimal) -> None:
-    assert canonical(value, "decimal") == expected
+    assert canonical_value(value, "decimal") == expected
 
 
 @pytest.mark.parametrize("row", [bytearray(b"ab"), memoryview(b"ab")], ids=["array", "view"])
@@ -455,7 +455,7 @@ def test_audit_and_verify_find_two_facts_under_one_key(tmp_path: Path) -> None:
         (found,) = database.audit()
         assert (found.view, found.missing) == ("e", frozenset())
         assert found.excess == {(1, 2), (1, 3), (4, None)}
-        assert verify(database).differences == (found,)
+        assert verify_file(database).differences == (found,)
         assert str(next(iter(audit_lines(database, [found])))) == (
             "e: 3 facts against its declaration (key, or null)"
         )

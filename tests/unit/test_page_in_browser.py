@@ -17,7 +17,7 @@ import pytest
 from test_graphs import nasty_graph, small_graph
 
 from deltalog.graphs.graph import Arc, Graph, Node
-from deltalog.graphs.page import page
+from deltalog.graphs.page import page_html
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
@@ -66,14 +66,14 @@ def current(document: str) -> list[str]:
 
 @pytest.mark.parametrize("graph", [small_graph(), nasty_graph(), Graph("empty", (), ())])
 def test_everything_is_drawn(browse: Browse, graph: Graph) -> None:
-    document, console = browse(page(graph))
+    document, console = browse(page_html(graph))
     assert console == ""
     assert f'data-nodes="{len(graph.nodes)}" data-arcs="{len(graph.arcs)}"' in document
     assert "<canvas" in document
 
 
 def test_a_chosen_node_shows_its_rules(browse: Browse) -> None:
-    document, console = browse(page(small_graph()), "#path")
+    document, console = browse(page_html(small_graph()), "#path")
     assert console == ""
     assert current(document) == ["path"]
     assert "<h2>path</h2>" in details(document)
@@ -83,7 +83,7 @@ def test_a_chosen_node_shows_its_rules(browse: Browse) -> None:
 
 def test_what_the_policy_does_not_allow_is_not_run(browse: Browse) -> None:
     """Also shows that the console is really seen."""
-    text = page(small_graph()).replace("'sha256-", "'sha256-A", 1)
+    text = page_html(small_graph()).replace("'sha256-", "'sha256-A", 1)
     document, console = browse(text)
     assert "data-nodes" not in document
     assert "Content Security Policy" in console
@@ -91,7 +91,7 @@ def test_what_the_policy_does_not_allow_is_not_run(browse: Browse) -> None:
 
 def drive(browse: Browse, graph: Graph, script: str) -> str:
     """The document after a script ran in a copy of the page without its policy."""
-    text = re.sub(r"<meta http-equiv=[^>]*>", "", page(graph))
+    text = re.sub(r"<meta http-equiv=[^>]*>", "", page_html(graph))
     document, console = browse(text.replace("</body>", f"<script>{script}</script></body>"))
     assert console == ""
     return document

@@ -7,7 +7,7 @@ import pytest
 from deltalog.analysis.stratification import component_partition
 from deltalog.checks.program import check_program
 from deltalog.language.parser import parse_text
-from deltalog.plan.pivots import Pivot, pivot
+from deltalog.plan.pivots import Pivot, pivot_of
 from deltalog.rewrites.desugar import desugar
 from deltalog.runtime.fixpoint import lowered
 
@@ -19,7 +19,7 @@ def found(text: str) -> Pivot | None:
     program = parse_text(EDGES + text)
     core = desugar(program, check_program(program).relations)
     parts, _ = lowered(component_partition(core.rules))
-    pivots = [pivot(plans) for plans in parts if isinstance(plans, tuple)]
+    pivots = [pivot_of(plans) for plans in parts if isinstance(plans, tuple)]
     return next((each for each in pivots if each is not None), None)
 
 

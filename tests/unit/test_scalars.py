@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from deltalog.engines.scalars import aggregate, compute, holds
 from deltalog.language.ast import Value
 from deltalog.language.functions import AGGREGATE_OPERANDS, FUNCTIONS, Signature, aggregate_result
-from deltalog.language.values import INT_MAX, INT_MIN, canonical
+from deltalog.language.values import INT_MAX, INT_MIN, canonical_value
 
 checked = settings(derandomize=True, deadline=None, max_examples=300)
 
@@ -55,7 +55,7 @@ def test_every_signature_computes_a_value_of_its_result_type(
         operands = ["2026-01-31"]
     result = compute(function, operand_type(signature), operands)
     assert type(result) is PYTHON_TYPES[signature.result]
-    assert canonical(result, signature.result) == result
+    assert canonical_value(result, signature.result) == result
 
 
 @pytest.mark.parametrize(("function", "signature"), SIGNATURES)

@@ -8,12 +8,12 @@ from collections import Counter
 import pytest
 
 import deltalog
-from deltalog.analysis.dependencies import components
+from deltalog.analysis.dependencies import strong_components
 from deltalog.analysis.stratification import (
     Partition,
     component_partition,
     soft_partition,
-    stratification,
+    stratification_of,
 )
 from deltalog.checks.program import check_program
 from deltalog.language.ast import Rule
@@ -50,14 +50,14 @@ def heads(partition: tuple[tuple[Rule, ...], ...]) -> list[set[str]]:
 
 
 def test_negation_and_aggregation_go_one_stratum_up() -> None:
-    strata = stratification(rules(REACH)).stratum_of
+    strata = stratification_of(rules(REACH)).stratum_of
     assert dict(strata) == {
         "edge": 0, "node": 0, "path": 1, "far": 1, "lonely": 2, "total": 3, "big": 3,
     }  # fmt: skip
 
 
 def test_every_dependency_respects_the_strata() -> None:
-    found = stratification(rules(REACH))
+    found = stratification_of(rules(REACH))
     assert found.is_stratified
     for arc in found.dependencies.arcs:
         assert found.stratum_of[arc.head] >= found.stratum_of[arc.body] + arc.is_strict
@@ -74,14 +74,14 @@ def test_every_dependency_respects_the_strata() -> None:
     ],
 )
 def test_a_strict_cycle_is_found_with_all_its_arcs(text: str, kinds: list[str]) -> None:
-    (cycle,) = stratification(rules(text)).cycles
+    (cycle,) = stratification_of(rules(text)).cycles
     assert [arc.kind for arc in cycle] == kinds
     assert [arc.body for arc in cycle] == [*(arc.head for arc in cycle[1:]), cycle[0].head]
 
 
 def test_every_component_with_a_strict_cycle_is_reported_once() -> None:
     text = "p(X) :- e(X), not q(X). q(X) :- e(X), not p(X). r(X) :- e(X), not r(X)."
-    assert [cycle[0].head for cycle in stratification(rules(text)).cycles] == ["p", "r"]
+    assert [cycle[0].head for cycle in stratification_of(rules(text)).cycles] == ["p", "r"]
 
 
 def test_there_is_a_part_per_component_lowest_first() -> None:
@@ -91,14 +91,14 @@ def test_there_is_a_part_per_component_lowest_first() -> None:
 
 def test_no_rules_have_no_parts() -> None:
     assert component_partition(()) == ()
-    assert stratification(()).is_stratified
+    assert stratification_of(()).is_stratified
 
 
 def test_components_of_a_long_chain_need_no_recursion() -> None:
     graph = {f"p{n}": [f"p{n + 1}"] for n in range(5_000)}
-    assert len(list(components(graph))) == 5_001
+    assert len(list(strong_components(graph))) == 5_001
     closed = {**graph, "p5000": ["p0"]}
-    assert [len(component) for component in components(closed)] == [5_001]
+    assert [len(component) for component in strong_components(closed)] == [5_001]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -106,7 +106,7 @@ def test_components_come_after_all_they_point_to(seed: int) -> None:
     draw = random.Random(seed)
     nodes = [str(n) for n in range(12)]
     graph = {node: draw.sample(nodes, draw.randint(0, 3)) for node in nodes}
-    found = list(components(graph))
+    found = list(strong_components(graph))
     number = {node: i for i, component in enumerate(found) for node in component}
     assert sorted(number) == sorted(nodes)
     assert sum(map(len, found)) == len(nodes)
@@ -127,7 +127,7 @@ def reachable(graph: dict[str, list[str]], start: str) -> set[str]:
 
 
 def test_a_rule_goes_to_the_stratum_of_what_its_head_was_made_for() -> None:
-    source = stratification(rules("q(X) :- e(X). p(X) :- e(X), not q(X)."))
+    source = stratification_of(rules("q(X) :- e(X). p(X) :- e(X), not q(X)."))
     made = rules("ask(X) :- p(X). q(X) :- ask(X), e(X). p(X) :- e(X), not q(X).")
     partition = soft_partition(made, {"ask": "q", "q": "q", "p": "p"}.__getitem__, source)
     assert heads(partition) == [{"ask", "q"}, {"p"}]
@@ -143,13 +143,13 @@ def asked(program: str, query: str) -> tuple[tuple[Rule, ...], Partition]:
         *desugar_query(parse_query(query), relations),
     )
     made = magic_sets(before, names.ANSWER, stored)
-    return made, soft_partition(made, names.source, stratification(before))
+    return made, soft_partition(made, names.source, stratification_of(before))
 
 
 def test_magic_sets_can_make_a_program_that_is_not_stratified() -> None:
-    assert stratification(parse_text(ENTANGLED).rules).is_stratified
+    assert stratification_of(parse_text(ENTANGLED).rules).is_stratified
     made, _ = asked(ENTANGLED, "a(1, Y)")
-    assert not stratification(made).is_stratified
+    assert not stratification_of(made).is_stratified
 
 
 def test_rules_that_ask_belong_to_the_stratum_of_what_they_ask_for() -> None:

@@ -10,14 +10,14 @@ import pytest
 import deltalog
 from deltalog.analysis.columns import Relation
 from deltalog.checks.program import check_program
-from deltalog.language.parser import parse
+from deltalog.language.parser import parse_program
 from deltalog.pipeline.project import Source
 from deltalog.pipeline.text_files import DELETE_KEY, TextReader, TextRow
 from deltalog.runtime.read_program import read_program
 
 
 def relation(text: str) -> Relation:
-    (found,) = check_program(parse(read_program(f"base {text}."))).relations.values()
+    (found,) = check_program(parse_program(read_program(f"base {text}."))).relations.values()
     return found
 
 

@@ -20,7 +20,7 @@ from deltalog.language.values import (
     INT_MAX,
     INT_MIN,
     VALUE_ERRORS,
-    canonical,
+    canonical_value,
     parse_value,
     plain_text,
     print_value,
@@ -54,16 +54,16 @@ def is_same(left: Value, right: Value) -> bool:
 @given(typed_values)
 def test_the_canonical_form_is_the_same_value_and_final(example: tuple[str, Any]) -> None:
     type_, value = example
-    once = canonical(value, type_)
+    once = canonical_value(value, type_)
     assert once == value
-    assert is_same(canonical(once, type_), once)
+    assert is_same(canonical_value(once, type_), once)
 
 
 @checked
 @given(typed_values)
 def test_plain_text_reads_back(example: tuple[str, Any]) -> None:
     type_, value = example
-    kept = canonical(value, type_)
+    kept = canonical_value(value, type_)
     assert is_same(parse_value(plain_text(kept), type_), kept)
 
 
@@ -71,7 +71,7 @@ def test_plain_text_reads_back(example: tuple[str, Any]) -> None:
 @given(typed_values)
 def test_a_literal_reads_back(example: tuple[str, Any]) -> None:
     type_, value = example
-    kept = canonical(value, type_)
+    kept = canonical_value(value, type_)
     (fact,) = parse_text(f"p({print_value(kept)}).").facts
     (term,) = fact.arguments
     assert isinstance(term, Constant)
@@ -83,8 +83,8 @@ def test_a_literal_reads_back(example: tuple[str, Any]) -> None:
 @given(typed_values)
 def test_equal_values_are_equal_whatever_their_form(example: tuple[str, Any]) -> None:
     type_, value = example
-    other = parse_value(plain_text(canonical(value, type_)), type_)
-    assert hash(other) == hash(canonical(value, type_))
+    other = parse_value(plain_text(canonical_value(value, type_)), type_)
+    assert hash(other) == hash(canonical_value(value, type_))
 
 
 @pytest.mark.parametrize(
@@ -102,13 +102,13 @@ def test_equal_values_are_equal_whatever_their_form(example: tuple[str, Any]) ->
     ],
 )
 def test_numbers_have_one_form(value: Any, type_: str, expected: Value) -> None:
-    assert is_same(canonical(value, type_), expected)
+    assert is_same(canonical_value(value, type_), expected)
 
 
 def test_timestamps_are_utc_without_a_zone() -> None:
     in_berlin = datetime(2026, 1, 31, 12, tzinfo=timezone(timedelta(hours=1)))
-    assert canonical(in_berlin, "timestamp") == datetime(2026, 1, 31, 11)
-    assert canonical(datetime(2026, 1, 31, tzinfo=UTC), "timestamp") == datetime(2026, 1, 31)
+    assert canonical_value(in_berlin, "timestamp") == datetime(2026, 1, 31, 11)
+    assert canonical_value(datetime(2026, 1, 31, tzinfo=UTC), "timestamp") == datetime(2026, 1, 31)
     assert parse_value("2026-01-31T12:00+01:00", "timestamp") == datetime(2026, 1, 31, 11)
 
 
@@ -149,7 +149,7 @@ MISFITS: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("value", "type_"), MISFITS, ids=repr)
 def test_what_has_no_canonical_form_is_refused(value: Any, type_: str) -> None:
     with pytest.raises(VALUE_ERRORS):
-        canonical(value, type_)
+        canonical_value(value, type_)
 
 
 class Level(enum.IntEnum):
@@ -173,14 +173,14 @@ class Level(enum.IntEnum):
 def test_values_of_numpy_and_pandas_become_plain_ones(
     value: Any, type_: str, expected: Value
 ) -> None:
-    assert is_same(canonical(value, type_), expected)
+    assert is_same(canonical_value(value, type_), expected)
 
 
 @pytest.mark.parametrize("type_", ["int", "float", "str", "bool", "date", "timestamp", "decimal"])
 @pytest.mark.parametrize("missing", [pandas.NaT, pandas.NA, numpy.nan], ids=repr)
 def test_what_pandas_calls_missing_is_not_a_value(missing: Any, type_: str) -> None:
     with pytest.raises(VALUE_ERRORS):
-        canonical(missing, type_)
+        canonical_value(missing, type_)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import deltalog
-from deltalog.language.parser import parse
+from deltalog.language.parser import parse_program
 from deltalog.language.printer import print_program
 from deltalog.runtime.why.derivations import Derivations
 from deltalog.runtime.why.proof import Proof, json_text
@@ -193,8 +193,8 @@ def test_versions_of_a_file_are_asked(tmp_path: Path) -> None:
 
 
 def test_a_sentence_is_part_of_the_program_and_not_of_its_meaning() -> None:
-    program = parse(Source("<text>", PROGRAM))
-    assert parse(Source("<text>", print_program(program))) == program
+    program = parse_program(Source("<text>", PROGRAM))
+    assert parse_program(Source("<text>", print_program(program))) == program
     db = connected()
     changed = db.change_program(PROGRAM.replace("leads to", "goes to"))
     assert not changed

@@ -25,7 +25,7 @@ from deltalog.language.ast import (
     Program,
     Variable,
 )
-from deltalog.language.walk import literals, names
+from deltalog.language.walk import literals_of, variable_names
 
 INACTIVE = "rules__inactive"
 """The rules without parameters that have been deactivated."""
@@ -35,7 +35,7 @@ MESSAGES = "rules__messages"
 """Messages that rules have emitted."""
 
 
-def activations(rule: ActiveRule) -> str:
+def activation_relation(rule: ActiveRule) -> str:
     """The relation of the parameters for which a rule is active."""
     return f"{rule.name}__active"
 
@@ -57,12 +57,12 @@ def instance_variables(rule: ActiveRule) -> tuple[Variable, ...]:
 
 
 def _named_variables(body: tuple[Literal, ...]) -> tuple[Variable, ...]:
-    return tuple(v for v in map(Variable, names(*body)) if not v.is_wildcard)
+    return tuple(v for v in map(Variable, variable_names(*body)) if not v.is_wildcard)
 
 
 def driving_body(rule: ActiveRule) -> tuple[Literal, ...]:
     """Literals that must hold for an instance: activation, event and condition."""
-    active = (Atom(activations(rule), rule.parameters),) if rule.parameters else ()
+    active = (Atom(activation_relation(rule), rule.parameters),) if rule.parameters else ()
     event = () if rule.event is None else (rule.event.atom,)
     return (*active, *event, *rule.condition)
 
@@ -88,7 +88,7 @@ def hidden_relations(program: Program, relations: Relations) -> dict[str, Relati
         if rule.parameters:
             types = parameter_types(rule, relations)
             columns = (Column(v.name.lower(), types.get(v.name)) for v in rule.parameters)
-            found.append(_base_relation(activations(rule), *columns))
+            found.append(_base_relation(activation_relation(rule), *columns))
     return {relation.name: relation for relation in found}
 
 
@@ -106,7 +106,7 @@ def parameter_types(rule: ActiveRule, relations: Relations) -> dict[str, str]:
     event = () if rule.event is None else (rule.event.atom,)
     body = (*event, *rule.condition)
     types = variable_types(body, relations)
-    for literal in literals(body):
+    for literal in literals_of(body):
         if isinstance(literal, Comparison):
             for side, other in ((literal.left, literal.right), (literal.right, literal.left)):
                 type_ = expression_type(other, types)

@@ -22,7 +22,7 @@ from deltalog.language.ast import (
     Term,
     Variable,
 )
-from deltalog.language.walk import names
+from deltalog.language.walk import variable_names
 
 Fanout: TypeAlias = Callable[[str, tuple[int, ...]], float]
 """About how many rows of a predicate have the same values in some columns."""
@@ -59,7 +59,7 @@ def variables_bound_by(literal: Literal, bound: Set[str]) -> set[str]:
 
 
 def _assigned_names(target: Expression, value: Expression, bound: Set[str]) -> set[str]:
-    if isinstance(target, Variable) and set(names(value)) <= bound:
+    if isinstance(target, Variable) and set(variable_names(value)) <= bound:
         return {target.name}
     return set()
 
@@ -73,11 +73,13 @@ def variables_needed_by(literal: Literal) -> set[str]:
     """Variables that must be bound before the literal can be evaluated; `_` in `not` is not one."""
     match literal:
         case Atom(arguments=arguments):
-            return {n for term in arguments if isinstance(term, Operation) for n in names(term)}
+            return {
+                n for term in arguments if isinstance(term, Operation) for n in variable_names(term)
+            }
         case Negation(atom=atom):
-            return set(names(*(term for term in atom.arguments if not _is_wildcard(term))))
+            return set(variable_names(*(term for term in atom.arguments if not _is_wildcard(term))))
         case Comparison():
-            return set(names(literal))
+            return set(variable_names(literal))
         case Disjunction():
             return set()
 

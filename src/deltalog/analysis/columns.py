@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TypeAlias
 
-from deltalog.analysis.dependencies import dependencies
+from deltalog.analysis.dependencies import dependencies_of
 from deltalog.analysis.relation import Relation, Relations, Storage
 from deltalog.analysis.rule_types import (
     nullable_variables,
@@ -35,19 +35,19 @@ from deltalog.language.ast import (
     Term,
     Variable,
 )
-from deltalog.language.walk import atoms
+from deltalog.language.walk import atoms_of
 
 __all__ = [
     "Relation",
     "Relations",
     "Storage",
     "generated_relations",
-    "relations",
+    "relations_of",
     "undeclared_view",
 ]
 
 
-def relations(program: Program) -> Relations:
+def relations_of(program: Program) -> Relations:
     """Every relation of the program; a type that cannot be inferred is None."""
     found = _declared_relations(program)
     for atom in program.facts:
@@ -68,7 +68,7 @@ def relations(program: Program) -> Relations:
 
 def _lowest_first(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     """In this order types are known when they are needed, and one pass settles nearly all."""
-    component_of = dependencies(rules).component_of()
+    component_of = dependencies_of(rules).component_of()
     return tuple(sorted(rules, key=lambda rule: component_of[rule.head.predicate]))
 
 
@@ -175,7 +175,7 @@ _Step: TypeAlias = Callable[[Rule, Relations], tuple[Column, ...]]
 def _infer_columns(found: dict[str, Relation], rules: tuple[Rule, ...]) -> None:
     """Types and nullability of what the rules define."""
     fitting = [r for r in rules if found[r.head.predicate].arity == len(r.head.arguments)]
-    read = [{atom.predicate for atom, _ in atoms(rule.body)} for rule in fitting]
+    read = [{atom.predicate for atom, _ in atoms_of(rule.body)} for rule in fitting]
     for step in (_typed_firmly, _typed_fully, _nullable_columns):
         _apply_to_fixpoint(found, fitting, read, step)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal as OneOf
 
 from deltalog.language.ast import Rule
-from deltalog.language.walk import atoms
+from deltalog.language.walk import atoms_of
 from deltalog.source import Span
 
 Kind = OneOf["positive", "negative", "aggregate"]
@@ -44,7 +44,7 @@ class Dependencies:
         return {name: i for i, component in enumerate(self.components) for name in component}
 
 
-def dependencies(rules: Iterable[Rule]) -> Dependencies:
+def dependencies_of(rules: Iterable[Rule]) -> Dependencies:
     arcs = tuple(arc for rule in rules for arc in _arcs_of_rule(rule))
     graph: dict[str, list[str]] = {}
     for arc in arcs:
@@ -52,17 +52,17 @@ def dependencies(rules: Iterable[Rule]) -> Dependencies:
         graph.setdefault(arc.body, [])
     for rule in rules:
         graph.setdefault(rule.head.predicate, [])
-    return Dependencies(arcs, tuple(components(graph)))
+    return Dependencies(arcs, tuple(strong_components(graph)))
 
 
 def _arcs_of_rule(rule: Rule) -> Iterator[Dependency]:
     head = rule.head.predicate
     kind: Kind = "aggregate" if rule.is_aggregate else "positive"
-    for atom, positive in atoms(rule.body):
+    for atom, positive in atoms_of(rule.body):
         yield Dependency(head, atom.predicate, kind if positive else "negative", atom.span)
 
 
-def components(graph: Mapping[str, Iterable[str]]) -> Iterator[frozenset[str]]:
+def strong_components(graph: Mapping[str, Iterable[str]]) -> Iterator[frozenset[str]]:
     """Strongly connected components, a component after all it points to (Tarjan, iterative)."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from deltalog.language.ast import Atom, Constant, Rule, Value, Variable
-from deltalog.language.walk import atoms
+from deltalog.language.walk import atoms_of
 
 Place = tuple[str, int]
 """A column: the name of its relation, and its position."""
@@ -28,7 +28,7 @@ class ColumnClasses:
 
     def _connect_places(self, rule: Rule) -> None:
         first: dict[str, Place] = {}
-        for atom in (rule.head, *(atom for atom, _ in atoms(rule.body))):
+        for atom in (rule.head, *(atom for atom, _ in atoms_of(rule.body))):
             for place, term in _places_of_atom(atom):
                 if isinstance(term, Variable):
                     self._unite_places(place, first.setdefault(term.name, place))

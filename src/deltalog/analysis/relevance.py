@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 
 from deltalog.language.ast import Rule
-from deltalog.language.walk import atoms
+from deltalog.language.walk import atoms_of
 
 
 def needed_rules(
@@ -22,5 +22,5 @@ def needed_rules(
         if name in needed or (name in stored and name not in roots):
             continue
         needed.add(name)
-        waiting += [a.predicate for rule in by_head.get(name, ()) for a, _ in atoms(rule.body)]
+        waiting += [a.predicate for rule in by_head.get(name, ()) for a, _ in atoms_of(rule.body)]
     return tuple(rule for name in by_head for rule in by_head[name] if name in needed)

@@ -31,8 +31,8 @@ from deltalog.language.functions import (
     find_signature,
     widened_type,
 )
-from deltalog.language.values import VALUE_ERRORS, canonical
-from deltalog.language.walk import atoms, distribute_disjunctions, literals, names
+from deltalog.language.values import VALUE_ERRORS, canonical_value
+from deltalog.language.walk import atoms_of, distribute_disjunctions, literals_of, variable_names
 
 BRANCHES_MAX = 1_000
 """More combinations of branches than this are refused in a body."""
@@ -41,7 +41,7 @@ VariableTypes = dict[str, str]
 
 def fitting_atoms(body: tuple[Literal, ...], found: Relations) -> Iterator[tuple[Atom, bool]]:
     """The atoms whose relation is known and has as many columns as they have arguments."""
-    for atom, positive in atoms(body):
+    for atom, positive in atoms_of(body):
         relation = found.get(atom.predicate)
         if relation is not None and relation.arity == len(atom.arguments):
             yield atom, positive
@@ -53,7 +53,7 @@ def variable_types(body: tuple[Literal, ...], found: Relations) -> VariableTypes
     fitting = list(fitting_atoms(body, found))
     _take_types(types, (atom for atom, positive in fitting if positive), found)
     firm = set(types)
-    equations = [c for c in literals(body) if isinstance(c, Comparison) and c.operator == "="]
+    equations = [c for c in literals_of(body) if isinstance(c, Comparison) and c.operator == "="]
     changed = True
     while changed:
         changed = False
@@ -142,8 +142,8 @@ def literal_value(term: Constant, type_: str) -> Value:
     """The value of a number literal as another type; a decimal is taken digit for digit."""
     is_written = term.span is not None and not term.span.text.startswith("$")  # a parameter is not
     if type_ == "decimal" and term.type == "float" and term.span is not None and is_written:
-        return canonical(Decimal(term.span.text.replace(" ", "")), type_)
-    return canonical(term.value, type_)
+        return canonical_value(Decimal(term.span.text.replace(" ", "")), type_)
+    return canonical_value(term.value, type_)
 
 
 def comparison_type(
@@ -166,7 +166,7 @@ def nullable_variables(body: tuple[Literal, ...], found: Relations) -> set[str]:
 
 def _has_nulls(body: tuple[Literal, ...], found: Relations) -> bool:
     """Whether anything in a body can be null at all; mostly nothing can."""
-    for literal in literals(body):
+    for literal in literals_of(body):
         match literal:
             case Comparison(left=Constant(type="null")) | Comparison(right=Constant(type="null")):
                 return True
@@ -183,7 +183,7 @@ def _nullable_in(body: tuple[Literal, ...], found: Relations) -> set[str]:
             if positive and isinstance(term, Variable):
                 allowed[term.name] = allowed.get(term.name, True) and column.nullable
     nullable = {name for name, may_be in allowed.items() if may_be}
-    comparisons = [c for c in literals(body) if isinstance(c, Comparison)]
+    comparisons = [c for c in literals_of(body) if isinstance(c, Comparison)]
     for comparison in comparisons:
         nullable -= _tested_variables(comparison)
     return nullable | _nullable_by_equation(comparisons, nullable, set(allowed))
@@ -192,7 +192,7 @@ def _nullable_in(body: tuple[Literal, ...], found: Relations) -> set[str]:
 def _tested_variables(comparison: Comparison) -> set[str]:
     """Variables that are not null where the comparison holds."""
     sides = (comparison.left, comparison.right)
-    used = {n for side in sides if isinstance(side, Operation) for n in names(side)}
+    used = {n for side in sides if isinstance(side, Operation) for n in variable_names(side)}
     plain = {side.name for side in sides if isinstance(side, Variable)}
     against_null = any(isinstance(side, Constant) and side.type == "null" for side in sides)
     if comparison.operator == "!=":

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from deltalog.analysis.dependencies import Dependencies, Dependency, dependencies
+from deltalog.analysis.dependencies import Dependencies, Dependency, dependencies_of
 from deltalog.language.ast import Rule
 
 Partition = tuple[tuple[Rule, ...], ...]
@@ -51,16 +51,16 @@ class Stratification:
         return strata
 
 
-def stratification(rules: Iterable[Rule]) -> Stratification:
+def stratification_of(rules: Iterable[Rule]) -> Stratification:
     rules = tuple(rules)
-    found = dependencies(rules)
+    found = dependencies_of(rules)
     return Stratification(found, tuple(_strict_cycles(found)))
 
 
 def component_partition(rules: Iterable[Rule]) -> Partition:
     """One part per component, lowest first; requires a stratified rule set."""
     rules = tuple(rules)
-    component_of = dependencies(rules).component_of()
+    component_of = dependencies_of(rules).component_of()
     parts: dict[int, list[Rule]] = {}
     for rule in rules:
         parts.setdefault(component_of[rule.head.predicate], []).append(rule)

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deltalog.analysis.dependencies import components
+from deltalog.analysis.dependencies import strong_components
 from deltalog.language.ast import Action, ActiveRule, Program, Rule
-from deltalog.language.walk import atoms
+from deltalog.language.walk import atoms_of
 
 Change = tuple[str, str]
 """A direction, `+` or `-`, and a relation."""
@@ -32,7 +32,7 @@ def triggering_cycles(program: Program) -> Iterator[tuple[ActiveRule, ...]]:
         ]
         for rule in program.active_rules
     }
-    for component in components(graph):
+    for component in strong_components(graph):
         if len(component) > 1 or any(name in graph[name] for name in component):
             yield tuple(rule for rule in program.active_rules if rule.name in component)
 
@@ -56,7 +56,7 @@ def _triggering_changes(rule: ActiveRule, influences: _Influences) -> set[Change
         return influences.of(rule.event.atom.predicate, signs)
     found: set[Change] = set()
     for sign in "+-" if rule.otherwise else "+":
-        for atom, is_positive in atoms(rule.condition):
+        for atom, is_positive in atoms_of(rule.condition):
             found |= influences.of(atom.predicate, sign if is_positive else _opposite_sign(sign))
     return found
 
@@ -85,7 +85,7 @@ class _Influences:
 
     def _changes_below(self, sign: str, relation: str) -> Iterator[Change]:
         for rule in self._rules.get(relation, ()):
-            for atom, is_positive in atoms(rule.body):
+            for atom, is_positive in atoms_of(rule.body):
                 if rule.is_aggregate or is_positive:
                     yield sign, atom.predicate
                 if rule.is_aggregate or not is_positive:

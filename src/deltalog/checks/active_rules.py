@@ -31,7 +31,7 @@ from deltalog.language.ast import (
     Program,
     Variable,
 )
-from deltalog.language.walk import names, variables
+from deltalog.language.walk import variable_names, variables_of
 
 
 def check_active_rules(program: Program, relations: Relations) -> Iterator[Diagnostic]:
@@ -79,7 +79,7 @@ def _check_condition(rule: ActiveRule, known: Relations) -> Iterator[Diagnostic]
 def _used_outside(rule: ActiveRule) -> set[str]:
     """Variables that actions use, so that every branch of a disjunction must bind them."""
     atoms = [action.atom for action in rule.actions if action.atom is not None]
-    used = {name for name in names(*atoms) if name != "_"}
+    used = {name for name in variable_names(*atoms) if name != "_"}
     return used | {variable.name for variable in rule.instance or ()}
 
 
@@ -104,7 +104,7 @@ def _check_event(rule: ActiveRule, known: Relations) -> Iterator[Diagnostic]:
         reason = f"`{atom.predicate}` has no key, so nothing is ever set in it"
         yield catalogue.BAD_RULE.at(atom.span, reason=reason)
     for term in atom.arguments:
-        if not isinstance(term, Variable) and set(variables(term)):
+        if not isinstance(term, Variable) and set(variables_of(term)):
             reason = "the arguments of an event are variables and constants"
             yield catalogue.BAD_RULE.at(atom.span, reason=reason)
 
@@ -121,7 +121,7 @@ def _check_action(
         return
     yield from _check_where(rule, action, known, bound)
     bound = bound_variables(action.where, bound)
-    for variable in variables(action.atom):
+    for variable in variables_of(action.atom):
         if variable.name == "_" and action.verb != "delete":
             yield catalogue.WILDCARD_VALUE.at(variable.span, hint="give it a name and a value")
         elif variable.name != "_" and variable.name not in bound:
@@ -145,7 +145,7 @@ def _check_where(
     if action.where:
         yield from check_atoms(action.where, known)
         given = Atom("given", tuple(map(Variable, sorted(bound))))
-        used = names(action.atom) if action.atom is not None else ()
+        used = variable_names(action.atom) if action.atom is not None else ()
         yield from check_body((given, *action.where), used)
         yield from check_body_types((*driving_body(rule), *action.where), known)
 

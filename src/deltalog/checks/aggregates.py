@@ -17,7 +17,7 @@ from deltalog.language.ast import (
     Variable,
 )
 from deltalog.language.functions import FUNCTIONS
-from deltalog.language.walk import operations
+from deltalog.language.walk import operations_of
 
 
 def check_aggregates(program: Program) -> Iterator[Diagnostic]:
@@ -53,7 +53,7 @@ def _check_arguments(term: Aggregate, rule: Rule) -> Iterator[Diagnostic]:
 
 
 def _misplaced_aggregates(node: object) -> Iterator[Diagnostic]:
-    for operation in operations(node):  # type: ignore[arg-type]
+    for operation in operations_of(node):  # type: ignore[arg-type]
         if operation.function in AGGREGATES and operation.function not in FUNCTIONS:
             yield catalogue.AGGREGATE_PLACE.at(
                 operation.span,

@@ -11,7 +11,7 @@ from deltalog.checks.types import check_types
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic, Label
 from deltalog.language.ast import Constant, Constraint, Program
-from deltalog.language.walk import names
+from deltalog.language.walk import variable_names
 from deltalog.source import Span
 
 _DENIAL = "as in `deny negative(I) :- quantity(I, Q), Q < 0.`"
@@ -32,7 +32,7 @@ def check_constraints(program: Program, relations: Relations) -> Iterator[Diagno
             yield from _check_requirement(constraint, relations)
         where = f"`{constraint.name}`"
         yield from check_message(
-            constraint.message, names(constraint.head), where, constraint.head.span
+            constraint.message, variable_names(constraint.head), where, constraint.head.span
         )
 
 

@@ -11,7 +11,7 @@ from deltalog.diagnostics.report import Diagnostic, Label
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Atom, Column, Declaration, Literal, Program
 from deltalog.language.functions import FUNCTIONS
-from deltalog.language.walk import atoms
+from deltalog.language.walk import atoms_of
 from deltalog.source import Span
 
 NAMES_SHOWN = 10
@@ -45,7 +45,7 @@ def check_atoms(
     body: tuple[Literal, ...], relations: Relations, is_query: bool = False
 ) -> Iterator[Diagnostic]:
     """The atoms of a body name known predicates with the right number of arguments."""
-    for atom, _ in atoms(body):
+    for atom, _ in atoms_of(body):
         if atom.predicate in relations:
             yield from _check_arity(atom, relations)
         elif atom.predicate in FUNCTIONS:
@@ -153,12 +153,12 @@ def _check_arity(atom: Atom, relations: Relations) -> Iterator[Diagnostic]:
             atom.span,
             *_labels_at(relation.span, first),
             name=atom.predicate,
-            wanted=counted(relation.arity, "argument"),
+            wanted=counted_noun(relation.arity, "argument"),
             given=len(atom.arguments),
         )
 
 
-def counted(number: int, noun: str) -> str:
+def counted_noun(number: int, noun: str) -> str:
     """`no arguments`, `1 argument`, `3 arguments`."""
     return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from deltalog.analysis.active_rules import hidden_relations
-from deltalog.analysis.columns import Relations, relations
-from deltalog.analysis.stratification import Stratification, stratification
+from deltalog.analysis.columns import Relations, relations_of
+from deltalog.analysis.stratification import Stratification, stratification_of
 from deltalog.checks.active_rules import check_active_rules
 from deltalog.checks.aggregates import check_aggregates
 from deltalog.checks.constraints import check_constraints
@@ -37,8 +37,8 @@ def check_program(program: Program) -> CheckedProgram:
     system = tuple(fact for fact in program.facts if "__" in fact.predicate)
     if system:
         whole = replace(whole, facts=tuple(f for f in program.facts if "__" not in f.predicate))
-    found = relations(whole)
-    strata = stratification(whole.rules)
+    found = relations_of(whole)
+    strata = stratification_of(whole.rules)
     raise_if_any(
         [
             *check_declarations(whole, found),

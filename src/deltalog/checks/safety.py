@@ -24,7 +24,7 @@ from deltalog.language.ast import (
     Rule,
     Variable,
 )
-from deltalog.language.walk import answer_names, literals, names, variables
+from deltalog.language.walk import answer_names, literals_of, variable_names, variables_of
 from deltalog.source import Span
 
 LITERALS_MAX = 250
@@ -40,7 +40,7 @@ def _check_size(body: tuple[Literal, ...], span: Span | None) -> Iterator[Diagno
     if _count_combinations(body) > BRANCHES_MAX:
         hint = "move some of them to separate views"
         yield catalogue.TOO_MANY_BRANCHES.at(span, branches_max=BRANCHES_MAX, hint=hint)
-    if sum(1 for _ in literals(body)) > LITERALS_MAX:
+    if sum(1 for _ in literals_of(body)) > LITERALS_MAX:
         yield catalogue.TOO_MANY_LITERALS.at(span, literals_max=LITERALS_MAX)
 
 
@@ -64,7 +64,7 @@ def _check_rule(rule: Rule) -> Iterator[Diagnostic]:
     yield from _check_size(rule.body, rule.head.span)
     bound = bound_variables(rule.body)
     partly = _partly_bound(rule.body)
-    for variable in _first_of_each(variables(rule.head)):
+    for variable in _first_of_each(variables_of(rule.head)):
         if variable.is_wildcard:
             yield catalogue.WILDCARD_VALUE.at(variable.span, hint="give it a name and a value")
         elif variable.name in bound:
@@ -75,7 +75,7 @@ def _check_rule(rule: Rule) -> Iterator[Diagnostic]:
             )
         elif variable.name not in partly:
             yield catalogue.UNBOUND_HEAD.at(variable.span, name=variable.name)
-    yield from check_body(rule.body, set(names(rule.head)))
+    yield from check_body(rule.body, set(variable_names(rule.head)))
 
 
 def _hint_to_quote(name: str) -> str:
@@ -103,7 +103,7 @@ def _check_level(
                 yield from _check_bound(literal, bound, catalogue.UNBOUND_EXPRESSION)
             case Disjunction(branches=branches):
                 others = (other for other in body if other is not literal)
-                elsewhere = outside | set(names(*others))
+                elsewhere = outside | set(variable_names(*others))
                 yield from _check_branches(literal, bound, elsewhere)
                 for branch in branches:
                     yield from _check_level(branch, bound, elsewhere)
@@ -121,7 +121,7 @@ def _check_negated_atom(atom: Atom, bound: set[str]) -> Iterator[Diagnostic]:
 
 
 def _check_bound(node: object, bound: set[str], entry: catalogue.Entry) -> Iterator[Diagnostic]:
-    for variable in _first_of_each(variables(node)):  # type: ignore[arg-type]
+    for variable in _first_of_each(variables_of(node)):  # type: ignore[arg-type]
         if variable.is_wildcard:
             yield catalogue.WILDCARD_VALUE.at(variable.span, hint="give it a name and a value")
         elif variable.name not in bound:

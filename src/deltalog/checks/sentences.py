@@ -13,10 +13,10 @@ from deltalog.language.ast import Aggregate, Program, Rule, Variable
 def check_sentences(program: Program) -> Iterator[Diagnostic]:
     for rule in program.rules:
         where = f"a rule for `{rule.head.predicate}`"
-        yield from check_message(rule.message, placeholders(rule), where, rule.head.span)
+        yield from check_message(rule.message, allowed_placeholders(rule), where, rule.head.span)
 
 
-def placeholders(rule: Rule) -> frozenset[str]:
+def allowed_placeholders(rule: Rule) -> frozenset[str]:
     """The names that a sentence of a rule may use.
 
     These are its variables; of an aggregate rule those of the group, and the name of a function

@@ -21,7 +21,7 @@ from deltalog.analysis.rule_types import (
     term_type,
     variable_types,
 )
-from deltalog.checks.declarations import counted
+from deltalog.checks.declarations import counted_noun
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic, Label
 from deltalog.diagnostics.similar import did_you_mean
@@ -48,7 +48,7 @@ from deltalog.language.functions import (
     widened_type,
 )
 from deltalog.language.values import print_value
-from deltalog.language.walk import atoms, distribute_disjunctions, literals, operations
+from deltalog.language.walk import atoms_of, distribute_disjunctions, literals_of, operations_of
 
 Types = dict[str, str]
 
@@ -80,13 +80,13 @@ def _check_body(
         yield from _check_computed_arguments(atom, relations[atom.predicate], types)
     for literal in body:
         yield from _check_operations(literal, types)
-    for literal in literals(body):
+    for literal in literals_of(body):
         if isinstance(literal, Comparison):
             yield from _check_comparison(literal, types)
     for way in itertools.islice(distribute_disjunctions(body), BRANCHES_MAX):
         bound = {
             term.name
-            for atom, positive in atoms(way)
+            for atom, positive in atoms_of(way)
             if positive
             for term in _plain_variables(atom)
         }
@@ -223,7 +223,7 @@ def _declared_at(relation: Relation) -> tuple[Label, ...]:
 
 
 def _check_operations(node: Literal | Term, types: Types) -> Iterator[Diagnostic]:
-    for operation in operations(node):
+    for operation in operations_of(node):
         name = operation.function
         if name not in FUNCTIONS:
             if name not in AGGREGATES:
@@ -237,7 +237,7 @@ def _check_operations(node: Literal | Term, types: Types) -> Iterator[Diagnostic
             yield catalogue.FUNCTION_ARITY.at(
                 operation.span,
                 name=name,
-                wanted=" or ".join(counted(n, "argument") for n in arities_of(name)),
+                wanted=" or ".join(counted_noun(n, "argument") for n in arities_of(name)),
                 given=len(operation.arguments),
             )
             continue

@@ -10,7 +10,7 @@ from deltalog.checks.types import check_body_types
 from deltalog.diagnostics import view_catalogue
 from deltalog.diagnostics.report import Diagnostic, Label
 from deltalog.language.ast import Action, Atom, Constant, Program, UpdateChoice, Variable
-from deltalog.language.walk import names
+from deltalog.language.walk import variable_names
 
 
 def check_update_choices(program: Program, known: Relations) -> Iterator[Diagnostic]:
@@ -36,10 +36,10 @@ def _check_choice(choice: UpdateChoice, known: Relations) -> Iterator[Diagnostic
     is_plain = len(variables) == len(head.arguments) and not any(v.name == "_" for v in variables)
     if known[head.predicate].kind != "view":
         yield _bad_choice(head, f"`{head.predicate}` is a base relation, which is changed directly")
-    elif not is_plain or len(set(names(head))) < len(variables):
+    elif not is_plain or len(set(variable_names(head))) < len(variables):
         yield _bad_choice(head, f"the arguments of `{head.predicate}` are not different variables")
     for action in choice.actions:
-        yield from _check_action(action, set(names(head)), known)
+        yield from _check_action(action, set(variable_names(head)), known)
     yield from check_body_types(all_atoms, known)
 
 
@@ -55,7 +55,7 @@ def _check_action(action: Action, bound: set[str], known: Relations) -> Iterator
         yield _bad_choice(atom, f"`{atom.predicate}` is a view")
     if not all(isinstance(term, Constant | Variable) for term in atom.arguments):
         yield _bad_choice(atom, "an argument is neither a variable nor a value")
-    for name in dict.fromkeys(names(atom)):
+    for name in dict.fromkeys(variable_names(atom)):
         if name not in bound:
             yield _bad_choice(atom, f"variable `{name}` is not one of the view")
 

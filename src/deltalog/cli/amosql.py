@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from deltalog.cli.results import Result
-from deltalog.language.amosql.parser import parse, statement_pieces
+from deltalog.language.amosql.parser import parse_statements, statement_pieces
 from deltalog.language.amosql.tree import CreateFunction, CreateRule, CreateType
 from deltalog.language.ast import Program
 from deltalog.runtime.amosql.session import AmosqlSession, Selected
@@ -23,7 +23,7 @@ def is_amosql(file: Path) -> bool:
 def schema_in(source: Source) -> StoredSchema:
     """The schema that a script creates; its other statements are left out."""
     found = StoredSchema()
-    for parsed in parse(source):
+    for parsed in parse_statements(source):
         if isinstance(parsed.statement, CreateType | CreateFunction | CreateRule):
             found = found.extended(parsed)
     return found
@@ -45,7 +45,7 @@ def is_complete(text: str) -> bool:
 
 def run_script(session: AmosqlSession, source: Source) -> Iterator[Result]:
     """Carry out a script; yield the results of its `select` statements."""
-    parse(source)  # which reports all that is wrong before anything is done
+    parse_statements(source)  # which reports all that is wrong before anything is done
     return selected_results(session.outcomes(source))
 
 

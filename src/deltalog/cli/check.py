@@ -16,7 +16,7 @@ from deltalog.cli.messages import report_error
 from deltalog.cli.opening import STANDARD_INPUT, Settings, open_program, read_and_parse
 from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import counted, visible_text, write_message, write_result
-from deltalog.diagnostics.render import render
+from deltalog.diagnostics.render import render_diagnostic
 from deltalog.diagnostics.report import DeltalogError, Diagnostic
 from deltalog.language.ast import Program
 from deltalog.runtime.limits import Limits
@@ -55,7 +55,7 @@ def check(
         else:
             if not as_json:
                 for warning in endless_rules(checked.program):
-                    write_message(render(warning))
+                    write_message(render_diagnostic(warning))
                 write_result(f"{_display_name(file)}: {_program_summary(checked)}")
                 for choice in _checked_choices(checked):
                     write_result(visible_lines(str(choice)))

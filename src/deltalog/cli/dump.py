@@ -13,8 +13,7 @@ from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import write_note, write_result
 from deltalog.runtime.engine_choice import DEFAULT_ENGINE
 from deltalog.runtime.limits import Limits
-from deltalog.store.dump import dump as dumped
-from deltalog.store.dump import dump_folder
+from deltalog.store.dump import dump_folder, dump_lines
 
 EXAMPLE = "deltalog dump graph.db > graph-dump.dl"
 
@@ -41,7 +40,7 @@ def dump(
     settings = Settings(Limits(), engine=engine)
     database = open_given(file, None, None, settings, progress, read_only=True)
     if directory is None:
-        for line in dumped(database):
+        for line in dump_lines(database):
             write_result(line)
         return
     written = dump_folder(database, directory)

@@ -44,11 +44,11 @@ from deltalog.cli.terminal import write_result
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.graphs.dependency_graph import program_graph, query_graph
-from deltalog.graphs.dot import dot
+from deltalog.graphs.dot import dot_text
 from deltalog.graphs.graph import Graph
-from deltalog.graphs.mermaid import mermaid
+from deltalog.graphs.mermaid import mermaid_text
 from deltalog.graphs.network_graph import network_graph
-from deltalog.graphs.page import page
+from deltalog.graphs.page import page_html
 from deltalog.language.printer import print_program, print_query
 from deltalog.rewrites.pipeline import EVERY_PASS, UPDATE_PASSES
 from deltalog.runtime.amosql.explained_rules import explain_rules, rule_explanation_text
@@ -79,7 +79,7 @@ class Section(StrEnum):
 
 assert tuple(Section) == SECTIONS
 
-_DRAWN = {Form.MERMAID: mermaid, Form.DOT: dot, Form.HTML: page}
+_DRAWN = {Form.MERMAID: mermaid_text, Form.DOT: dot_text, Form.HTML: page_html}
 
 
 def _known_pass(name: str | None) -> str | None:

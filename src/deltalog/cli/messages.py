@@ -11,7 +11,7 @@ import re
 from rich.text import Text
 
 from deltalog.cli.terminal import counted, write_message
-from deltalog.diagnostics.render import render
+from deltalog.diagnostics.render import render_diagnostic
 from deltalog.diagnostics.report import DeltalogError, Diagnostic
 
 _TITLE = re.compile(r"(error\[\w+\])(: .*)")
@@ -32,7 +32,7 @@ def report_error(error: DeltalogError) -> None:
 
 
 def colour_diagnostic(diagnostic: Diagnostic) -> Text:
-    return Text("\n").join(_colour_line(line) for line in render(diagnostic).split("\n"))
+    return Text("\n").join(_colour_line(line) for line in render_diagnostic(diagnostic).split("\n"))
 
 
 def _colour_line(line: str) -> Text:

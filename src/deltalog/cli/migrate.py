@@ -15,7 +15,7 @@ from deltalog.cli.options import DatabaseFile, Engine, Format, FormatOption, Wai
 from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import is_terminal, write_note
 from deltalog.language.ast import Program
-from deltalog.language.parser import parse
+from deltalog.language.parser import parse_program
 from deltalog.runtime.engine_choice import DEFAULT_ENGINE
 from deltalog.runtime.limits import Limits
 from deltalog.store.programs import program_and_text
@@ -49,7 +49,7 @@ def migrate(
     progress = Progress()
     program: Path | Program = file
     if file == STANDARD_INPUT:
-        program = parse(read_source(file))
+        program = parse_program(read_source(file))
     settings = Settings(Limits(), engine=engine, wait_seconds=wait)
     with open_database(database, settings, progress, read_only=what_if) as kept:
         if program_and_text(program)[0] == kept.model.checked.program:

@@ -28,7 +28,7 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Atom, Constant, Program, Row, Value
-from deltalog.language.parser import parse
+from deltalog.language.parser import parse_program
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.engine_choice import DEFAULT_ENGINE
@@ -88,7 +88,7 @@ def not_text(name: str) -> DataError:
 def read_and_parse(file: Path, progress: Progress) -> Program:
     with progress.phase(f"reading {file}"):
         source = read_source(file)
-        return schema_program(source) if is_amosql(file) else parse(source)
+        return schema_program(source) if is_amosql(file) else parse_program(source)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from deltalog.cli.options import GivenFile
 from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import visible_text, write_note, write_result
 from deltalog.language.ast import Constant, Value
-from deltalog.language.parser import parse
+from deltalog.language.parser import parse_program
 from deltalog.language.values import plain_text
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
@@ -222,7 +222,7 @@ def _parse_domains(texts: list[str] | None) -> dict[str, list[Value]]:
     found = {}
     for text in texts or ():
         name, _, values = text.partition("=")
-        parsed = parse(Source("--domain", f"values({values})."))
+        parsed = parse_program(Source("--domain", f"values({values})."))
         terms = [term for fact in parsed.facts for term in fact.arguments]
         found[name.strip()] = [term.value for term in terms if isinstance(term, Constant)]
     return found

@@ -17,7 +17,7 @@ from deltalog.runtime.engine_choice import DEFAULT_ENGINE
 from deltalog.runtime.limits import Limits
 from deltalog.store.copies import restore_backup as put_back
 from deltalog.store.storage import file_in_use, open_to_read, real_path
-from deltalog.store.verify import verify
+from deltalog.store.verify import verify_file
 from deltalog.store.writer_lock import WriterLock
 
 EXAMPLE = "deltalog restore graph-monday.db graph.db --replace"
@@ -46,7 +46,7 @@ def restore(
     progress = Progress()
     with open_database(backup, Settings(Limits(), engine=engine), progress, read_only=True) as kept:
         with progress.phase("verifying"):
-            found = verify(kept)
+            found = verify_file(kept)
         version = kept.version
     if not found.is_clean:
         reason = "it is not consistent; `deltalog verify` shows details"

@@ -18,8 +18,8 @@ from deltalog.cli.options import GivenFile, Relation
 from deltalog.cli.progress import Progress
 from deltalog.cli.results import table_lines
 from deltalog.cli.terminal import write_result
-from deltalog.graphs.dot import dot
-from deltalog.graphs.mermaid import mermaid
+from deltalog.graphs.dot import dot_text
+from deltalog.graphs.mermaid import mermaid_text
 from deltalog.graphs.rule_graph import rule_graph
 from deltalog.language.values import plain_text, print_value
 from deltalog.rewrites.names import is_generated
@@ -131,7 +131,7 @@ def _write_trace(firings: list[TracedFiring], form: RulesForm, title: str) -> No
             records = [_trace_record(firing) for firing in firings]
             write_result(json.dumps(records, indent=2, ensure_ascii=False, default=plain_text))
         case _:
-            draw = mermaid if form is RulesForm.MERMAID else dot
+            draw = mermaid_text if form is RulesForm.MERMAID else dot_text
             write_result(draw(rule_graph(firings, title)).rstrip("\n"))
 
 

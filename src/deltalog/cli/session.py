@@ -31,9 +31,9 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic, ProgramError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Atom, Constant, Program, Query, Row, Rule, Variable
-from deltalog.language.parser import parse
+from deltalog.language.parser import parse_program
 from deltalog.language.printer import print_active_rule, print_constraint, print_rule
-from deltalog.language.values import constant
+from deltalog.language.values import constant_of
 from deltalog.runtime.amosql.session import AmosqlSession, Selected
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
@@ -169,7 +169,7 @@ class Session:
 
     def remove(self, source: Source) -> ChangeSet:
         """Take rules, facts of views, constraints or active rules out of the program."""
-        given = parse(source)
+        given = parse_program(source)
         if given.constraints or given.active_rules:
             return self._go_over(_remove_from_program(self.program, given))
         removed = [*given.rules, *map(Rule, given.facts)]
@@ -291,11 +291,13 @@ def _views_of_addition(addition: Program) -> set[str]:
 def _atoms_of_rows(relation: Relation, rows: Iterable[Row]) -> Iterator[Atom]:
     types = [str(type_) for type_ in relation.types]
     for row in rows:
-        yield Atom(relation.name, tuple(map(constant, row, types)))
+        yield Atom(relation.name, tuple(map(constant_of, row, types)))
 
 
 def _parse_members(source: Source, members: Sequence[Statement]) -> Program:
-    return parse(_source_piece(source, members[0].start, members[-1].end), has_parameters=True)
+    return parse_program(
+        _source_piece(source, members[0].start, members[-1].end), has_parameters=True
+    )
 
 
 def _source_piece(source: Source, start: int, end: int) -> Source:
@@ -314,7 +316,7 @@ def _parse_fact(source: Source, change: Statement) -> Atom:
     """The fact behind a `+` or `-`; anything else is an error."""
     piece = _source_piece(source, change.start + 1, change.end)
     try:
-        program = parse(piece)
+        program = parse_program(piece)
         if len(program.facts) == 1:
             return program.facts[0]
         span = Span(source, change.start, change.end)

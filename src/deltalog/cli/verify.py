@@ -12,7 +12,7 @@ from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import counted, write_result
 from deltalog.runtime.engine_choice import DEFAULT_ENGINE
 from deltalog.runtime.limits import Limits
-from deltalog.store.verify import verify as verified
+from deltalog.store.verify import verify_file
 
 EXAMPLE = "deltalog verify graph.db"
 
@@ -30,7 +30,7 @@ def verify(
     settings = Settings(Limits(), engine=engine)
     with open_database(database, settings, progress, read_only=True) as kept:
         with progress.phase("verifying"):
-            found = verified(kept, engine=recompute_with)
+            found = verify_file(kept, engine=recompute_with)
         commits = kept.version - kept.first_version
         for line in found.pages:
             write_result(line)

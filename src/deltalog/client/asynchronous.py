@@ -72,7 +72,7 @@ class AsyncClient:
         A fact is a sequence, a mapping or a dataclass object. With `views` the answer has their
         exact change. `key` names the transaction: offered twice it is applied once.
         """
-        return await self.send(calls.apply(insert, delete, set, views, key))
+        return await self.send(calls.transaction_call(insert, delete, set, views, key))
 
     async def what_if(
         self,
@@ -91,35 +91,37 @@ class AsyncClient:
         """Return the bindings of a query's variables: `await client.query("path($a, Y)", a=1)`."""
         pages = calls.QueryPages()
         while pages.start is not None:
-            pages.add(await self.send(calls.query(text, parameters, version, pages.start)))
+            pages.add(await self.send(calls.query_call(text, parameters, version, pages.start)))
         return pages.rows
 
     async def why(self, fact: str, version: int | None = None) -> dict[str, Any]:
         """Return a proof of a fact."""
         return await self.send(
-            calls.post("/v1/why", calls.known_values(fact=fact, version=version))
+            calls.post_call("/v1/why", calls.known_values(fact=fact, version=version))
         )
 
     async def why_not(self, fact: str, version: int | None = None) -> dict[str, Any]:
         """Return why a fact does not hold."""
         return await self.send(
-            calls.post("/v1/why-not", calls.known_values(fact=fact, version=version))
+            calls.post_call("/v1/why-not", calls.known_values(fact=fact, version=version))
         )
 
     async def why_changed(self, fact: str, version: int | None = None) -> dict[str, Any]:
         """Return which base changes of a transaction, the last one by default, changed a fact."""
         body = calls.known_values(fact=fact, version=version)
-        return await self.send(calls.post("/v1/why-changed", body))
+        return await self.send(calls.post_call("/v1/why-changed", body))
 
     async def realize(self, *requests: str, **options: Any) -> dict[str, Any]:
         """Search the changes of base facts that make derived facts true or false."""
-        return await self.send(calls.post("/v1/realize", {"requests": list(requests), **options}))
+        return await self.send(
+            calls.post_call("/v1/realize", {"requests": list(requests), **options})
+        )
 
     async def relations(self) -> dict[str, Any]:
-        return await self.send(calls.get("/v1/relations"))
+        return await self.send(calls.get_call("/v1/relations"))
 
     async def status(self) -> dict[str, Any]:
-        return await self.send(calls.get("/v1/status"))
+        return await self.send(calls.get_call("/v1/status"))
 
     def view(
         self,
@@ -138,7 +140,7 @@ class AsyncClient:
         file continues where this one ended. `into` is a dataclass that rows are shown as. Under
         the name of a `subscription` the service keeps what this copy has not stored yet.
         """
-        selection = calls.selection(name, bindings, every_seconds, every_commits)
+        selection = calls.selection_parameters(name, bindings, every_seconds, every_commits)
         durable = subscription and DurableSubscription(subscription, name, selection)
         return AsyncViewCopy(self, name, selection, file, into, durable or None)
 
@@ -242,7 +244,7 @@ class AsyncViewCopy(CopyOfView):
     ) -> tuple[list[ViewDelta], bool]:
         """One read, and what it changes; after 410 everything is read again."""
         if self._needs_format:
-            self._use_format(await self._client.send(calls.relation(self.name)))
+            self._use_format(await self._client.send(calls.relation_call(self.name)))
         subscription = self._subscription
         if subscription is not None and not subscription.is_claimed:
             await self._client.send(subscription.definition())
@@ -252,7 +254,7 @@ class AsyncViewCopy(CopyOfView):
         except ServiceError as error:
             if error.status != 410:
                 raise
-            self._restart_copy(await self._client.send(calls.relation(self.name)))
+            self._restart_copy(await self._client.send(calls.relation_call(self.name)))
             return [], False
         deltas = self._apply_polled(polled)
         waiting = None if subscription is None else subscription.acknowledgement(self.offset)

@@ -36,20 +36,20 @@ class Call(Generic[Result]):
     is_repeatable: bool = True
 
 
-def apply(
+def transaction_call(
     insert: Facts, delete: Facts, put: Facts, views: Iterable[str] | None, key: str | None
 ) -> Call[Committed]:
-    body = {**changes(insert, delete, put), "views": None if views is None else list(views)}
+    body = {**changes_to_json(insert, delete, put), "views": None if views is None else list(views)}
     headers = {"Idempotency-Key": key or str(uuid.uuid4())}
     return Call("POST", "/v1/transactions", read_committed, body, headers=headers)
 
 
 def what_if(insert: Facts, delete: Facts, put: Facts, views: Iterable[str] | None) -> Call[Tried]:
-    body = {**changes(insert, delete, put), "views": None if views is None else list(views)}
+    body = {**changes_to_json(insert, delete, put), "views": None if views is None else list(views)}
     return Call("POST", "/v1/what-if", read_tried, body)
 
 
-def changes(insert: Facts, delete: Facts, put: Facts) -> dict[str, Any]:
+def changes_to_json(insert: Facts, delete: Facts, put: Facts) -> dict[str, Any]:
     return {
         "insert": facts_to_json(insert),
         "delete": facts_to_json(delete),
@@ -66,7 +66,7 @@ class QueryPage:
     following: int | None
 
 
-def query(
+def query_call(
     text: str, parameters: Mapping[str, Any], version: int | None, start: int = 0
 ) -> Call[QueryPage]:
     values = {name: json_value(value) for name, value in parameters.items()}
@@ -99,16 +99,16 @@ class QueryPages:
         self.rows += page.rows
 
 
-def relation(name: str) -> Call[dict[str, Any]]:
+def relation_call(name: str) -> Call[dict[str, Any]]:
     return Call("GET", f"/v1/relations/{quote(name, safe='')}", dict)
 
 
-def get(path: str, **parameters: Any) -> Call[dict[str, Any]]:
+def get_call(path: str, **parameters: Any) -> Call[dict[str, Any]]:
     known = {name: value for name, value in parameters.items() if value is not None}
     return Call("GET", path, dict, parameters=known)
 
 
-def post(path: str, body: Any, is_repeatable: bool = True) -> Call[dict[str, Any]]:
+def post_call(path: str, body: Any, is_repeatable: bool = True) -> Call[dict[str, Any]]:
     return Call("POST", path, dict, body, is_repeatable=is_repeatable)
 
 
@@ -116,7 +116,7 @@ def stream_path(view: str) -> str:
     return f"/v1/views/{quote(view, safe='')}/stream"
 
 
-def selection(
+def selection_parameters(
     view: str,
     bindings: Mapping[str, Any] | None,
     every_seconds: float | None,

@@ -74,7 +74,7 @@ class Client:
         A fact is a sequence, a mapping or a dataclass object. With `views` the answer has their
         exact change. `key` names the transaction: offered twice it is applied once.
         """
-        return self.send(calls.apply(insert, delete, set, views, key))
+        return self.send(calls.transaction_call(insert, delete, set, views, key))
 
     def what_if(
         self,
@@ -91,31 +91,33 @@ class Client:
         """Return the bindings of a query's variables: `client.query("path($a, Y)", a=1)`."""
         pages = calls.QueryPages()
         while pages.start is not None:
-            pages.add(self.send(calls.query(text, parameters, version, pages.start)))
+            pages.add(self.send(calls.query_call(text, parameters, version, pages.start)))
         return pages.rows
 
     def why(self, fact: str, version: int | None = None) -> dict[str, Any]:
         """Return a proof of a fact."""
-        return self.send(calls.post("/v1/why", calls.known_values(fact=fact, version=version)))
+        return self.send(calls.post_call("/v1/why", calls.known_values(fact=fact, version=version)))
 
     def why_not(self, fact: str, version: int | None = None) -> dict[str, Any]:
         """Return why a fact does not hold."""
-        return self.send(calls.post("/v1/why-not", calls.known_values(fact=fact, version=version)))
+        return self.send(
+            calls.post_call("/v1/why-not", calls.known_values(fact=fact, version=version))
+        )
 
     def why_changed(self, fact: str, version: int | None = None) -> dict[str, Any]:
         """Return which base changes of a transaction, the last one by default, changed a fact."""
         body = calls.known_values(fact=fact, version=version)
-        return self.send(calls.post("/v1/why-changed", body))
+        return self.send(calls.post_call("/v1/why-changed", body))
 
     def realize(self, *requests: str, **options: Any) -> dict[str, Any]:
         """Search the changes of base facts that make derived facts true or false."""
-        return self.send(calls.post("/v1/realize", {"requests": list(requests), **options}))
+        return self.send(calls.post_call("/v1/realize", {"requests": list(requests), **options}))
 
     def relations(self) -> dict[str, Any]:
-        return self.send(calls.get("/v1/relations"))
+        return self.send(calls.get_call("/v1/relations"))
 
     def status(self) -> dict[str, Any]:
-        return self.send(calls.get("/v1/status"))
+        return self.send(calls.get_call("/v1/status"))
 
     def view(
         self,
@@ -134,7 +136,7 @@ class Client:
         file continues where this one ended. `into` is a dataclass that rows are shown as. Under
         the name of a `subscription` the service keeps what this copy has not stored yet.
         """
-        selection = calls.selection(name, bindings, every_seconds, every_commits)
+        selection = calls.selection_parameters(name, bindings, every_seconds, every_commits)
         durable = subscription and DurableSubscription(subscription, name, selection)
         return ViewCopy(self, name, selection, file, into, durable or None)
 
@@ -256,7 +258,7 @@ class ViewCopy(CopyOfView):
     ) -> tuple[list[ViewDelta], bool]:
         """One read, and what it changes; after 410 everything is read again."""
         if self._needs_format:
-            self._use_format(self._client.send(calls.relation(self.name)))
+            self._use_format(self._client.send(calls.relation_call(self.name)))
         subscription = self._subscription
         if subscription is not None and not subscription.is_claimed:
             self._client.send(subscription.definition())
@@ -266,7 +268,7 @@ class ViewCopy(CopyOfView):
         except ServiceError as error:
             if error.status != 410:
                 raise
-            self._restart_copy(self._client.send(calls.relation(self.name)))
+            self._restart_copy(self._client.send(calls.relation_call(self.name)))
             return [], False
         deltas = self._apply_polled(polled)
         waiting = None if subscription is None else subscription.acknowledgement(self.offset)

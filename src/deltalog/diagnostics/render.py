@@ -17,7 +17,7 @@ from deltalog.diagnostics.report import Diagnostic, Label
 LINE_WIDTH_MAX = 160
 
 
-def render(diagnostic: Diagnostic) -> str:
+def render_diagnostic(diagnostic: Diagnostic) -> str:
     """The full text of one diagnostic, without colour."""
     kind = "warning" if diagnostic.code.startswith("W") else "error"
     lines = [f"{kind}[{diagnostic.code}]: {diagnostic.message}"]

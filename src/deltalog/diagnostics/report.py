@@ -48,9 +48,9 @@ class DeltalogError(Exception):
         super().__init__(self.diagnostics)
 
     def __str__(self) -> str:
-        from deltalog.diagnostics.render import render
+        from deltalog.diagnostics.render import render_diagnostic
 
-        return "\n".join(render(diagnostic) for diagnostic in self.diagnostics)
+        return "\n".join(render_diagnostic(diagnostic) for diagnostic in self.diagnostics)
 
     @property
     def codes(self) -> tuple[str, ...]:

@@ -6,10 +6,10 @@ import difflib
 from collections.abc import Iterable
 
 
-def similar(name: str, known: Iterable[str]) -> str | None:
+def similar_name(name: str, known: Iterable[str]) -> str | None:
     """The known name nearest to `name`, or None when nothing is near enough to be helpful.
 
-    >>> similar("pth", ["edge", "path"])
+    >>> similar_name("pth", ["edge", "path"])
     'path'
     """
     candidates = sorted(set(known) - {name})
@@ -22,5 +22,5 @@ def similar(name: str, known: Iterable[str]) -> str | None:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """A ready hint, or None."""
-    nearest = similar(name, known)
+    nearest = similar_name(name, known)
     return None if nearest is None else f"did you mean `{nearest}`?"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deltalog.analysis.dependencies import dependencies
+from deltalog.analysis.dependencies import dependencies_of
 from deltalog.checks.program import CheckedProgram
 from deltalog.graphs.graph import Arc, Graph, Node, rule_listing
 from deltalog.graphs.network_graph import base_node, column_names, rules_by_head
@@ -25,7 +25,7 @@ def program_graph(explanation: Explanation, checked: CheckedProgram, title: str)
 def query_graph(explanation: Explanation, checked: CheckedProgram, title: str) -> Graph:
     """The rules that run for a query; Magic Sets need not leave them stratified."""
     rules = tuple(rule for part in explanation.partition for rule in part if isinstance(rule, Rule))
-    found = dependencies(rules)
+    found = dependencies_of(rules)
     by_head = rules_by_head(rules)
     names = [name for component in found.components for name in sorted(component)]
     arcs = dict.fromkeys(Arc(arc.body, arc.head, arc.kind) for arc in found.arcs)

@@ -24,7 +24,7 @@ _ARCS = {
 }
 
 
-def dot(graph: Graph) -> str:
+def dot_text(graph: Graph) -> str:
     return "\n".join(("digraph {", *(f"    {line}" for line in _dot_lines(graph)), "}")) + "\n"
 
 

@@ -31,7 +31,7 @@ _NEGATIVE = "stroke:#c5282f"
 _SPECIAL = re.compile(r"[^\w ,./()+−Δ±-]")
 
 
-def mermaid(graph: Graph) -> str:
+def mermaid_text(graph: Graph) -> str:
     return "\n".join(_mermaid_lines(graph)) + "\n"
 
 

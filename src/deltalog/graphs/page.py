@@ -29,7 +29,7 @@ STYLE = "graph.css"
 _SOURCE_MAP = re.compile(r"^//# sourceMappingURL=.*\n?", re.MULTILINE)
 
 
-def page(graph: Graph) -> str:
+def page_html(graph: Graph) -> str:
     scripts = [_SOURCE_MAP.sub("", read_web_file(name)) for name in SCRIPTS]
     style = read_web_file(STYLE)
     return Template(read_web_file("graph.html")).substitute(

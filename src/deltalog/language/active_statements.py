@@ -26,7 +26,7 @@ from deltalog.language.narrowing import (
     numbered_rule,
     span_of,
     syntax_problem,
-    unescape,
+    unescape_string,
     user_name,
 )
 from deltalog.source import Origin
@@ -44,7 +44,7 @@ class ActiveStatements:
         span = span_of(head_node) if arrow is None else span_of(head_node).to(body.span)
         rule = numbered_rule(Rule(head, literals, Origin(span)))
         chosen: Any = "enforce" if mode is None else str(mode)
-        message = None if text is None else unescape(text)
+        message = None if text is None else unescape_string(text)
         kind: Any = str(word)
         return Constraint(
             kind, rule.head, rule.body, chosen, immediate is not None, message, rule.origin
@@ -105,7 +105,7 @@ class ActiveStatements:
 
     def reject(self, children: list[Any]) -> Action:
         word, text = children
-        return Action("reject", None, unescape(text), (), word.span.to(text.span))
+        return Action("reject", None, unescape_string(text), (), word.span.to(text.span))
 
 
 def numbered_active_rule(rule: ActiveRule) -> ActiveRule:

@@ -31,8 +31,8 @@ from deltalog.language.ast import (
     Variable,
 )
 from deltalog.language.functions import INFIX
-from deltalog.language.values import VALUE_ERRORS, canonical
-from deltalog.language.walk import names, substitute, substitute_atom
+from deltalog.language.values import VALUE_ERRORS, canonical_value
+from deltalog.language.walk import substitute_atom, substitute_literal, variable_names
 from deltalog.source import Span
 
 
@@ -100,7 +100,7 @@ def narrow_expression(node: Node) -> Expression:
 def _in_range(node: Constant) -> Constant:
     """Checked where a number is used and not where it is read: `-` may still come before it."""
     try:
-        return replace(node, value=canonical(node.value, node.type))
+        return replace(node, value=canonical_value(node.value, node.type))
     except VALUE_ERRORS:
         span = span_of(node)
         number = span.text if len(span.text) <= 30 else f"{span.text[:30]}…"
@@ -181,7 +181,7 @@ _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "t": "\t", "r": "\r"}
 _ESCAPE = re.compile(r"\\(u\{[0-9A-Fa-f]{1,6}\}|.)")
 
 
-def unescape(token: PlacedToken) -> str:
+def unescape_string(token: PlacedToken) -> str:
     def replaced(found: re.Match[str]) -> str:
         code = found[1]
         if code in _ESCAPES:
@@ -197,7 +197,7 @@ def unescape(token: PlacedToken) -> str:
 def numbered_rule(rule: Rule) -> Rule:
     """Give every `_` a name of its own."""
     nodes = (rule.head, *rule.body)
-    taken = set(names(*nodes))
+    taken = set(variable_names(*nodes))
     if "_" not in taken:
         return rule
     count = 0
@@ -214,5 +214,5 @@ def numbered_rule(rule: Rule) -> Rule:
     return replace(
         rule,
         head=substitute_atom(rule.head, numbered),
-        body=tuple(substitute(literal, numbered) for literal in rule.body),
+        body=tuple(substitute_literal(literal, numbered) for literal in rule.body),
     )

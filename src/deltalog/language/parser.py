@@ -3,8 +3,8 @@
 The token stream is cut at full stops and each statement is parsed alone (LALR, `grammar.lark`), so
 every mistake in a file is found in one run. The nodes are built by `tree_builder.py`.
 
-`parse` follows `include "other.dl".` through the `read` argument; a file is read once however often
-it is included.
+`parse_program` follows `include "other.dl".` through the `read` argument; a file is read once
+however often it is included.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ from deltalog.language.grammars import load_grammar
 from deltalog.language.keywords import mark_keywords
 from deltalog.language.narrowing import PlacedToken, StatementError, syntax_problem
 from deltalog.language.statement_parser import check_depth, parse_statement
-from deltalog.language.tokens import LEXICAL, placed_token, terminals_of
-from deltalog.language.tokens import tokens as tokens_of
+from deltalog.language.tokens import LEXICAL, placed_token, terminals_of, tokens_of
 from deltalog.language.tree_builder import Include, Statement, TreeBuilder
 from deltalog.source import Source, Span
 
@@ -57,7 +56,9 @@ def read_file(name: str, including: Source) -> Source:
     return Source(os.path.normpath(path), path.read_text(encoding="utf-8-sig"))
 
 
-def parse(source: Source, read: Reader = read_file, *, has_parameters: bool = False) -> Program:
+def parse_program(
+    source: Source, read: Reader = read_file, *, has_parameters: bool = False
+) -> Program:
     """The program in `source` and everything it includes; raises with every syntax error.
 
     With `has_parameters` its queries may have some: whoever asks them supplies the values.
@@ -82,7 +83,7 @@ def parse_text(text: str, name: str = "<text>") -> Program:
     >>> parse_text("path(X, Y) :- edge(X, Y).").rules[0].head.predicate
     'path'
     """
-    return parse(Source(name, text))
+    return parse_program(Source(name, text))
 
 
 @lru_cache(maxsize=QUERIES_KEPT)
@@ -279,4 +280,4 @@ _EXPECTED = (
 )
 
 
-__all__ = ["Reader", "parse", "parse_query", "parse_text", "read_file"]
+__all__ = ["Reader", "parse_program", "parse_query", "parse_text", "read_file"]

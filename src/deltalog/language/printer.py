@@ -42,7 +42,12 @@ from deltalog.language.ast import (
 )
 from deltalog.language.functions import INFIX
 from deltalog.language.values import print_value
-from deltalog.language.walk import substitute, substitute_atom, substitute_term, variables
+from deltalog.language.walk import (
+    substitute_atom,
+    substitute_literal,
+    substitute_term,
+    variables_of,
+)
 
 COLUMNS_MAX = 96
 INDENT = "    "
@@ -84,7 +89,7 @@ def print_rule(rule: Rule) -> str:
     head = _print_atom(substitute_atom(rule.head, anonymous))
     if not rule.body:
         return f"{head}."
-    body = [substitute(literal, anonymous) for literal in rule.body]
+    body = [substitute_literal(literal, anonymous) for literal in rule.body]
     return _print_statement(f"{head} :-", body, _message_pieces(rule.message))
 
 
@@ -104,13 +109,13 @@ def print_disjunctive_rule(rule: DisjunctiveRule) -> str:
     if not rule.body:
         return f"{heads}."
     return _print_statement(
-        f"{heads} :-", [substitute(literal, anonymous) for literal in rule.body]
+        f"{heads} :-", [substitute_literal(literal, anonymous) for literal in rule.body]
     )
 
 
 def print_query(query: Query) -> str:
     anonymous = _anonymize_wildcards(query.body)
-    return _print_statement("?", [substitute(literal, anonymous) for literal in query.body])
+    return _print_statement("?", [substitute_literal(literal, anonymous) for literal in query.body])
 
 
 def print_constraint(constraint: Constraint) -> str:
@@ -126,7 +131,7 @@ def print_constraint(constraint: Constraint) -> str:
     ending = _message_pieces(constraint.message)
     if not constraint.body:
         return " ".join((opening, *ending)) + "."
-    body = [substitute(literal, anonymous) for literal in constraint.body]
+    body = [substitute_literal(literal, anonymous) for literal in constraint.body]
     return _print_statement(f"{opening} :-", body, ending)
 
 
@@ -146,7 +151,7 @@ def print_active_rule(rule: ActiveRule) -> str:
         header.append(f"on {rule.event.kind} {_print_atom(atom)}")
     lines = [" ".join(header)]
     if rule.condition:
-        body = [substitute(literal, anonymous) for literal in rule.condition]
+        body = [substitute_literal(literal, anonymous) for literal in rule.condition]
         when = _join_pieces([_literal_pieces(literal) for literal in body], ",")
         lines += _fill_lines([f"when {when[0]}", *when[1:]])
     for word, actions in (("do", rule.actions), ("else", rule.otherwise)):
@@ -189,13 +194,13 @@ def _action_pieces(action: Action, before: tuple[Literal, ...]) -> list[str]:
         return [change]
     anonymous = _anonymize_wildcards((*before, *action.where))
     first, *rest = _join_pieces(
-        [_literal_pieces(substitute(each, anonymous)) for each in action.where], ","
+        [_literal_pieces(substitute_literal(each, anonymous)) for each in action.where], ","
     )
     return [change, f"where {first}", *rest]
 
 
 def print_literal(literal: Literal) -> str:
-    return " ".join(_literal_pieces(substitute(literal, _anonymize_wildcards((literal,)))))
+    return " ".join(_literal_pieces(substitute_literal(literal, _anonymize_wildcards((literal,)))))
 
 
 def print_atom(atom: Atom) -> str:
@@ -216,7 +221,7 @@ def print_term(term: Term) -> str:
 
 def _anonymize_wildcards(nodes: Iterable[Term | Literal]) -> Callable[[Variable], Variable]:
     """Turns a wildcard that occurs once in `nodes` back into `_`."""
-    occurrences = Counter(variable.name for node in nodes for variable in variables(node))
+    occurrences = Counter(variable.name for node in nodes for variable in variables_of(node))
 
     def change(variable: Variable) -> Variable:
         single = variable.is_wildcard and occurrences[variable.name] == 1

@@ -23,7 +23,7 @@ def placed_token(text: str, kind: str, span: Span) -> PlacedToken:
     return token
 
 
-def tokens(source: Source, terminals: re.Pattern[str]) -> Iterator[PlacedToken]:
+def tokens_of(source: Source, terminals: re.Pattern[str]) -> Iterator[PlacedToken]:
     """The tokens of a source without blanks and comments."""
     start = len(BYTE_ORDER_MARK) if source.text.startswith(BYTE_ORDER_MARK) else 0
     for found in terminals.finditer(source.text, start):

@@ -47,7 +47,7 @@ from deltalog.language.narrowing import (
     numbered_rule,
     span_of,
     syntax_problem,
-    unescape,
+    unescape_string,
     user_name,
 )
 from deltalog.language.values import VALUE_ERRORS, parse_value
@@ -107,7 +107,7 @@ class TreeBuilder(ActiveStatements, Transformer[Any, Any]):
         literals = () if arrow is None else narrow_body(body.branches, body.span)
         span = span if arrow is None else span.to(body.span)
         if len(heads) == 1:
-            message = None if text is None else unescape(text)
+            message = None if text is None else unescape_string(text)
             return numbered_rule(Rule(heads[0], literals, Origin(span), message=message))
         if text is not None:
             raise syntax_problem(
@@ -124,7 +124,7 @@ class TreeBuilder(ActiveStatements, Transformer[Any, Any]):
         return Query(numbered.body, mark.span.to(body.span))
 
     def include(self, children: list[Any]) -> Include:
-        return Include(unescape(children[1]), children[1].span)
+        return Include(unescape_string(children[1]), children[1].span)
 
     def body(self, children: list[Any]) -> Parenthesis:
         branches = tuple(child.branches[0] for child in children)
@@ -199,7 +199,7 @@ class TreeBuilder(ActiveStatements, Transformer[Any, Any]):
 
     def text(self, children: list[Any]) -> Constant:
         (token,) = children
-        return Constant(unescape(token), "str", token.span)
+        return Constant(unescape_string(token), "str", token.span)
 
     def typed(self, children: list[Any]) -> Constant:
         name, token = children
@@ -211,7 +211,7 @@ class TreeBuilder(ActiveStatements, Transformer[Any, Any]):
                     token.span, expected="`(`", found=f"`{token}`", hint=hint
                 )
             )
-        text = unescape(token)
+        text = unescape_string(token)
         try:
             return Constant(parse_value(text, str(name)), str(name), span)
         except VALUE_ERRORS:

@@ -39,11 +39,11 @@ TYPE_HINTS = {
 VALUE_ERRORS = (ValueError, TypeError, OverflowError, InvalidOperation)
 
 
-def canonical(value: Any, type_: str) -> Value:
+def canonical_value(value: Any, type_: str) -> Value:
     """The one representation of `value` as a `type_`; raises one of VALUE_ERRORS if it has none.
 
-    >>> canonical(-0.0, "float"), canonical(2, "float"), str(canonical(2.50, "decimal"))
-    (0.0, 2.0, '2.5')
+    >>> canonical_value(-0.0, "float"), str(canonical_value(2.50, "decimal"))
+    (0.0, '2.5')
     """
     return _CANONICAL[type_](value)
 
@@ -174,7 +174,7 @@ def sort_key(row: tuple[Value, ...]) -> tuple[Any, ...]:
     return tuple((value is not None, value) if value is not None else (False,) for value in row)
 
 
-def constant(value: Value, type_: str) -> Constant:
+def constant_of(value: Value, type_: str) -> Constant:
     return Constant(value, "null" if value is None else type_)
 
 

@@ -23,7 +23,7 @@ from deltalog.language.ast import (
 )
 
 
-def variables(node: Term | Literal) -> Iterator[Variable]:
+def variables_of(node: Term | Literal) -> Iterator[Variable]:
     """Every occurrence of a variable, in the order written."""
     match node:
         case Variable():
@@ -35,48 +35,48 @@ def variables(node: Term | Literal) -> Iterator[Variable]:
                 if isinstance(argument, Variable):
                     yield argument
                 else:
-                    yield from variables(argument)
+                    yield from variables_of(argument)
         case Aggregate(argument=argument):
             if argument is not None:
-                yield from variables(argument)
+                yield from variables_of(argument)
         case Negation(atom=atom):
-            yield from variables(atom)
+            yield from variables_of(atom)
         case Comparison(left=left, right=right):
-            yield from variables(left)
-            yield from variables(right)
+            yield from variables_of(left)
+            yield from variables_of(right)
         case Disjunction(branches=branches):
             for branch in branches:
                 for literal in branch:
-                    yield from variables(literal)
+                    yield from variables_of(literal)
 
 
-def names(*nodes: Term | Literal) -> tuple[str, ...]:
+def variable_names(*nodes: Term | Literal) -> tuple[str, ...]:
     """The distinct variable names in `nodes`, in order of first occurrence."""
-    return tuple(dict.fromkeys([v.name for node in nodes for v in variables(node)]))
+    return tuple(dict.fromkeys([v.name for node in nodes for v in variables_of(node)]))
 
 
 def answer_names(query: Query) -> tuple[str, ...]:
     """The variables whose bindings answer a query, in their order."""
     if query.outputs is not None:
         return query.outputs
-    return tuple(name for name in names(*query.body) if not Variable(name).is_wildcard)
+    return tuple(name for name in variable_names(*query.body) if not Variable(name).is_wildcard)
 
 
 def rule_names(rule: Rule) -> tuple[str, ...]:
-    return names(rule.head, *rule.body)
+    return variable_names(rule.head, *rule.body)
 
 
-def literals(body: tuple[Literal, ...]) -> Iterator[Literal]:
+def literals_of(body: tuple[Literal, ...]) -> Iterator[Literal]:
     """Every literal, also those inside disjunctions."""
     for literal in body:
         if isinstance(literal, Disjunction):
             for branch in literal.branches:
-                yield from literals(branch)
+                yield from literals_of(branch)
         else:
             yield literal
 
 
-def atoms(body: tuple[Literal, ...]) -> Iterator[tuple[Atom, bool]]:
+def atoms_of(body: tuple[Literal, ...]) -> Iterator[tuple[Atom, bool]]:
     """Every atom with whether it is positive."""
     for literal in body:
         if isinstance(literal, Atom):
@@ -85,32 +85,32 @@ def atoms(body: tuple[Literal, ...]) -> Iterator[tuple[Atom, bool]]:
             yield literal.atom, False
         elif isinstance(literal, Disjunction):
             for branch in literal.branches:
-                yield from atoms(branch)
+                yield from atoms_of(branch)
 
 
-def operations(node: Term | Literal) -> Iterator[Operation]:
+def operations_of(node: Term | Literal) -> Iterator[Operation]:
     """Every operation, outermost first."""
     match node:
         case Operation(arguments=arguments):
             yield node
             for argument in arguments:
-                yield from operations(argument)
+                yield from operations_of(argument)
         case Atom(arguments=arguments):
             for term in arguments:
                 if not isinstance(term, Variable):
-                    yield from operations(term)
+                    yield from operations_of(term)
         case Aggregate(argument=argument):
             if argument is not None:
-                yield from operations(argument)
+                yield from operations_of(argument)
         case Negation(atom=atom):
-            yield from operations(atom)
+            yield from operations_of(atom)
         case Comparison(left=left, right=right):
-            yield from operations(left)
-            yield from operations(right)
+            yield from operations_of(left)
+            yield from operations_of(right)
         case Disjunction(branches=branches):
             for branch in branches:
                 for literal in branch:
-                    yield from operations(literal)
+                    yield from operations_of(literal)
         case _:
             pass
 
@@ -143,7 +143,7 @@ def substitute_atom(atom: Atom, change: Change) -> Atom:
     return replace(atom, arguments=tuple(substitute_term(a, change) for a in atom.arguments))
 
 
-def substitute(literal: Literal, change: Change) -> Literal:
+def substitute_literal(literal: Literal, change: Change) -> Literal:
     """The literal with every variable replaced by what `change` says."""
     match literal:
         case Atom():
@@ -160,7 +160,7 @@ def substitute(literal: Literal, change: Change) -> Literal:
             return replace(
                 literal,
                 branches=tuple(
-                    tuple(substitute(inner, change) for inner in branch)
+                    tuple(substitute_literal(inner, change) for inner in branch)
                     for branch in literal.branches
                 ),
             )

@@ -22,7 +22,7 @@ from deltalog.checks.program import check_program
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.language.parser import parse
+from deltalog.language.parser import parse_program
 from deltalog.pipeline.project import Project, Sink, Source
 from deltalog.pipeline.project_places import Place, span_in
 from deltalog.pipeline.refresh import refreshed_model
@@ -47,7 +47,7 @@ class CheckedProject:
 
 def check_project(project: Project) -> CheckedProject:
     """Raise a `DeltalogError` with everything that is wrong, or return the checked project."""
-    checked = check_program(parse(read_program(Path(project.program))))
+    checked = check_program(parse_program(read_program(Path(project.program))))
     problems = [
         *(each for view in project.views for each in _of_view(project, view, checked.relations)),
         *(

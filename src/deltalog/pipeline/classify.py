@@ -73,7 +73,7 @@ class Classified(Generic[Facts]):
     bad: list[Rejected] = field(default_factory=list)
 
 
-def classify(database: TableDatabase, offers: Sequence[Offer]) -> Classified[Any]:
+def classify_offers(database: TableDatabase, offers: Sequence[Offer]) -> Classified[Any]:
     """Classify the rows of offers that belong together."""
     most = database.engine.settings.driver_rows_max
     rows = [driver_rows(offer, most) for offer in offers]
@@ -163,7 +163,7 @@ class _Rows:
                 origin = str(kind), relation.name, row.row
                 self._origins.setdefault(origin, []).append((offer, row))
 
-    def _reject(self, kind: str, name: str, row: Row, reason: str) -> None:
+    def _reject_facts(self, kind: str, name: str, row: Row, reason: str) -> None:
         for offer, written in self._origins.pop((kind, name, row), ()):
             self._found.bad.append(_reject_text_row(offer, written, reason))
 
@@ -178,13 +178,13 @@ class _Rows:
                     relation, inserted, deleted, holders
                 )
                 for row, holder in refused:
-                    self._reject("insert", name, row, _taken_key(relation, holder))
+                    self._reject_facts("insert", name, row, _taken_key(relation, holder))
 
     def _split_repeated_keys(self) -> None:
         for name, put in self._found.set.items():
             repeated = key_conflicts(self._database.relations[name], put)
             for row in [each for each in put if each in repeated]:
-                self._reject("set", name, row, REPEATED_KEY)
+                self._reject_facts("set", name, row, REPEATED_KEY)
             self._found.set[name] = [row for row in put if row not in repeated]
 
 
@@ -229,7 +229,7 @@ class _Frames:
         self._marked = [(offer, self._mark_rows(offer)) for offer in offers]
         for offer, marked in self._marked:
             bad = marked.where(F.col(REASON).isNotNull()).collect()
-            self._found.bad += [self._rejected(offer, row) for row in bad]
+            self._found.bad += [self._rejected_row(offer, row) for row in bad]
         names = sorted({offer.relation.name for offer, _ in self._marked})
         for name in names:
             self._split_relation(self._database.relations[name])
@@ -248,7 +248,7 @@ class _Frames:
         )
         return data.withColumn(KIND, kinds[op]).withColumn(REASON, reason).localCheckpoint()
 
-    def _rejected(self, offer: Offer, row: Any) -> Rejected:
+    def _rejected_row(self, offer: Offer, row: Any) -> Rejected:
         found = rejected_row(offer.relation, row)
         if found.op == UNREADABLE and found.line == 0:
             raise DataError([Diagnostic(catalogue.CANNOT_READ.code, found.reason)])
@@ -267,7 +267,7 @@ class _Frames:
             inserted = self._without_repeated(relation, "insert", inserted)
             inserted, refused = split_frame_by_taken_keys(relation, inserted, deleted, stored)
             reasons = {row: _taken_key(relation, holder) for row, holder in refused}
-            self._reject(relation, "insert", reasons)
+            self._reject_facts(relation, "insert", reasons)
         sides = (
             (self._found.delete, deleted),
             (self._found.insert, inserted),
@@ -291,10 +291,10 @@ class _Frames:
         if data.isEmpty():
             return data
         kept, repeated = split_by_repeated_keys(relation, data)
-        self._reject(relation, kind, dict.fromkeys(repeated, REPEATED_KEY))
+        self._reject_facts(relation, kind, dict.fromkeys(repeated, REPEATED_KEY))
         return kept
 
-    def _reject(self, relation: Relation, kind: str, reasons: Mapping[Row, str]) -> None:
+    def _reject_facts(self, relation: Relation, kind: str, reasons: Mapping[Row, str]) -> None:
         """Reject facts, with where each was written."""
         if not reasons:
             return

@@ -41,7 +41,7 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Value
-from deltalog.language.values import canonical, parse_value
+from deltalog.language.values import canonical_value, parse_value
 from deltalog.pipeline.feed_columns import stretches_between
 from deltalog.pipeline.log_rows import INSERT
 from deltalog.pipeline.read import opened_state
@@ -340,7 +340,7 @@ def _value_of_binding(name: str, type_: str, value: object) -> Value:
     """A value of JSON as one of a column."""
     try:
         read = parse_value(value, type_) if isinstance(value, str) else value
-        return None if read is None else canonical(read, type_)
+        return None if read is None else canonical_value(read, type_)
     except ValueError:
         raise _option_error(
             "binding", f"{name} = {value}", f"the column is of type {type_}"

@@ -126,16 +126,16 @@ class DriverLogTable:
         return None if self._table is None else pyarrow.schema(self._table.schema().to_arrow())
 
     def read(self, wanted: Wanted, columns: list[str] | None) -> pyarrow.Table:
-        return self._dataset().to_table(columns=columns, filter=_condition_of_wanted(wanted))
+        return self._log_dataset().to_table(columns=columns, filter=_condition_of_wanted(wanted))
 
-    def _dataset(self) -> pyarrow.dataset.Dataset:
+    def _log_dataset(self) -> pyarrow.dataset.Dataset:
         assert self._table is not None
         return dataset_of(self._table, self._table_files, self.schema, ("sequence", "version"))
 
     def files_for(self, after: int, until: int) -> list[str]:
         wanted = _condition_of_wanted(Wanted(after=after, until=until))
         root = self._table_files.root
-        found = [] if self._table is None else self._dataset().get_fragments(filter=wanted)
+        found = [] if self._table is None else self._log_dataset().get_fragments(filter=wanted)
         return [f"log/{relative_path(fragment.path, root)}" for fragment in found]
 
     @property

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deltalog.checks.program import check_program
 from deltalog.language.ast import Program
-from deltalog.language.parser import parse
+from deltalog.language.parser import parse_program
 from deltalog.pipeline.freshness import MINUTE, Freshness, check_freshness
 from deltalog.runtime.engine_choice import spark_engine
 from deltalog.runtime.fixpoint import Watch
@@ -38,7 +38,7 @@ def open_tables(
 
     check_freshness(freshness)
     check_exact(options, "a table of changes")
-    parsed = program if isinstance(program, Program) else parse(read_program(program))
+    parsed = program if isinstance(program, Program) else parse_program(read_program(program))
     model = make_model(check_program(parsed), options)
     database = TableDatabase(model, engine, state, limits, watch, participants, freshness)
     if model.checked.program.update_choices and database.version == 0:

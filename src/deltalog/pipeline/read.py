@@ -15,7 +15,7 @@ from deltalog.pipeline.state import State
 from deltalog.pipeline.state_tables import check_version, is_stored, known_table
 
 
-def read(
+def read_relation(
     spark: SparkSession, state: str, relation: str, *, version: int | None = None
 ) -> DataFrame:
     """All facts of a base relation or stored view, now or as of a version."""

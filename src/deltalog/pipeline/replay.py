@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
-from deltalog.pipeline.classify import classify
+from deltalog.pipeline.classify import classify_offers
 from deltalog.pipeline.offers import Offer
 from deltalog.pipeline.problems import Problems
 from deltalog.pipeline.project import Project, Source
@@ -115,7 +115,7 @@ class Replay:
                 self.pipeline.reader.file(source, self.pipeline.relation_of(source), path)
                 for source, path in files
             ]
-            found = classify(database, offers)
+            found = classify_offers(database, offers)
             if found.bad:
                 raise bad_rows_error(found.bad[0].source, found.bad[0].batch, found.bad)
             batches = tuple((MENDED + source.name, path.name) for source, path in files)
@@ -137,7 +137,7 @@ class Replay:
         else:
             is_strict = self.pipeline.project.bad_rows == "fail"
         offers = [self._make_offer(known[each.id], each) for each in mended if each.id in known]
-        found = classify(self.pipeline.database, offers)
+        found = classify_offers(self.pipeline.database, offers)
         bad = {each.batch for each in found.bad}
         if found.bad and is_strict:
             self.problems.add(

@@ -35,7 +35,7 @@ from deltalog.engines.spark.session import active_or_new_session
 from deltalog.pipeline.check_project import check_project
 from deltalog.pipeline.check_state import check_state
 from deltalog.pipeline.checked_frames import fitting_rows
-from deltalog.pipeline.classify import classify
+from deltalog.pipeline.classify import classify_offers
 from deltalog.pipeline.log import Batch
 from deltalog.pipeline.metrics import Stopwatch
 from deltalog.pipeline.offers import (
@@ -161,13 +161,13 @@ class Pipeline:
         try:
             return read(*arguments, **named)
         except (DataError, ConstraintError) as error:
-            self._fail(sources, error.diagnostics)
+            self._add_problems(sources, error.diagnostics)
         except PySparkException as error:
             name = sources[0].table or sources[0].path or sources[0].name
-            self._fail(sources, spark_problem(name, error).diagnostics)
+            self._add_problems(sources, spark_problem(name, error).diagnostics)
         return None
 
-    def _fail(self, sources: Iterable[Source], diagnostics: Iterable[Diagnostic]) -> None:
+    def _add_problems(self, sources: Iterable[Source], diagnostics: Iterable[Diagnostic]) -> None:
         for source in sources:
             self._problems.add(f"source {source.name}", diagnostics)
             diagnostics = ()  # shown once
@@ -209,10 +209,10 @@ class Pipeline:
         kept: list[Offer] = []
         for offer in offers:
             loading = replace(offer, data=mark_inserted(offer.data))
-            found = classify(self.database, [loading])
+            found = classify_offers(self.database, [loading])
             if not self._is_refused([offer], found.bad):
                 kept.append(loading)
-        found = classify(self.database, kept)
+        found = classify_offers(self.database, kept)
         if self._is_refused(kept, found.bad) or not kept:
             return
         batches = taken_batches(kept)
@@ -249,7 +249,7 @@ class Pipeline:
         for batch, source in by_batch.items():
             own = [each for each in bad if (each.source, each.batch) == batch]
             if own:
-                self._fail([source], bad_rows_error(*batch, own).diagnostics)
+                self._add_problems([source], bad_rows_error(*batch, own).diagnostics)
         return True
 
     # --- snapshots
@@ -266,7 +266,7 @@ class Pipeline:
             return
         inserted, deleted, bad = compared
         if bad and self.project.bad_rows == "fail":
-            self._fail([source], bad_rows_error(source.name, "snapshot", bad).diagnostics)
+            self._add_problems([source], bad_rows_error(source.name, "snapshot", bad).diagnostics)
             return
         text = "\n".join(sorted(each.row for each in bad))
         batch = (source.name, f"rows {hashlib.sha256(text.encode()).hexdigest()[:12]}")
@@ -309,7 +309,7 @@ class Pipeline:
             group = list(together)
             sources = [source for source, _ in group]
             if any(map(self._is_held, sources)):
-                self._fail(sources, ())  # what belongs together waits together
+                self._add_problems(sources, ())  # what belongs together waits together
                 continue
             offers = self._try_read(sources, self._read_files, group)
             if offers is not None:
@@ -351,13 +351,15 @@ class Pipeline:
     def _apply_offers(self, offers: Sequence[Offer]) -> Iterator[Step]:
         """One commit for what some sources offer together, or none if it fails."""
         sources = [offer.source for offer in offers]
-        found = self._try_read(sources, classify, self.database, offers)
+        found = self._try_read(sources, classify_offers, self.database, offers)
         if found is None:
             return
         batches = tuple(offer.batch for offer in offers)
         if found.bad and self.project.bad_rows == "fail":
             first = found.bad[0]
-            self._fail(sources, bad_rows_error(first.source, first.batch, found.bad).diagnostics)
+            self._add_problems(
+                sources, bad_rows_error(first.source, first.batch, found.bad).diagnostics
+            )
             return
         if found.bad and self.project.bad_rows == "refuse":
             bad = as_whole([*found.bad, *refused_with(offers, found.bad)])
@@ -376,7 +378,7 @@ class Pipeline:
         """Nothing of a batch that violates a constraint is taken; it waits, or is in quarantine."""
         sources, how = [offer.source for offer in offers], self.project.bad_rows
         if how == "fail":
-            self._fail(sources, error.diagnostics)
+            self._add_problems(sources, error.diagnostics)
             return
         most = self.database.engine.settings.driver_rows_max
         bad = violating_rows(error, offers, most, is_each=how == "quarantine")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from deltalog.engines.spark.columns import name_of
 from deltalog.engines.spark.frames import rows_without
 from deltalog.pipeline.checked_frames import CheckedFrame, fitting_rows
-from deltalog.pipeline.classify import classify
+from deltalog.pipeline.classify import classify_offers
 from deltalog.pipeline.offers import Offer, offer_bad_rows, offer_frame
 from deltalog.pipeline.rejected import Rejected
 from deltalog.pipeline.table_database import TableDatabase
@@ -38,7 +38,7 @@ def compare_snapshot(database: TableDatabase, offer: Offer) -> Difference:
 def _compared_rows(database: TableDatabase, offer: Offer, rows: list[TextRow]) -> Difference:
     relation = offer.relation
     op = "set" if relation.key else "insert"
-    found = classify(database, [replace(offer, data=[row._replace(op=op) for row in rows])])
+    found = classify_offers(database, [replace(offer, data=[row._replace(op=op) for row in rows])])
     good = set(getattr(found, op).get(relation.name, ()))
     held = database.facts(relation.name)
     inserted, deleted = (CheckedRows(relation, each) for each in (good - held, held - good))

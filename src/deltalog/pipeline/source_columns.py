@@ -16,7 +16,7 @@ from pathlib import Path
 from deltalog.analysis.columns import Relation
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
-from deltalog.diagnostics.similar import similar
+from deltalog.diagnostics.similar import similar_name
 from deltalog.source import Source, Span
 
 HINT = "`columns` renames columns, `ignore` leaves them out"
@@ -102,7 +102,7 @@ def key_names(relation: Relation) -> list[str]:
 
 def _hint_for_names(place: Place, missing: Sequence[str], unknown: Sequence[str]) -> str:
     """Names that were meant: of a file, the setting that renames them."""
-    near = {name: found for name in missing if (found := similar(name, unknown))}
+    near = {name: found for name in missing if (found := similar_name(name, unknown))}
     if not near:
         return HINT
     if not place.file:

@@ -236,8 +236,8 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
         refused: Refused,
         is_firing: bool,
     ) -> Delta:
-        with self._changing():
-            self._begin()
+        with self._closing_on_failure():
+            self._write_initial_state()
             before = self.version
             with self._writer.recording(named, refused):
                 change = self._net_change(delete, insert, set, True, known, is_firing)
@@ -245,7 +245,7 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
                     self._writer.commit(Draft(self.spark), self.engine, before)
             return self._delta_of_change(change, self.version, len(refused))
 
-    def _begin(self) -> None:
+    def _write_initial_state(self) -> None:
         """Write the initial state, in a commit of its own, if there is none yet."""
         if self.is_new:
             self._load_in_bulk({})
@@ -259,8 +259,8 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
         known = self._known_views(views)
 
         def commit(wanted: ChangeSet) -> ChangeSet:
-            with self._changing():
-                self._begin()
+            with self._closing_on_failure():
+                self._write_initial_state()
                 return self._database.propagate_wanted(wanted, views=known)
 
         return self._database.transaction_for(commit)
@@ -292,9 +292,9 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
 
         Active rules named in `inactive` are deactivated by the same commit.
         """
-        with self._changing():
+        with self._closing_on_failure():
             if is_committed:
-                self._begin()
+                self._write_initial_state()
             return self._database.change_program(
                 program, is_committed=is_committed, inactive=inactive
             )
@@ -343,7 +343,7 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
         return known_views(self._database.propagation, self.relations, views)
 
     @contextmanager
-    def _changing(self) -> Iterator[None]:
+    def _closing_on_failure(self) -> Iterator[None]:
         """Close the database if something goes wrong after writing has begun."""
         self._check_open()
         try:

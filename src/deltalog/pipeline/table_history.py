@@ -61,7 +61,7 @@ class TableHistory:
     _writer: CommitWriter
     _database: MemoryDatabase
 
-    def _begin(self) -> None:
+    def _write_initial_state(self) -> None:
         """Write the initial state, if there is none yet."""
         raise NotImplementedError
 
@@ -129,7 +129,7 @@ class TableHistory:
 
     def _note_reader(self, reader: str, version: int | None) -> None:
         self._check_open()
-        self._begin()
+        self._write_initial_state()
         self._state.log.note_reader(reader, version)
 
     def _check_open(self) -> None:
@@ -214,9 +214,9 @@ class TableHistory:
         """Recompute every view, and compare every table with the version it stands for."""
         self._check_open()
         differences = self._database.audit(engine=engine)
-        return TableVerification(differences, tuple(self._misfits()))
+        return TableVerification(differences, tuple(self._misfits_of_tables()))
 
-    def _misfits(self) -> Iterator[str]:
+    def _misfits_of_tables(self) -> Iterator[str]:
         """Where a table does not hold what the log says of the version it stands for."""
         current = self._database
         for name, table in self._writer.stored.items():

@@ -50,7 +50,7 @@ class TableLoads:
         def relations(self) -> Mapping[str, Relation]: ...
         def _changes_after(self, relation: str, after: int = 0) -> DataFrame: ...
         def close(self) -> None: ...
-        def _changing(self) -> AbstractContextManager[None]: ...
+        def _closing_on_failure(self) -> AbstractContextManager[None]: ...
         def _apply_facts(
             self,
             delete: Mapping[str, FactsInput],
@@ -129,7 +129,7 @@ class TableLoads:
         batches: tuple[Batch, ...],
         refused: Refused,
     ) -> Delta:
-        with self._changing(), self._writer.recording(batches, refused):
+        with self._closing_on_failure(), self._writer.recording(batches, refused):
             try:
                 return self._load_in_bulk(facts)
             except ConstraintError:  # nothing has been written

@@ -21,10 +21,10 @@ class TableRules:
 
     _database: MemoryDatabase
 
-    def _changing(self) -> AbstractContextManager[None]:
+    def _closing_on_failure(self) -> AbstractContextManager[None]:
         raise NotImplementedError
 
-    def _begin(self) -> None:
+    def _write_initial_state(self) -> None:
         raise NotImplementedError
 
     @property
@@ -79,12 +79,12 @@ class TableRules:
 
     def activate(self, rule: str, **parameters: Value) -> None:
         """Activate a rule, for these parameters if it has some; nothing fires by that."""
-        with self._changing():
-            self._begin()
+        with self._closing_on_failure():
+            self._write_initial_state()
             self._database.activate(rule, **parameters)
 
     def deactivate(self, rule: str, **parameters: Value) -> None:
         """Deactivate a rule, for these parameters if it has some."""
-        with self._changing():
-            self._begin()
+        with self._closing_on_failure():
+            self._write_initial_state()
             self._database.deactivate(rule, **parameters)

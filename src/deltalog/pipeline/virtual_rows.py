@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow
 
 from deltalog.language.ast import Atom, Constant, Query, Row, Value, Variable
-from deltalog.language.values import constant
+from deltalog.language.values import constant_of
 from deltalog.pipeline.relation_parts import Bindings, RowsPart, contents_at, known_rows
 from deltalog.pipeline.state import State
 from deltalog.pipeline.state_tables import known_table
@@ -47,7 +47,7 @@ def virtual_rows(
 def _term_of_column(number: int, type_: str, values: Sequence[Value]) -> Constant | Variable:
     """A constant for a column that is bound to one value, else a variable."""
     if len(values) == 1 and values[0] is not None:
-        return constant(values[0], type_)
+        return constant_of(values[0], type_)
     return Variable(f"V{number}")
 
 

@@ -24,7 +24,7 @@ from deltalog.language.ast import (
     Term,
     Variable,
 )
-from deltalog.language.walk import names
+from deltalog.language.walk import variable_names
 from deltalog.plan.nodes import (
     Absent,
     Aggregation,
@@ -47,7 +47,7 @@ Overlays = Mapping[str, "Overlay | str"]
 """States that are not stored, by predicate; a plain name is another name for a stored relation."""
 
 
-def lower(
+def lower_rule(
     rule: Rule,
     growing: Set[str],
     overlays: Overlays = MappingProxyType({}),
@@ -92,7 +92,7 @@ def lower_all(
     overlays: Overlays = MappingProxyType({}),
     fanout: Fanout | None = None,
 ) -> tuple[RulePlan, ...]:
-    return tuple(lower(rule, growing, overlays, fanout) for rule in rules)
+    return tuple(lower_rule(rule, growing, overlays, fanout) for rule in rules)
 
 
 def _predicate_of(literal: Literal) -> str | None:
@@ -124,7 +124,7 @@ def _windows_of_atoms(moving: list[int], delta: int) -> dict[int, tuple[Window, 
 def _group_variables(rule: Rule) -> tuple[Variable, ...]:
     """The variables that tell one group from another."""
     terms = (term for term in rule.head.arguments if not isinstance(term, Aggregate))
-    return tuple(Variable(name) for name in names(*terms))
+    return tuple(Variable(name) for name in variable_names(*terms))
 
 
 def _lower_aggregation(rule: Rule, lowering: Lowering) -> Aggregation:
@@ -143,7 +143,7 @@ def _lower_aggregation(rule: Rule, lowering: Lowering) -> Aggregation:
 
 def _binding_names(body: tuple[Literal, ...]) -> tuple[str, ...]:
     """All body variables, except those that exist only inside `not`."""
-    return names(*(literal for literal in body if not isinstance(literal, Negation)))
+    return variable_names(*(literal for literal in body if not isinstance(literal, Negation)))
 
 
 def _binding_column(term: Aggregate, variables: tuple[str, ...]) -> int | None:

@@ -41,7 +41,7 @@ class Pivot:
     recursive: tuple[RulePlan, ...]
 
 
-def pivot(plans: Sequence[RulePlan]) -> Pivot | None:
+def pivot_of(plans: Sequence[RulePlan]) -> Pivot | None:
     """A pivot of the component that these plans define, if there is one."""
     heads = dict.fromkeys(plan.head for plan in plans)
     recursive = tuple(plan for plan in plans if plan.variants)

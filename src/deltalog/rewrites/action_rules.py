@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from deltalog.analysis.active_rules import (
-    activations,
+    activation_relation,
     event_variables,
     instance_variables,
 )
@@ -36,8 +36,7 @@ from deltalog.language.ast import (
     Term,
     Variable,
 )
-from deltalog.language.walk import fresh_names
-from deltalog.language.walk import names as variable_names
+from deltalog.language.walk import fresh_names, variable_names
 from deltalog.rewrites import names
 
 
@@ -129,7 +128,7 @@ def _triggered_atom(rule: ActiveRule) -> Atom:
 
 
 def _activation_atoms(rule: ActiveRule) -> tuple[Atom, ...]:
-    return (Atom(activations(rule), rule.parameters),) if rule.parameters else ()
+    return (Atom(activation_relation(rule), rule.parameters),) if rule.parameters else ()
 
 
 def _event_atoms(rule: ActiveRule) -> tuple[Atom, ...]:

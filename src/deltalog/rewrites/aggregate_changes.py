@@ -18,8 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltalog.language.ast import Aggregate, Atom, Negation, Rule, Term, Variable
-from deltalog.language.walk import fresh_names, rule_names
-from deltalog.language.walk import names as variable_names
+from deltalog.language.walk import fresh_names, rule_names, variable_names
 from deltalog.rewrites import names
 from deltalog.rewrites.states import Rename, changing_literals, in_state, transition_literals
 from deltalog.source import Origin

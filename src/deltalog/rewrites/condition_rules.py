@@ -19,8 +19,7 @@ from dataclasses import replace
 from deltalog.analysis.active_rules import driving_body, instance_variables
 from deltalog.analysis.binding import bound_variables
 from deltalog.language.ast import ActiveRule, Atom, Program, Rule, Variable
-from deltalog.language.walk import names as variable_names
-from deltalog.language.walk import substitute, substitute_atom
+from deltalog.language.walk import substitute_atom, substitute_literal, variable_names
 from deltalog.rewrites import names
 from deltalog.source import Origin
 
@@ -69,4 +68,4 @@ def _generalize_names(rule: Rule) -> Rule:
         return Variable(number[variable.name])
 
     head = substitute_atom(replace(rule.head, predicate="general__condition"), renamed)
-    return Rule(head, tuple(substitute(literal, renamed) for literal in rule.body))
+    return Rule(head, tuple(substitute_literal(literal, renamed) for literal in rule.body))

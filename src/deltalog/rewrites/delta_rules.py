@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from deltalog.analysis.dependencies import Dependency
-from deltalog.analysis.stratification import stratification
+from deltalog.analysis.stratification import stratification_of
 from deltalog.language.ast import (
     Atom,
     Comparison,
@@ -39,8 +39,7 @@ from deltalog.language.ast import (
     Term,
     Variable,
 )
-from deltalog.language.walk import fresh_names, rule_names, substitute
-from deltalog.language.walk import names as variable_names
+from deltalog.language.walk import fresh_names, rule_names, substitute_literal, variable_names
 from deltalog.rewrites import names
 from deltalog.rewrites.normalize import normalize
 from deltalog.rewrites.propagation_rules import is_injective
@@ -60,7 +59,7 @@ def delta_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
 
 def unstratified_cycle(rules: Iterable[Rule]) -> tuple[Dependency, ...] | None:
     """The negative cycle that recursion brings into the delta rules, if there is one."""
-    cycles = stratification(delta_rules(normalize(rules))).cycles
+    cycles = stratification_of(delta_rules(normalize(rules))).cycles
     return cycles[0] if cycles else None
 
 
@@ -138,9 +137,9 @@ def _other_match(rule: Rule, q: Atom) -> tuple[Atom, tuple[Literal, ...]]:
     def rename(variable: Variable) -> Term:
         return renaming.get(variable.name, variable)
 
-    other = substitute(q, rename)  # type: ignore[arg-type]
+    other = substitute_literal(q, rename)  # type: ignore[arg-type]
     assert isinstance(other, Atom)
-    return other, tuple(substitute(test, rename) for test in _comparisons_of(rule))  # type: ignore[arg-type]
+    return other, tuple(substitute_literal(test, rename) for test in _comparisons_of(rule))  # type: ignore[arg-type]
 
 
 def _deltas_of_negation(rule: Rule, negated: list[Atom]) -> Iterator[Rule]:

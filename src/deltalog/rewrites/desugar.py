@@ -51,11 +51,11 @@ from deltalog.language.walk import (
     answer_names,
     distribute_disjunctions,
     fresh_names,
-    names,
     rule_names,
-    substitute,
     substitute_atom,
-    variables,
+    substitute_literal,
+    variable_names,
+    variables_of,
 )
 from deltalog.rewrites.names import ANSWER, bindings, total
 from deltalog.source import Origin
@@ -149,7 +149,7 @@ def _desugar_rule(rule: Rule, number: int, relations: Relations) -> Iterator[Rul
 def _binding_variables(body: tuple[Literal, ...]) -> tuple[Variable, ...]:
     """All variables that have a value in every branch, wildcards of positive atoms included."""
     bound = bound_variables(body)
-    return tuple(Variable(name) for name in names(*body) if name in bound)
+    return tuple(Variable(name) for name in variable_names(*body) if name in bound)
 
 
 # --- one rule without disjunctions --------------------------------------------------------------
@@ -185,7 +185,7 @@ def _fresh_variables(rule: Rule) -> Iterator[Variable]:
 def _with_named_wildcards(rule: Rule) -> Rule:
     """A `_` in a positive atom is a variable like any other; only in `not` it means anything."""
     bound = (x for x in rule.body if isinstance(x, Atom))
-    wildcards = dict.fromkeys(v.name for atom in bound for v in variables(atom) if v.is_wildcard)
+    wildcards = dict.fromkeys(v.name for atom in bound for v in variables_of(atom) if v.is_wildcard)
     if not wildcards:
         return rule
     named = dict(zip(wildcards, fresh_names(set(rule_names(rule)), "W"), strict=False))
@@ -193,7 +193,7 @@ def _with_named_wildcards(rule: Rule) -> Rule:
     def rename(variable: Variable) -> Variable:
         return replace(variable, name=named.get(variable.name, variable.name))
 
-    body = tuple(substitute(literal, rename) for literal in rule.body)
+    body = tuple(substitute_literal(literal, rename) for literal in rule.body)
     return replace(rule, head=substitute_atom(rule.head, rename), body=body)
 
 

@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from deltalog.language.ast import Atom, Literal, Rule
-from deltalog.language.walk import names as variable_names
+from deltalog.language.walk import variable_names
 from deltalog.rewrites import names
 from deltalog.source import Origin
 

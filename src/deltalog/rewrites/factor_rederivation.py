@@ -44,7 +44,7 @@ from deltalog.analysis.binding import (
     variables_needed_by,
 )
 from deltalog.language.ast import Atom, Literal, Rule, Variable
-from deltalog.language.walk import names as variable_names
+from deltalog.language.walk import variable_names
 from deltalog.rewrites import names
 from deltalog.source import Origin
 

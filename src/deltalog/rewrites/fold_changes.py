@@ -40,8 +40,7 @@ from deltalog.language.ast import (
     Term,
     Variable,
 )
-from deltalog.language.walk import fresh_names, rule_names
-from deltalog.language.walk import names as variable_names
+from deltalog.language.walk import fresh_names, rule_names, variable_names
 from deltalog.rewrites import names
 from deltalog.rewrites.group_state import HALVES, group_of
 from deltalog.rewrites.states import Rename, changing_literals, in_state, transition_literals

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from deltalog.analysis.binding import Fanout
 from deltalog.analysis.columns import Relations
 from deltalog.language.ast import DisjunctiveRule, Program, Query, Row, Rule
-from deltalog.language.walk import atoms
+from deltalog.language.walk import atoms_of
 from deltalog.rewrites.strategies import Choice
 
 
 def read_by(rules: Iterable[Rule]) -> set[str]:
     """The predicates that the bodies of the rules read."""
-    return {atom.predicate for rule in rules for atom, _ in atoms(rule.body)}
+    return {atom.predicate for rule in rules for atom, _ in atoms_of(rule.body)}
 
 
 def defined_by(rules: Iterable[Rule]) -> tuple[str, ...]:

@@ -41,8 +41,7 @@ from deltalog.language.ast import (
     Term,
     Variable,
 )
-from deltalog.language.walk import fresh_names, rule_names
-from deltalog.language.walk import names as variable_names
+from deltalog.language.walk import fresh_names, rule_names, variable_names
 from deltalog.rewrites import names
 from deltalog.source import Origin
 

@@ -30,7 +30,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from deltalog.analysis.binding import evaluation_order, variables_bound_by
-from deltalog.analysis.dependencies import dependencies
+from deltalog.analysis.dependencies import dependencies_of
 from deltalog.language.ast import (
     Aggregate,
     Atom,
@@ -43,7 +43,7 @@ from deltalog.language.ast import (
     Term,
     Variable,
 )
-from deltalog.language.walk import names as variable_names
+from deltalog.language.walk import variable_names
 from deltalog.rewrites import names
 from deltalog.source import Origin
 
@@ -142,7 +142,7 @@ class _Rewriting:
 
     @cached_property
     def component_of(self) -> Mapping[str, int]:
-        return dependencies([r for own in self.by_head.values() for r in own]).component_of()
+        return dependencies_of([r for own in self.by_head.values() for r in own]).component_of()
 
     def answer(self, rule: Rule, number: int, asked: _Asked | None) -> Iterator[Rule]:
         """The answer rule, the supplementary rules and the questions made from one rule."""

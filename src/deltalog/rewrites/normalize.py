@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 
 from deltalog.analysis.binding import evaluation_order
 from deltalog.language.ast import Atom, Comparison, Literal, Negation, Rule, Term, Variable
-from deltalog.language.walk import names as variable_names
+from deltalog.language.walk import variable_names
 from deltalog.rewrites import names
 from deltalog.source import Origin
 

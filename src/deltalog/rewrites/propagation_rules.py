@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator
 
 from deltalog.analysis.binding import evaluation_order
 from deltalog.language.ast import Atom, Literal, Negation, Rule, Variable
-from deltalog.language.walk import names as variable_names
+from deltalog.language.walk import variable_names
 from deltalog.rewrites import names
 from deltalog.rewrites.aggregate_changes import aggregate_changes
 from deltalog.rewrites.states import (

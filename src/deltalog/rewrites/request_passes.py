@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from deltalog.analysis.binding import written_order
 from deltalog.language.ast import Atom, Rule, Variable
-from deltalog.language.walk import fresh_names, rule_names, substitute
+from deltalog.language.walk import fresh_names, rule_names, substitute_literal
 from deltalog.rewrites.forms import RequestForm
 from deltalog.rewrites.normalize import normalize
 from deltalog.rewrites.propagation_rules import propagation_rules
@@ -41,5 +41,7 @@ def _with_names(rule: Rule) -> Rule:
             return variable
         return named.setdefault(variable.name, Variable(next(fresh)))
 
-    body = (substitute(each, name) if isinstance(each, Atom) else each for each in rule.body)
+    body = (
+        substitute_literal(each, name) if isinstance(each, Atom) else each for each in rule.body
+    )
     return replace(rule, body=tuple(body))

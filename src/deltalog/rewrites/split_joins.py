@@ -38,7 +38,7 @@ from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 
 from deltalog.language.ast import Atom, Literal, Rule, Variable
-from deltalog.language.walk import names as variable_names
+from deltalog.language.walk import variable_names
 from deltalog.rewrites import names
 from deltalog.source import Origin
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 
-from deltalog.analysis.dependencies import dependencies
+from deltalog.analysis.dependencies import dependencies_of
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Rule
-from deltalog.language.walk import atoms
+from deltalog.language.walk import atoms_of
 from deltalog.rewrites.delta_rules import unstratified_cycle
 
 STRATEGIES: Mapping[str, str] = {
@@ -88,7 +88,7 @@ def choose_strategies(
     for rule in rules:
         by_head.setdefault(rule.head.predicate, []).append(rule)
     choices = []
-    for component in dependencies(rules).components:
+    for component in dependencies_of(rules).components:
         predicates = tuple(sorted(name for name in component if name in by_head))
         if predicates:
             own = tuple(rule for name in predicates for rule in by_head[name])
@@ -108,7 +108,7 @@ def _choose_for_component(
         names = ", ".join(f"`{name}`" for name in predicates)
         raise DataError([catalogue.STRATEGY_CONFLICT.at(None, names=names)])
     is_recursive = any(
-        atom.predicate in predicates for rule in rules for atom, _ in atoms(rule.body)
+        atom.predicate in predicates for rule in rules for atom, _ in atoms_of(rule.body)
     )
     is_aggregate = any(rule.is_aggregate for rule in rules)
     is_stored = all(name in stored for name in predicates)
@@ -146,7 +146,7 @@ def with_nervous_views(choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
         atom.predicate
         for choice in choices
         for rule in choice.rules
-        for atom, is_positive in atoms(rule.body)
+        for atom, is_positive in atoms_of(rule.body)
         if not is_positive or choice.is_aggregate or choice.strategy != "differencing"
     }
     return tuple(

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from deltalog.language.ast import Atom, Comparison, Literal, Rule, Variable
-from deltalog.language.walk import fresh_names, rule_names, substitute, substitute_atom
+from deltalog.language.walk import fresh_names, rule_names, substitute_atom, substitute_literal
 from deltalog.source import Origin
 
 RULES_MAX = 1_000
@@ -78,7 +78,7 @@ def _renamed_apart(rule: Rule, taken: set[str]) -> Rule:
     return replace(
         rule,
         head=substitute_atom(rule.head, rename),
-        body=tuple(substitute(literal, rename) for literal in rule.body),
+        body=tuple(substitute_literal(literal, rename) for literal in rule.body),
     )
 
 

@@ -34,7 +34,7 @@ from deltalog.language.ast import (
     Rule,
 )
 from deltalog.language.values import type_of
-from deltalog.language.walk import names as variable_names
+from deltalog.language.walk import variable_names
 from deltalog.rewrites import names
 from deltalog.source import Origin
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from deltalog.analysis.active_rules import INACTIVE, activations, event_variables
+from deltalog.analysis.active_rules import INACTIVE, activation_relation, event_variables
 from deltalog.analysis.columns import Relation, Relations
 from deltalog.language.ast import ActiveRule, Constant, Query, Row, Value, Variable
 from deltalog.rewrites.action_rules import (
@@ -164,6 +164,6 @@ class ActiveRules:
         """The names of the rules that are not active now."""
         found = {str(row[0]) for row in engine.rows(INACTIVE)}
         for each in self.rules:
-            if each.rule.parameters and not engine.size(activations(each.rule)):
+            if each.rule.parameters and not engine.size(activation_relation(each.rule)):
                 found.add(each.name)
         return found

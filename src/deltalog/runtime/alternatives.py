@@ -29,7 +29,7 @@ from deltalog.language.ast import (
     Value,
     Variable,
 )
-from deltalog.language.walk import names as variable_names
+from deltalog.language.walk import variable_names
 from deltalog.runtime.equations import compared_with, determined, is_passed
 from deltalog.runtime.hypothetical import Binding, Hypothetical
 from deltalog.runtime.placeholders import Placeholder, Unifier, is_open

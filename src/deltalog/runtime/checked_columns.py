@@ -5,10 +5,10 @@
     dictionary<string> ["a", "b"]     for a str column    ->  string ["a", "b"]
 
 A column of another Arrow type than the relation's is converted where each value of it stands for
-one value of the wanted type, as `canonical` does with single values: ints of any width for int;
-ints and floats for float; text for str; dates of any unit for date; timestamps of any unit and zone
-for timestamp, rounded down to the microsecond; decimals, ints and floats for decimal. A bool is no
-int, a timestamp no date.
+one value of the wanted type, as `canonical_value` does with single values: ints of any width for
+int; ints and floats for float; text for str; dates of any unit for date; timestamps of any unit and
+zone for timestamp, rounded down to the microsecond; decimals, ints and floats for decimal. A bool
+is no int, a timestamp no date.
 
 Null is what the source calls null. For pandas that is also NaN, NaT and None in its own columns and
 in columns of objects; and since pandas has no ints there when some are missing, whole numbers in a
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltalog.language.arrow import arrow_type
 from deltalog.language.ast import Column, Value
-from deltalog.language.values import INT_MAX, INT_MIN, VALUE_ERRORS, canonical
+from deltalog.language.values import INT_MAX, INT_MIN, VALUE_ERRORS, canonical_value
 
 if TYPE_CHECKING:
     import pyarrow
@@ -210,7 +210,7 @@ def _checked_values(values: list[Any], type_: str, is_nullable: bool) -> Checked
             if value is None and is_nullable:
                 found.append(None)
             else:
-                found.append(canonical(value, type_))
+                found.append(canonical_value(value, type_))
         except VALUE_ERRORS:
             return Checked(None, at, value)
     return Checked(pyarrow.chunked_array([pyarrow.array(found, wanted)]))

@@ -25,7 +25,13 @@ from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.base import Changed, Engine, LazyRows, LazyTable
 from deltalog.language.arrow import arrow_schema, is_key
 from deltalog.language.ast import Column, Row
-from deltalog.language.values import VALUE_ERRORS, canonical, is_canonical, is_null, print_value
+from deltalog.language.values import (
+    VALUE_ERRORS,
+    canonical_value,
+    is_canonical,
+    is_null,
+    print_value,
+)
 from deltalog.runtime.checked_columns import Vector, checked_column
 
 if TYPE_CHECKING:
@@ -89,7 +95,9 @@ def checked_row(relation: Relation, row: Any, number: int | None = None) -> Row:
     try:
         return tuple(
             [
-                None if column.nullable and is_null(value) else canonical(value, str(column.type))
+                None
+                if column.nullable and is_null(value)
+                else canonical_value(value, str(column.type))
                 for value, column in zip(row, relation.columns, strict=True)
             ]
         )
@@ -118,7 +126,7 @@ def _misfits(relation: Relation, row: Sequence[Any], number: int | None) -> Iter
         if column.nullable and is_null(value):
             continue
         try:
-            canonical(value, str(column.type))
+            canonical_value(value, str(column.type))
         except VALUE_ERRORS:
             yield misfit(relation, column, value, number)
 

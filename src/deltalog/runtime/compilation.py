@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from deltalog.analysis.stratification import Stratification, stratification
+from deltalog.analysis.stratification import Stratification, stratification_of
 from deltalog.language.ast import Atom, Negation, Rule
 from deltalog.plan.lower import Overlays
 from deltalog.plan.nodes import Overlay
@@ -161,7 +161,7 @@ def _strata(
             made.append(Rule(Atom(name), (Atom(overlay.plus),)))
     if ranked is not None:
         made += _deletion_as_rules(ranked)
-    found = stratification((*rules, *made))
+    found = stratification_of((*rules, *made))
     assert found.is_stratified, f"not stratified: {found.cycles}"
     return found
 

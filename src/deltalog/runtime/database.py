@@ -28,7 +28,7 @@ from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.base import Changed, Engine
 from deltalog.engines.extensions import is_twinned
 from deltalog.language.ast import Program, Query, Row
-from deltalog.language.parser import parse
+from deltalog.language.parser import parse_program
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.check_phase import CheckPhase
 from deltalog.runtime.closable import Closable
@@ -342,7 +342,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         program that is there already is a no-op. Rules in `inactive` are deactivated with it.
         """
         check_argument(not isinstance(inactive, str), "inactive", inactive, 'as in `["reorder"]`')
-        parsed = program if isinstance(program, Program) else parse(read_program(program))
+        parsed = program if isinstance(program, Program) else parse_program(read_program(program))
         with self.turn(), self._changing_program(is_committed):
             if self.are_inactive(idle := {*inactive}) and parsed == self.model.checked.program:
                 self.statistics = Statistics()

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from deltalog.analysis.binding import evaluation_order
-from deltalog.analysis.dependencies import dependencies
+from deltalog.analysis.dependencies import dependencies_of
 from deltalog.engines.scalars import aggregate, compute, holds
 from deltalog.language.ast import (
     Aggregate,
@@ -38,7 +38,7 @@ from deltalog.language.ast import (
     Variable,
 )
 from deltalog.language.values import print_value
-from deltalog.language.walk import atoms, names
+from deltalog.language.walk import atoms_of, variable_names
 from deltalog.runtime.readable_state import ReadableState, fits
 
 FACTS_MAX = 20_000
@@ -143,12 +143,12 @@ class DerivationSearch:
         for rule in rules:
             self._rules.setdefault(rule.head.predicate, []).append(rule)
         self._component: dict[str, frozenset[str]] = {}
-        for component in dependencies(rules).components:
+        for component in dependencies_of(rules).components:
             read = {
                 atom.predicate
                 for name in component
                 for rule in self._rules.get(name, ())
-                for atom, _ in atoms(rule.body)
+                for atom, _ in atoms_of(rule.body)
             }
             inside = component if read & component else frozenset()
             self._component.update(dict.fromkeys(component, inside))
@@ -273,7 +273,7 @@ def _head_binding(head: Atom, row: Row) -> Binding | None:
 
 def _aggregate_instance(rule: Rule, row: Row, found: list[Binding]) -> Iterator[Instance]:
     """All bindings of a group together, if their aggregates are those of the fact."""
-    variables = names(*rule.body)
+    variables = variable_names(*rule.body)
     distinct = list({tuple(each.get(n) for n in variables): each for each in found}.values())
     for term, value in zip(rule.head.arguments, row, strict=True):
         if isinstance(term, Aggregate):

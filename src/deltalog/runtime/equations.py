@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from deltalog.engines.scalars import compute, holds
 from deltalog.language.ast import Comparison, Constant, Expression, Operation, Value, Variable
-from deltalog.language.walk import names as variable_names
+from deltalog.language.walk import variable_names
 
 Binding = Mapping[str, Value]
 ORDERS = ("<", "<=", ">", ">=")

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from deltalog.analysis.active_rules import activations, instance_variables
+from deltalog.analysis.active_rules import activation_relation, instance_variables
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.language.ast import Query, Row
@@ -86,7 +86,7 @@ class Execution:
                 fell = fell - {tuple(row[i] for i in driving) for row in self._ask(query, fell)}
             return rose, rose, fell
         if prepared.rule.parameters:
-            active = set(self._database.engine.rows(activations(prepared.rule)))
+            active = set(self._database.engine.rows(activation_relation(prepared.rule)))
             rose = prepared.for_activations(rose, active)
         answers = list(self._ask(query, rose))
         fired = {tuple(row[i] for i in instance) for row in answers}

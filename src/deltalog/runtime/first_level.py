@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from deltalog.diagnostics import view_catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.language.ast import Atom, Comparison, DisjunctiveRule, Rule, Value
-from deltalog.language.walk import names as variable_names
+from deltalog.language.walk import variable_names
 from deltalog.rewrites import names
 from deltalog.rewrites.forms import RequestForm
 from deltalog.runtime.alternatives import Values, completed, unified

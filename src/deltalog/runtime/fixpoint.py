@@ -22,7 +22,7 @@ from deltalog.analysis.binding import Fanout
 from deltalog.engines.base import AbortedError, Engine, Part, RunResult, Sequence
 from deltalog.engines.stepped_sequence import SteppedSequence
 from deltalog.language.ast import Rule
-from deltalog.language.walk import atoms
+from deltalog.language.walk import atoms_of
 from deltalog.plan.lower import Overlays, lower_all
 from deltalog.plan.nodes import Overlay, RankedDeletion, RulePlan
 from deltalog.plan.ranked_deletion import RankedComponent, lower_ranked_deletion
@@ -164,7 +164,7 @@ def _is_soft(stages: tuple[Stage, ...], heads: list[set[str]], overlays: Overlay
 def _read(stage: Stage, overlays: Overlays) -> set[str]:
     if isinstance(stage, RankedComponent):
         return {stage.suspect(name) for name in stage.predicates}
-    read = {atom.predicate for rule in stage for atom, _ in atoms(rule.body)}
+    read = {atom.predicate for rule in stage for atom, _ in atoms_of(rule.body)}
     for name in tuple(read):
         overlay = overlays.get(name)
         if isinstance(overlay, Overlay):

@@ -23,7 +23,7 @@ from deltalog.analysis.columns import Relation, Relations
 from deltalog.analysis.rule_types import variable_types
 from deltalog.language.ast import Atom, Column, Literal, Query, Row, Value, Variable
 from deltalog.language.values import sort_key
-from deltalog.language.walk import names as variable_names
+from deltalog.language.walk import variable_names
 from deltalog.rewrites import names
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.model import Model

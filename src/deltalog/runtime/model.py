@@ -18,7 +18,7 @@ from deltalog.diagnostics.arguments import check_argument, check_flag
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Program, Rule
-from deltalog.language.walk import atoms
+from deltalog.language.walk import atoms_of
 from deltalog.rewrites.constraint_rules import keyed_views
 from deltalog.rewrites.forms import ProgramForm
 from deltalog.rewrites.names import is_generated
@@ -160,7 +160,7 @@ class Model:
                 more = {
                     rule.head.predicate
                     for rule in self.rules
-                    if any(atom.predicate in reached for atom, _ in atoms(rule.body))
+                    if any(atom.predicate in reached for atom, _ in atoms_of(rule.body))
                 }
                 if more <= reached:
                     break

@@ -22,7 +22,7 @@ from pathlib import Path
 from deltalog.analysis.columns import Relations
 from deltalog.analysis.relation import Relation
 from deltalog.analysis.rule_types import variable_types
-from deltalog.analysis.stratification import stratification
+from deltalog.analysis.stratification import stratification_of
 from deltalog.checks.program import CheckedProgram, check_program
 from deltalog.checks.stratified import check_stratified
 from deltalog.diagnostics import view_catalogue
@@ -39,10 +39,10 @@ from deltalog.language.ast import (
     Rule,
     Variable,
 )
-from deltalog.language.parser import parse
+from deltalog.language.parser import parse_program
 from deltalog.language.printer import print_disjunctive_rule
-from deltalog.language.values import canonical, sort_key, type_of
-from deltalog.language.walk import names as variable_names
+from deltalog.language.values import canonical_value, sort_key, type_of
+from deltalog.language.walk import variable_names
 from deltalog.rewrites import names
 from deltalog.rewrites.desugar import typed_row
 from deltalog.rewrites.pipeline import EVALUATE, apply_passes
@@ -77,7 +77,7 @@ def models(program: str | Path | Program, models_max: int = 1000) -> Models:
     hint = "it is a whole number, more than 0"
     is_count = isinstance(models_max, int) and not isinstance(models_max, bool)
     check_argument(is_count and models_max > 0, "models_max", models_max, hint)
-    parsed = program if isinstance(program, Program) else parse(read_program(program))
+    parsed = program if isinstance(program, Program) else parse_program(read_program(program))
     found = sorted(_Solver(parsed, models_max).worlds(), key=_order)
     clauses = model_state(found, CLAUSES_MAX)
     if clauses is None:
@@ -103,7 +103,7 @@ class _Solver:
         self.checked = _checked(_split(program))
         self.relations: Relations = self.checked.relations
         linked = (rule for each in program.disjunctive_rules for rule in _links(each.heads))
-        strata = stratification((*self.checked.program.rules, *linked))
+        strata = stratification_of((*self.checked.program.rules, *linked))
         raise_if_any(check_stratified(strata))
         self.strata = strata.stratum_of
         self.rules = self._flat(program)
@@ -197,7 +197,7 @@ class _Solver:
         )
         pairs = zip(values, types, strict=True)
         return tuple(
-            None if value is None else canonical(value, str(type_)) for value, type_ in pairs
+            None if value is None else canonical_value(value, str(type_)) for value, type_ in pairs
         )
 
 

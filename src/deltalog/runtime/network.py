@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
-from deltalog.analysis.dependencies import Kind, dependencies
+from deltalog.analysis.dependencies import Kind, dependencies_of
 from deltalog.language.ast import Atom, Rule
 from deltalog.plan.ranked_deletion import RankedComponent
 from deltalog.rewrites import names
@@ -147,7 +147,7 @@ def _arcs(node: Node, flows: Flows | None) -> Iterator[NetworkArc]:
     """
     members = node.choice.members
     kinds: dict[tuple[str, str], Kind] = {}
-    for arc in dependencies(node.choice.rules).arcs:
+    for arc in dependencies_of(node.choice.rules).arcs:
         pair = arc.body, arc.head
         kinds[pair] = kinds.get(pair, arc.kind) if arc.kind == "positive" else arc.kind
     for pair in sorted(kinds, key=lambda pair: (pair[0] in members, pair)):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from deltalog.analysis.columns import Relations
 from deltalog.engines.base import Station
-from deltalog.language.walk import atoms
+from deltalog.language.walk import atoms_of
 from deltalog.rewrites import names
 from deltalog.rewrites.forms import read_by
 from deltalog.rewrites.states import Rename
@@ -112,7 +112,7 @@ class Node:
     @cached_property
     def losses(self) -> frozenset[str]:
         """The changes that take derivations away: deletions, or insertions where it is negated."""
-        read = (found for rule in self.choice.rules for found in atoms(rule.body))
+        read = (found for rule in self.choice.rules for found in atoms_of(rule.body))
         return frozenset(
             names.minus(atom.predicate) if is_positive else names.plus(atom.predicate)
             for atom, is_positive in read

@@ -8,7 +8,7 @@ from pathlib import Path
 from deltalog.checks.program import check_program
 from deltalog.engines.base import Engine
 from deltalog.language.ast import Program
-from deltalog.language.parser import parse
+from deltalog.language.parser import parse_program
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.fixpoint import Watch
 from deltalog.runtime.limits import Limits
@@ -27,6 +27,6 @@ def open_in_memory(
     participants: tuple[Participant, ...] = (),
 ) -> MemoryDatabase:
     """Check the program, load the facts and compute all stored views."""
-    parsed = program if isinstance(program, Program) else parse(read_program(program))
+    parsed = program if isinstance(program, Program) else parse_program(read_program(program))
     model = make_model(check_program(parsed), options)
     return MemoryDatabase(model, engine(), limits, watch, facts, participants=participants)

@@ -25,8 +25,8 @@ from deltalog.diagnostics.report import Diagnostic, raise_if_any
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Comparison, Constant, Expression, Literal, Query, Variable
 from deltalog.language.parser import parse_query
-from deltalog.language.values import TYPE_HINTS, VALUE_ERRORS, canonical, parse_value
-from deltalog.language.walk import literals, substitute, variables
+from deltalog.language.values import TYPE_HINTS, VALUE_ERRORS, canonical_value, parse_value
+from deltalog.language.walk import literals_of, substitute_literal, variables_of
 from deltalog.runtime.checked_rows import PYTHON_HINTS, shown_value
 
 Parameters = Mapping[str, Any]
@@ -75,7 +75,7 @@ def bind_parameters(query: Query, values: Parameters, relations: Relations) -> Q
 
 def _bound(literal: Literal, bound: Callable[[Variable], Expression]) -> Literal:
     """Return the literal with its constants; `X > $z` never holds if `$z` is null."""
-    found = substitute(literal, bound)
+    found = substitute_literal(literal, bound)
     if (
         isinstance(literal, Comparison) and isinstance(found, Comparison)
     ) and literal.operator not in ("=", "!="):
@@ -119,7 +119,7 @@ def query_parameters(query: Query) -> dict[str, Variable]:
     """The parameters by name, without the `$`, each where it first occurs."""
     found: dict[str, Variable] = {}
     for literal in query.body:
-        for variable in variables(literal):
+        for variable in variables_of(literal):
             if variable.is_parameter:
                 found.setdefault(variable.name[1:], variable)
     return found
@@ -153,7 +153,7 @@ def _places(query: Query, name: str, relations: Relations) -> Iterator[tuple[str
         for column, term in zip(relations[atom.predicate].columns, atom.arguments, strict=True):
             if isinstance(term, Variable) and term.name == f"${name}" and column.type is not None:
                 yield column.type, True
-    for literal in literals(query.body):
+    for literal in literals_of(query.body):
         if isinstance(literal, Comparison):
             for side, other in ((literal.left, literal.right), (literal.right, literal.left)):
                 if isinstance(side, Variable) and side.name == f"${name}":
@@ -198,7 +198,7 @@ def _constant(
     for type_ in fitting:
         if type_ is not None:
             try:
-                return Constant(canonical(value, type_), type_)
+                return Constant(canonical_value(value, type_), type_)
             except VALUE_ERRORS:
                 continue
     wanted = _type([type_ for type_, _ in places]) or own

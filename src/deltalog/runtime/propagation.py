@@ -23,7 +23,7 @@ from deltalog.analysis.relevance import needed_rules
 from deltalog.engines.base import Engine
 from deltalog.engines.extensions import is_ranked
 from deltalog.language.ast import Rule
-from deltalog.language.walk import atoms
+from deltalog.language.walk import atoms_of
 from deltalog.rewrites import names
 from deltalog.rewrites.forms import read_by
 from deltalog.rewrites.states import Rename
@@ -189,7 +189,7 @@ class Propagation:
         known = self._known(rules, node)
         local = dict(generated_relations(rules, known))
         for rule in rules:
-            for atom, _ in atoms(rule.body):
+            for atom, _ in atoms_of(rule.body):
                 if atom.predicate not in local and atom.predicate not in known:
                     local[atom.predicate] = undeclared_view(atom, "virtual")
         if node.compiled.ranked is not None:

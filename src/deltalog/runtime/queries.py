@@ -29,12 +29,12 @@ from deltalog.analysis.stratification import (
     Partition,
     component_partition,
     soft_partition,
-    stratification,
+    stratification_of,
 )
 from deltalog.checks.program import check_query
 from deltalog.engines.base import Engine
 from deltalog.language.ast import Atom, Column, Query, Row, Rule, Variable
-from deltalog.language.walk import atoms
+from deltalog.language.walk import atoms_of
 from deltalog.rewrites import names
 from deltalog.rewrites.desugar import desugar_query
 from deltalog.rewrites.forms import QueryForm
@@ -82,7 +82,7 @@ def prepare_query(
     form = apply_passes((each for each in QUERY if magic or not each.is_optional), form, last)
     if form.rewritten is not None:
         rules = form.rewritten
-        partition = soft_partition(rules, names.source, stratification(form.rules))
+        partition = soft_partition(rules, names.source, stratification_of(form.rules))
     else:
         rules = needed_rules(form.rules, {names.ANSWER}, form.stored)
         partition = component_partition(rules)
@@ -106,7 +106,7 @@ def stored_reads(model: Model, query: Query, inputs: Relations = NO_RELATIONS) -
     """The stored relations that a query reads, directly or through virtual views."""
     asked = desugar_query(query, {**model.checked.relations, **inputs})
     needed = needed_rules((*model.rules, *asked), {names.ANSWER}, model.stored)
-    return model.stored & {atom.predicate for rule in needed for atom, _ in atoms(rule.body)}
+    return model.stored & {atom.predicate for rule in needed for atom, _ in atoms_of(rule.body)}
 
 
 def answer(

@@ -17,8 +17,8 @@ from deltalog.diagnostics.arguments import check_argument, check_flag
 from deltalog.diagnostics.report import DataError, ProgramError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Constant, Rule, Value
-from deltalog.language.parser import parse
-from deltalog.language.walk import atoms
+from deltalog.language.parser import parse_program
+from deltalog.language.walk import atoms_of
 from deltalog.rewrites.forms import RequestForm
 from deltalog.rewrites.pipeline import UPDATE_VIEWS, apply_passes
 from deltalog.runtime.alternatives import rules_by_head
@@ -182,7 +182,7 @@ def aggregate_below(database: MemoryDatabase, views: Iterable[str]) -> Rule | No
         for rule in defined.get(name, ()):
             if is_aggregated(rule):
                 return rule
-            waiting += [atom.predicate for atom, _ in atoms(rule.body)]
+            waiting += [atom.predicate for atom, _ in atoms_of(rule.body)]
     return None
 
 
@@ -244,7 +244,9 @@ def parse_request(database: MemoryDatabase, text: str) -> Wish:
     sign = re.match(r"\s*(\+|-|not\b)?", text)
     assert sign is not None
     blank = " " * sign.end() + text[sign.end() :]
-    parsed = parse(Source("<request>", blank if blank.rstrip().endswith(".") else f"{blank}."))
+    parsed = parse_program(
+        Source("<request>", blank if blank.rstrip().endswith(".") else f"{blank}.")
+    )
     span = Span(Source("<request>", text), 0, len(text))
     if len(parsed.facts) != 1 or parsed.rules or parsed.queries or parsed.declarations:
         hint = "as in `+path(1, 9)`; every argument is a value"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltalog.language.ast import Atom, DisjunctiveRule, Rule
-from deltalog.language.walk import names as variable_names
+from deltalog.language.walk import variable_names
 from deltalog.rewrites import names
 from deltalog.rewrites.forms import RequestForm
 from deltalog.runtime.realize import aggregate_below, request_form

@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
 
-from deltalog.analysis.active_rules import INACTIVE, STATISTICS, activations
-from deltalog.analysis.columns import Relation, Storage, relations
-from deltalog.analysis.stratification import stratification
+from deltalog.analysis.active_rules import INACTIVE, STATISTICS, activation_relation
+from deltalog.analysis.columns import Relation, Storage, relations_of
+from deltalog.analysis.stratification import stratification_of
 from deltalog.checks.program import CheckedProgram
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
@@ -49,12 +49,12 @@ def guarded_program(old: Model, new: Model) -> CheckedProgram | None:
         *(_guarded(rule, OLD) for rule in before if rule not in new_rules),
         *(_guarded(rule, NEW) for rule in after if rule not in old_rules),
     )
-    found = stratification(rules)
+    found = stratification_of(rules)
     if not found.is_stratified:
         return None
     guards = tuple(Declaration("base", name, ()) for name in (OLD, NEW))
     program = Program((*_declarations(old, new), *guards), rules)
-    return CheckedProgram(program, relations(program), found)
+    return CheckedProgram(program, relations_of(program), found)
 
 
 def _are_compatible(old: Model, new: Model) -> bool:
@@ -198,7 +198,7 @@ def _marks_of_removed_rules(
     for name in facts.keys() & base_names(new) & {INACTIVE, STATISTICS}:
         yield name, {row for row in facts[name] if row[0] not in rules}
     for rule in rules.values():
-        name = activations(rule)
+        name = activation_relation(rule)
         if name in facts and old.checked.relations[name].types != new.checked.relations[name].types:
             yield name, set(facts[name])
         if rule.parameters and INACTIVE in facts:

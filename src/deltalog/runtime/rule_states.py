@@ -19,7 +19,7 @@ from deltalog.language.ast import (
     Value,
     Variable,
 )
-from deltalog.language.walk import names as variable_names
+from deltalog.language.walk import variable_names
 from deltalog.runtime.equations import is_passed, solutions
 from deltalog.runtime.hypothetical import Binding, Hypothetical
 

@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from deltalog.analysis.active_rules import INACTIVE, STATISTICS, activations
+from deltalog.analysis.active_rules import INACTIVE, STATISTICS, activation_relation
 from deltalog.analysis.columns import Relation
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.arguments import check_argument
@@ -129,7 +129,7 @@ class RuleVerbs:
         count, seconds, last = cast("Counts", (0, 0.0, None) if fired is None else fired[1:])
         parameters: tuple[Row, ...] = ()
         if rule.parameters:
-            parameters = tuple(sorted(engine.rows(activations(rule))))
+            parameters = tuple(sorted(engine.rows(activation_relation(rule))))
             is_active = bool(parameters)
         else:
             is_active = not any(engine.present(INACTIVE, [(rule.name,)]))
@@ -139,7 +139,7 @@ class RuleVerbs:
         """Activate a rule, for these parameters if it has some; nothing fires by that."""
         known, row = self._known_rule(rule, parameters)
         if known.parameters:
-            self._change_activation({activations(known): [row]}, {})
+            self._change_activation({activation_relation(known): [row]}, {})
         else:
             self._change_activation({}, {INACTIVE: [(rule,)]})
 
@@ -147,7 +147,7 @@ class RuleVerbs:
         """Deactivate a rule, for these parameters if it has some."""
         known, row = self._known_rule(rule, parameters)
         if known.parameters:
-            self._change_activation({}, {activations(known): [row]})
+            self._change_activation({}, {activation_relation(known): [row]})
         else:
             self._change_activation({INACTIVE: [(rule,)]}, {})
 
@@ -175,7 +175,7 @@ class RuleVerbs:
         return rules[name], row
 
     def _check_parameters(self, rule: ActiveRule, row: Row) -> None:
-        relation = self.model.checked.relations[activations(rule)]
+        relation = self.model.checked.relations[activation_relation(rule)]
         for variable, column, value in zip(rule.parameters, relation.columns, row, strict=True):
             try:
                 checked_row(Relation(rule.name, "base", (column,)), (value,))

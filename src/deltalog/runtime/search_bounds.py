@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import product
 
 from deltalog.language.ast import Rule
-from deltalog.language.walk import atoms
+from deltalog.language.walk import atoms_of
 from deltalog.runtime.placeholders import above
 from deltalog.runtime.realization import Wish
 from deltalog.runtime.search_nodes import Node, is_aggregated
@@ -116,5 +116,5 @@ class Bounds:
                 yield request
             for rule in self._rules.get(request[1], ()):
                 signs = (True, False) if is_aggregated(rule) else (request[0],)
-                for (atom, is_positive), sign in product(atoms(rule.body), signs):
+                for (atom, is_positive), sign in product(atoms_of(rule.body), signs):
                     waiting.append((sign == is_positive, atom.predicate))

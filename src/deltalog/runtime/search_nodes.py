@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from deltalog.language.ast import Row, Rule, Value
 from deltalog.language.printer import print_rule
-from deltalog.language.walk import atoms
+from deltalog.language.walk import atoms_of
 from deltalog.rewrites import names
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.realization import Wish
@@ -51,7 +51,7 @@ def change_set(change: Iterable[Wish]) -> ChangeSet:
 
 def is_aggregated(rule: Rule) -> bool:
     """Whether a rule is an aggregate, or brings one back to its head."""
-    read = (atom.predicate for atom, _ in atoms(rule.body))
+    read = (atom.predicate for atom, _ in atoms_of(rule.body))
     return rule.is_aggregate or any(map(names.is_generated, read))
 
 

@@ -21,8 +21,7 @@ from deltalog.analysis.domains import ColumnClasses, Place
 from deltalog.analysis.rule_types import variable_types
 from deltalog.language.ast import Comparison, Rule, Value, Variable
 from deltalog.language.printer import print_literal
-from deltalog.language.walk import atoms
-from deltalog.language.walk import names as variable_names
+from deltalog.language.walk import atoms_of, variable_names
 from deltalog.runtime.alternatives import Values
 from deltalog.runtime.equations import ORDERS
 from deltalog.runtime.realization import Wish
@@ -198,7 +197,7 @@ def neighbours(value: Value, step: int) -> Iterator[Value]:
 
 
 def _places_of(name: str, rule: Rule) -> Iterator[Place]:
-    for atom in (rule.head, *(atom for atom, _ in atoms(rule.body))):
+    for atom in (rule.head, *(atom for atom, _ in atoms_of(rule.body))):
         for i, term in enumerate(atom.arguments):
             if isinstance(term, Variable) and term.name == name:
                 yield atom.predicate, i

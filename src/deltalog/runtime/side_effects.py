@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from deltalog.language.ast import Rule
-from deltalog.language.walk import atoms
+from deltalog.language.walk import atoms_of
 from deltalog.runtime.realization import Budget, Realization, Wish
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Estimates:
         while is_lower:
             is_lower = False
             for view, own in rules.items():
-                for atom, is_positive in (found for rule in own for found in atoms(rule.body)):
+                for atom, is_positive in (found for rule in own for found in atoms_of(rule.body)):
                     for holds in (True, False):
                         below = self._least.get((holds == is_positive, atom.predicate))
                         if below is not None and below < self.of(holds, view):
@@ -78,7 +78,7 @@ def _below(view: str, rules: Mapping[str, tuple[Rule, ...]]) -> set[str]:
         if name not in seen:
             seen.add(name)
             bodies = (rule.body for rule in rules.get(name, ()))
-            waiting += [atom.predicate for body in bodies for atom, _ in atoms(body)]
+            waiting += [atom.predicate for body in bodies for atom, _ in atoms_of(body)]
     return seen
 
 

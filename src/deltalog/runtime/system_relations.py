@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from deltalog.analysis.columns import Relation, Relations
 from deltalog.language.ast import TYPES, Column, Query, Row
-from deltalog.language.walk import atoms
+from deltalog.language.walk import atoms_of
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
@@ -59,7 +59,7 @@ SYSTEM_RELATIONS: Relations = {
 
 def system_inputs(database: MemoryDatabase, query: Query) -> Inputs:
     """The relations of the system that a query reads, with their rows."""
-    read = {atom.predicate for atom, _ in atoms(query.body)} & SYSTEM_RELATIONS.keys()
+    read = {atom.predicate for atom, _ in atoms_of(query.body)} & SYSTEM_RELATIONS.keys()
     return tuple((SYSTEM_RELATIONS[name], tuple(_ROWS[name](database))) for name in sorted(read))
 
 

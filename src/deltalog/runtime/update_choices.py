@@ -32,9 +32,8 @@ from deltalog.language.ast import (
     Variable,
 )
 from deltalog.language.printer import print_update_choice
-from deltalog.language.values import canonical
-from deltalog.language.walk import atoms, substitute
-from deltalog.language.walk import names as variable_names
+from deltalog.language.values import canonical_value
+from deltalog.language.walk import atoms_of, substitute_literal, variable_names
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.constraints import callers_level
 from deltalog.runtime.limits import Limits
@@ -128,7 +127,7 @@ def translated(choice: UpdateChoice, row: Row, relations: Relations) -> list[Wis
             if isinstance(term, Constant | Variable)
         )
         pairs = zip(values, types, strict=True)
-        typed = tuple(None if v is None else canonical(v, str(type_)) for v, type_ in pairs)
+        typed = tuple(None if v is None else canonical_value(v, str(type_)) for v, type_ in pairs)
         found.append(Wish(action.verb == "insert", action.atom.predicate, typed))
     return found
 
@@ -216,7 +215,7 @@ def _bodies(atom: Atom, rules: Iterable[Rule]) -> Iterator[tuple[Literal, ...] |
         ) -> object:
             return given.get(variable.name, Variable(f"{variable.name}'{number}"))
 
-        yield tuple(substitute(literal, change) for literal in rule.body)  # type: ignore[arg-type]
+        yield tuple(substitute_literal(literal, change) for literal in rule.body)  # type: ignore[arg-type]
 
 
 # --- small databases
@@ -297,7 +296,7 @@ class _Tries:
             if name not in reached:
                 reached.add(name)
                 bodies = (rule.body for rule in rules.get(name, ()))
-                waiting += [atom.predicate for body in bodies for atom, _ in atoms(body)]
+                waiting += [atom.predicate for body in bodies for atom, _ in atoms_of(body)]
         reached |= {a.atom.predicate for a in self.choice.actions if a.atom is not None}
         base = sorted(
             n for n in reached if n in self.relations and self.relations[n].kind == "base"

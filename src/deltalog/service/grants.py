@@ -21,7 +21,7 @@ from deltalog.analysis.relation import Relation, Relations
 from deltalog.diagnostics import service_catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.language.ast import Atom, Constant, Literal, Row, Value
-from deltalog.language.walk import atoms
+from deltalog.language.walk import atoms_of
 from deltalog.runtime.changes import ChangeSet
 from deltalog.service.grant_texts import Grant
 from deltalog.service.problems import Problem, problem
@@ -130,7 +130,7 @@ class Caller:
         """Raise unless it may read all that a query reads."""
         if self.reads_all:
             return
-        for atom, _ in atoms(tuple(body)):
+        for atom, _ in atoms_of(tuple(body)):
             relation = relations.get(atom.predicate)
             if relation is None or not self.may_read(atom.predicate, _constants(atom, relation)):
                 self.refuse(f"read what the atom of `{atom.predicate}` reads")

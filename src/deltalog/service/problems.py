@@ -23,7 +23,7 @@ from starlette.responses import Response
 from deltalog.analysis.relation import Relation
 from deltalog.diagnostics import catalogue, service_catalogue
 from deltalog.diagnostics.entry import Entry
-from deltalog.diagnostics.render import render
+from deltalog.diagnostics.render import render_diagnostic
 from deltalog.diagnostics.report import DeltalogError, Diagnostic, LimitError, ProgramError
 from deltalog.language.ast import Row
 from deltalog.runtime.violations import ConstraintError, Violation
@@ -210,7 +210,7 @@ def _problem_json(diagnostic: Diagnostic) -> dict[str, Any]:
         "place": place,
         "note": diagnostic.note,
         "hint": diagnostic.hint,
-        "text": render(diagnostic),
+        "text": render_diagnostic(diagnostic),
     }
 
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.graphs.network_graph import network_graph
-from deltalog.language.parser import parse
+from deltalog.language.parser import parse_program
 from deltalog.language.printer import print_program
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
@@ -62,7 +62,7 @@ async def change_program(
     def run(database: MemoryDatabase) -> tuple[int, ChangeSet]:
         if body.version is not None and body.version != database.version:
             raise DataError([catalogue.REQUEST_OUTDATED.at(None, version=body.version)])
-        parse(Source("<request>", body.text), no_file)
+        parse_program(Source("<request>", body.text), no_file)
         text = f"{body.text}\n"  # a single line that ends in `.dl` would be a path
         change = database.change_program(text, is_committed=not body.dry_run)
         return database.version, change

@@ -25,7 +25,7 @@ from deltalog.engines.external.source import Columns, Event, Precision
 from deltalog.language.ast import Row
 from deltalog.runtime.checked_rows import checked_rows
 from deltalog.sources.delta_scan import needs_scan, scan_table
-from deltalog.sources.sql_source import unreadable
+from deltalog.sources.sql_source import unreadable_source
 
 if TYPE_CHECKING:
     import pyarrow
@@ -68,7 +68,7 @@ class DeltaSource:
         known = {field.name for field in self._table.schema().fields}
         missing = [name for name in self._names if name not in known]
         if missing:
-            raise self._unreadable(f"it has no column `{missing[0]}`")
+            raise self._unreadable_error(f"it has no column `{missing[0]}`")
 
     # --- snapshots
 
@@ -77,7 +77,7 @@ class DeltaSource:
         before = self._table.version()
         self._read_guarded(self._table.update_incremental)
         if self._read_guarded(lambda: self._table.metadata().id) != self._identity:
-            raise self._unreadable("it is another table by now")
+            raise self._unreadable_error("it is another table by now")
         if self._table.version() != before:
             self._data = None
 
@@ -86,13 +86,13 @@ class DeltaSource:
 
     def acknowledge(self) -> None:
         self._position = int(self._table.version())
-        self._before = None if needs_scan(self._table) else self._dataset()
+        self._before = None if needs_scan(self._table) else self._table_dataset()
         self._events = None
 
     def disconnect(self) -> None:
         """Nothing is held."""
 
-    def _dataset(self) -> pyarrow.dataset.Dataset:
+    def _table_dataset(self) -> pyarrow.dataset.Dataset:
         if self._data is None:
             self._data = self._read_guarded(self._table.to_pyarrow_dataset)
         return self._data
@@ -106,7 +106,7 @@ class DeltaSource:
             rows = self._scan_rows(self._table, columns, key)
             return [row for row in rows if tuple(row[c] for c in columns) == key]
         try:
-            found = self._dataset().to_table(
+            found = self._table_dataset().to_table(
                 columns=self._names, filter=self._test_of_key(columns, key, False)
             )
         except pyarrow.ArrowNotImplementedError:
@@ -123,7 +123,7 @@ class DeltaSource:
         import pyarrow
         import pyarrow.dataset
 
-        schema = self._dataset().schema
+        schema = self._table_dataset().schema
         test = pyarrow.dataset.scalar(True)
         for column, value in zip(columns, key, strict=True):
             field, type_ = (
@@ -148,10 +148,10 @@ class DeltaSource:
     def count(self) -> int:
         if needs_scan(self._table):
             return len(self._read_guarded(lambda: scan_table(self._table, self._names[:1], (), ())))
-        return int(self._read_guarded(lambda: self._dataset().count_rows()))
+        return int(self._read_guarded(lambda: self._table_dataset().count_rows()))
 
     def _read_rows(self, test: Any, files: pyarrow.dataset.Dataset | None = None) -> list[Row]:
-        data = self._dataset() if files is None else files
+        data = self._table_dataset() if files is None else files
         return self._rows_of_table(
             self._read_guarded(lambda: data.to_table(columns=self._names, filter=test))
         )
@@ -187,7 +187,7 @@ class DeltaSource:
             yield 1, self.scan()
             yield -1, self._scan_rows(before)
             return
-        now = self._dataset()
+        now = self._table_dataset()
         for sign, files in (
             (1, _files_not_in(now, self._before)),
             (-1, _files_not_in(self._before, now)),
@@ -215,15 +215,15 @@ class DeltaSource:
         try:
             return read()
         except TableNotFoundError:
-            raise self._unreadable("there is no such table") from None
+            raise self._unreadable_error("there is no such table") from None
         except FileNotFoundError:
             reason = f"files of version {self._position} are gone"
-            raise self._unreadable(reason) from None
+            raise self._unreadable_error(reason) from None
         except (DeltaError, OSError, pyarrow.ArrowException) as error:
-            raise self._unreadable(type(error).__name__) from None
+            raise self._unreadable_error(type(error).__name__) from None
 
-    def _unreadable(self, reason: str) -> DataError:
-        return unreadable(self.relation.name, self.name, reason)
+    def _unreadable_error(self, reason: str) -> DataError:
+        return unreadable_source(self.relation.name, self.name, reason)
 
 
 def _open_delta_table(path: str, version: int | None = None) -> Any:

@@ -14,7 +14,7 @@ from deltalog.diagnostics.similar import did_you_mean
 from deltalog.engines.external.engine import ExternalEngine
 from deltalog.engines.external.source import Source
 from deltalog.language.ast import Program
-from deltalog.language.parser import parse
+from deltalog.language.parser import parse_program
 from deltalog.runtime.fixpoint import Watch
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Options, make_model
@@ -39,7 +39,7 @@ def open_with_sources(
     participants: tuple[Participant, ...] = (),
 ) -> SourcedDatabase:
     """Check the program, connect to the sources, and compute the stored views."""
-    parsed = program if isinstance(program, Program) else parse(read_program(program))
+    parsed = program if isinstance(program, Program) else parse_program(read_program(program))
     model = make_model(check_program(parsed), options)
     bound = _bind_sources(sources, model.checked.relations)
     engine = ExternalEngine(bound)

@@ -23,7 +23,7 @@ from deltalog.engines.external.source import Columns, Event, Precision
 from deltalog.language.arrow import arrow_schema
 from deltalog.language.ast import Row
 from deltalog.runtime.checked_rows import checked_rows
-from deltalog.sources.sql_source import unreadable
+from deltalog.sources.sql_source import unreadable_source
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class ParquetSource:
             self._lines = self._changes.read_text(encoding="utf-8").splitlines()
             self._dataset = pyarrow.dataset.dataset(self._path, format="parquet")
         except (OSError, pyarrow.ArrowException) as error:
-            raise self._unreadable(type(error).__name__) from None
+            raise self._unreadable_error(type(error).__name__) from None
 
     def close(self) -> None:
         """Nothing is held."""
@@ -91,7 +91,7 @@ class ParquetSource:
         try:
             table = self._dataset.to_table(columns=self._columns, filter=test)
         except (OSError, pyarrow.ArrowException) as error:
-            raise self._unreadable(type(error).__name__) from None
+            raise self._unreadable_error(type(error).__name__) from None
         found = [column.to_pylist() for column in table.columns]
         return checked_rows(self.relation, list(zip(*found, strict=True)))
 
@@ -112,9 +112,9 @@ class ParquetSource:
                 op = row = None
             if op not in ("+", "-"):
                 reason = f"line {number} of {self._changes.name} is not a change"
-                raise self._unreadable(reason)
+                raise self._unreadable_error(reason)
             (fact,) = checked_rows(self.relation, [row])
             yield op == "+", fact
 
-    def _unreadable(self, reason: str) -> DataError:
-        return unreadable(self.relation.name, self.name, reason)
+    def _unreadable_error(self, reason: str) -> DataError:
+        return unreadable_source(self.relation.name, self.name, reason)

@@ -24,7 +24,7 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.engines.external.source import Columns
 from deltalog.language.ast import Row
-from deltalog.sources.sql_source import SqlSource, quote_sql_name, unreadable
+from deltalog.sources.sql_source import SqlSource, quote_sql_name, unreadable_source
 
 SCRIPT = """\
 CREATE TABLE IF NOT EXISTS {changes} AS
@@ -106,13 +106,13 @@ class PostgresSource(SqlSource):
         self.close()
 
     def open(self) -> None:
-        self._fetch("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        ((seen,),) = self._fetch("SELECT pg_current_snapshot()::text")
+        self._fetch_rows("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        ((seen,),) = self._fetch_rows("SELECT pg_current_snapshot()::text")
         self._seen = str(seen)
 
     def close(self) -> None:
         with suppress(DataError):
-            self._fetch("ROLLBACK")
+            self._fetch_rows("ROLLBACK")
 
     def acknowledge(self) -> None:
         self._position = self._seen
@@ -121,16 +121,16 @@ class PostgresSource(SqlSource):
         self._connection.close()
 
     def _new_events(self) -> Iterable[tuple[Any, ...]]:
-        return self._fetch(NEW.format(events=self._events), (self._position, self._position))
+        return self._fetch_rows(NEW.format(events=self._events), (self._position, self._position))
 
-    def _fetch(self, text: str, values: Sequence[Any] = ()) -> Iterable[tuple[Any, ...]]:
+    def _fetch_rows(self, text: str, values: Sequence[Any] = ()) -> Iterable[tuple[Any, ...]]:
         import psycopg
 
         try:
             found = self._connection.execute(text, tuple(values) or None)
             return [] if found.description is None else list(found.fetchall())
         except psycopg.Error as error:
-            raise self._unreadable(_reason_without_secrets(error)) from None
+            raise self._unreadable_error(_reason_without_secrets(error)) from None
 
     def _to_cells(self, columns: Columns, key: Row) -> Sequence[Any]:
         return key
@@ -162,11 +162,11 @@ def _connect_to_server(variable: str, relation: str, place: str) -> Any:
         raise DataError([needed]) from error
     text = os.environ.get(variable)
     if text is None:
-        raise unreadable(relation, place, f"the environment has no variable {variable}")
+        raise unreadable_source(relation, place, f"the environment has no variable {variable}")
     try:
         return psycopg.connect(text, autocommit=True)
     except psycopg.Error as error:
-        raise unreadable(relation, place, _reason_without_secrets(error)) from None
+        raise unreadable_source(relation, place, _reason_without_secrets(error)) from None
 
 
 def _reason_without_secrets(error: Any) -> str:

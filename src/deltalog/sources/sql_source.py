@@ -51,7 +51,7 @@ class SqlSource(ABC):
     @abstractmethod
     def disconnect(self) -> None: ...
     @abstractmethod
-    def _fetch(self, text: str, values: Sequence[Any] = ()) -> Iterable[tuple[Any, ...]]: ...
+    def _fetch_rows(self, text: str, values: Sequence[Any] = ()) -> Iterable[tuple[Any, ...]]: ...
     @abstractmethod
     def _new_events(self) -> Iterable[tuple[Any, ...]]:
         """Cells of the events that are not acknowledged: `op`, then the columns."""
@@ -64,7 +64,7 @@ class SqlSource(ABC):
     def find(self, columns: Columns, key: Row) -> list[Row]:
         tests = " AND ".join(self._test_of_column(column) for column in columns) or "1 = 1"
         cells = self._to_cells(columns, key)
-        rows = self._checked_facts(self._fetch(f"{self._rows} WHERE {tests}", cells))
+        rows = self._checked_facts(self._fetch_rows(f"{self._rows} WHERE {tests}", cells))
         return [row for row in rows if tuple(row[c] for c in columns) == key]
 
     def _test_of_column(self, column: int) -> str:
@@ -73,10 +73,10 @@ class SqlSource(ABC):
         )
 
     def scan(self) -> list[Row]:
-        return self._checked_facts(self._fetch(self._rows))
+        return self._checked_facts(self._fetch_rows(self._rows))
 
     def count(self) -> int:
-        ((found,),) = self._fetch(self._count)
+        ((found,),) = self._fetch_rows(self._count)
         return int(found)
 
     def events(self) -> list[Event]:
@@ -88,14 +88,14 @@ class SqlSource(ABC):
         try:
             rows = self._from_cells(tuple(row) for row in cells)
         except (ValueError, TypeError, ArithmeticError) as error:
-            raise self._unreadable(f"a value is not of its type ({error})") from None
+            raise self._unreadable_error(f"a value is not of its type ({error})") from None
         return checked_rows(self.relation, rows)
 
-    def _unreadable(self, reason: str) -> DataError:
-        return unreadable(self.relation.name, self.name, reason)
+    def _unreadable_error(self, reason: str) -> DataError:
+        return unreadable_source(self.relation.name, self.name, reason)
 
 
-def unreadable(relation: str, place: str, reason: str) -> DataError:
+def unreadable_source(relation: str, place: str, reason: str) -> DataError:
     """The error for a source that does not answer; `reason` has no credentials."""
     return DataError(
         [catalogue.SOURCE_UNREADABLE.at(None, name=relation, place=place, reason=reason)]

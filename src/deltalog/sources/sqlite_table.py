@@ -84,20 +84,20 @@ class SqliteSource(SqlSource):
             self._connection = apsw.Connection(str(described.path), flags=apsw.SQLITE_OPEN_READONLY)
             self._connection.set_busy_timeout(10_000)
         except apsw.Error as error:
-            raise self._unreadable(str(error)) from None
+            raise self._unreadable_error(str(error)) from None
         self._position = self._read_position()
 
     def _read_position(self) -> int:
-        ((last,),) = self._fetch(self._last)
+        ((last,),) = self._fetch_rows(self._last)
         return int(last)
 
     def open(self) -> None:
-        self._fetch("BEGIN")
+        self._fetch_rows("BEGIN")
         self._seen = self._read_position()  # the first read begins the snapshot
 
     def close(self) -> None:
         if self._connection.in_transaction:
-            self._fetch("ROLLBACK")
+            self._fetch_rows("ROLLBACK")
 
     def acknowledge(self) -> None:
         self._position = self._seen
@@ -107,13 +107,13 @@ class SqliteSource(SqlSource):
             self._connection.close()
 
     def _new_events(self) -> Iterable[tuple[Any, ...]]:
-        return self._fetch(f'{self._events} WHERE "seq" > ? ORDER BY "seq"', (self._position,))
+        return self._fetch_rows(f'{self._events} WHERE "seq" > ? ORDER BY "seq"', (self._position,))
 
-    def _fetch(self, text: str, values: Sequence[Any] = ()) -> Iterable[tuple[Any, ...]]:
+    def _fetch_rows(self, text: str, values: Sequence[Any] = ()) -> Iterable[tuple[Any, ...]]:
         try:
             return list(self._connection.execute(text, tuple(values)))
         except apsw.Error as error:
-            raise self._unreadable(str(error)) from None
+            raise self._unreadable_error(str(error)) from None
 
     def _to_cells(self, columns: Columns, key: Row) -> Sequence[Any]:
         (cells,) = to_cells([key], tuple(self._types[c] for c in columns))

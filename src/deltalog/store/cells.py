@@ -20,7 +20,7 @@ from operator import methodcaller
 from typing import Any
 
 from deltalog.language.ast import Column, Row
-from deltalog.language.values import canonical
+from deltalog.language.values import canonical_value
 
 AFFINITIES = {"int": "INTEGER", "bool": "INTEGER", "float": "REAL"}
 """Everything else is TEXT."""
@@ -43,7 +43,7 @@ _FROM_CELL: dict[str, Callable[[Any], Any]] = {
 _EQUAL: dict[str, Callable[[Any], Any]] = {
     "int": int,
     "float": float,
-    "decimal": partial(canonical, type_="decimal"),
+    "decimal": partial(canonical_value, type_="decimal"),
 }
 
 Types = tuple[str | None, ...]

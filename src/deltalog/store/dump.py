@@ -30,7 +30,7 @@ from deltalog.store.files import write_rows
 PROGRAM = "program.dl"
 
 
-def dump(database: MemoryDatabase) -> Iterator[str]:
+def dump_lines(database: MemoryDatabase) -> Iterator[str]:
     """The lines of the text."""
     yield print_program(_without_facts(database)).rstrip("\n")
     for name, rows in _facts_of_relations(database):

@@ -46,7 +46,7 @@ from deltalog.store.settings import FileSettings
 from deltalog.store.sqlite import open_connection, sqlite_errors_reported
 from deltalog.store.storage import Storage
 from deltalog.store.synchronization import GROUP_MAX, FileSynchronization
-from deltalog.store.verify import Verification, verify
+from deltalog.store.verify import Verification, verify_file
 
 INDEXED_FROM = 100_000
 """From this many facts on indexes are built at loading, and not by the first transaction."""
@@ -88,7 +88,7 @@ class FileDatabase(FileDeliveries, Logged):
                 node.installed  # noqa: B018
 
     @contextmanager
-    def _snapshot(self) -> Iterator[None]:
+    def _reading_snapshot(self) -> Iterator[None]:
         """One state of the file, whatever others write meanwhile."""
         with self.turn(), self._persistence.reading():
             yield
@@ -96,7 +96,7 @@ class FileDatabase(FileDeliveries, Logged):
     def _check_open(self) -> None:
         self._storage.check_open()
 
-    def _inherit(self) -> None:
+    def _inherit_lock(self) -> None:
         self._lock = threading.RLock()  # another thread may have held it when the process forked
         self._storage.inherit()
 
@@ -148,7 +148,7 @@ class FileDatabase(FileDeliveries, Logged):
     @property
     def first_version(self) -> int:
         """The oldest version whose state the log still leads back to."""
-        with self._snapshot():
+        with self._reading_snapshot():
             return self._history.first
 
     def facts(self, relation: str, version: int | None = None) -> set[Row]:
@@ -200,28 +200,28 @@ class FileDatabase(FileDeliveries, Logged):
 
     def relations_at(self, version: int) -> Mapping[str, Relation]:
         """The base relations and views that the program of a version had."""
-        with self._snapshot():
+        with self._reading_snapshot():
             return self._history.relations_at(version)
 
     def delta(self, first: int, last: int | None = None) -> ChangeSet:
         """The net change from one version to another, which may also be an earlier one."""
-        with self._snapshot():
+        with self._reading_snapshot():
             return self._history.delta(first, last, self.current_facts)
 
     def commits(self, after: int | None = None, until: int | None = None) -> list[Commit]:
         """The commits after a version, up to another one, as they are in the log."""
-        with self._snapshot():
+        with self._reading_snapshot():
             return self._history.commits(after, until, self.current_facts)
 
     def logged(self, version: int) -> list[Commit]:
         """The commit of a version with nothing but what the log has of it."""
-        with self._snapshot():
+        with self._reading_snapshot():
             found = self._persistence.log.commits(version - 1, version)
             return [replace(each, change=without_hidden(each.change)) for each in found]
 
     def programs(self) -> list[tuple[int, str, str]]:
         """Every program there was: the version from which on it counted, the time, the text."""
-        with self._snapshot():
+        with self._reading_snapshot():
             return self._history.programs()
 
     # --- readers of the log, and its size
@@ -229,7 +229,7 @@ class FileDatabase(FileDeliveries, Logged):
     @property
     def readers(self) -> Mapping[str, int]:
         """The registered readers, each with the version it has acknowledged."""
-        with self._snapshot():
+        with self._reading_snapshot():
             return readers.read_up_to(self._connection)
 
     def register(self, reader: str) -> int:
@@ -277,7 +277,7 @@ class FileDatabase(FileDeliveries, Logged):
     def tail(self, wanted: frozenset[str]) -> list[Tailed]:
         """Take over what others have committed; changes of `wanted` views are known in any case."""
         self.check_not_acting()
-        with self._snapshot():
+        with self._reading_snapshot():
             found = self._synchronization.tail(self, wanted)
         relations = frozenset(self.relations)
         return [
@@ -286,7 +286,7 @@ class FileDatabase(FileDeliveries, Logged):
         ]
 
     def commits_of(self, relation: str, after: int, until: int) -> tuple[int, list[Commit]]:
-        with self._snapshot():
+        with self._reading_snapshot():
             return until, self._history.commits(after, until, self.current_facts, {relation})
 
     def log_behind(self, version: int) -> tuple[int, bool]:
@@ -309,7 +309,7 @@ class FileDatabase(FileDeliveries, Logged):
     def refresh(self) -> ChangeSet:
         """Catch up with what another process has committed; return what has changed by it."""
         self.check_not_acting()
-        with self._snapshot():
+        with self._reading_snapshot():
             return without_hidden(self._synchronization.refresh(self))
 
     def verify(self, *, engine: str | None = None) -> Verification:
@@ -317,11 +317,11 @@ class FileDatabase(FileDeliveries, Logged):
 
         Views are recomputed on another engine if one is named.
         """
-        return verify(self, engine=engine)
+        return verify_file(self, engine=engine)
 
     def check_pages(self) -> tuple[str, ...]:
         """Problems found by SQLite's integrity check, which reads every page with its checksum."""
-        with self._snapshot():
+        with self._reading_snapshot():
             self._storage.check_unmoved()
             found = [str(line) for (line,) in self._connection.execute("PRAGMA integrity_check")]
         return () if found == ["ok"] else tuple(found)
@@ -346,7 +346,7 @@ _open: weakref.WeakSet[FileDatabase] = weakref.WeakSet()
 
 def _inherit_all() -> None:
     for database in list(_open):
-        database._inherit()
+        database._inherit_lock()
 
 
 if hasattr(os, "register_at_fork"):

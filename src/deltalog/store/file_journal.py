@@ -35,7 +35,7 @@ class FileJournal(SqliteJournal):
         super().__init__(path, use)
 
     def stored(self, after: int) -> list[StoredMessage]:
-        with self._reading() as table:
+        with self._reading_messages() as table:
             if table is None:
                 return []
             found = self._connection.execute(
@@ -46,7 +46,7 @@ class FileJournal(SqliteJournal):
             return [StoredMessage(*row) for row in found]
 
     def message(self, stored: StoredMessage) -> Message | None:
-        with self._reading() as table:
+        with self._reading_messages() as table:
             if table is None:
                 return None
             columns = f"SELECT sequence, id, rule, name, payload FROM {table} WHERE"
@@ -58,9 +58,9 @@ class FileJournal(SqliteJournal):
             return None if row is None else Message(*row)
 
     @contextmanager
-    def _reading(self) -> Iterator[str | None]:
+    def _reading_messages(self) -> Iterator[str | None]:
         """One state of the file, with the table that has the messages, if there is one."""
-        with self._snapshot():
+        with self._reading_snapshot():
             name = self._connection.execute(
                 "SELECT stored_in FROM deltalog__relations WHERE name = ?", (MESSAGES,)
             ).get

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from deltalog.language.ast import Column, Row, Value
-from deltalog.language.values import VALUE_ERRORS, canonical, parse_value, plain_text
+from deltalog.language.values import VALUE_ERRORS, canonical_value, parse_value, plain_text
 from deltalog.store.records import (
     Converter,
     JsonObject,
@@ -75,7 +75,7 @@ def from_json(column: Column) -> Converter:
             return parse_value(cell, type_)
         if isinstance(cell, Decimal) and type_ == "float":
             cell = float(cell)
-        return canonical(cell, type_)
+        return canonical_value(cell, type_)
 
     return convert
 

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from deltalog.language.arrow import arrow_schema, arrow_table
 from deltalog.language.ast import Column, Row, Value
-from deltalog.language.values import VALUE_ERRORS, canonical
+from deltalog.language.values import VALUE_ERRORS, canonical_value
 from deltalog.store.records import (
     Converter,
     Place,
@@ -101,7 +101,7 @@ def _from_arrow(column: Column) -> Converter:
     type_, nullable = column_type(column), column.nullable
 
     def convert(cell: Any) -> Value:
-        return None if cell is None and nullable else canonical(cell, type_)
+        return None if cell is None and nullable else canonical_value(cell, type_)
 
     return convert
 

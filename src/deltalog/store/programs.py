@@ -13,7 +13,7 @@ import apsw
 from deltalog.checks.program import CheckedProgram, check_program
 from deltalog.diagnostics.report import ProgramError
 from deltalog.language.ast import Program
-from deltalog.language.parser import parse
+from deltalog.language.parser import parse_program
 from deltalog.language.printer import print_program
 from deltalog.runtime.read_program import read_program
 from deltalog.source import Source
@@ -24,9 +24,9 @@ def program_and_text(program: str | Path | Program) -> tuple[Program, str]:
     if isinstance(program, Program):
         return program, print_program(program)
     source = read_program(program)
-    parsed = parse(source)
+    parsed = parse_program(source)
     try:
-        alone = parse(Source("<text>", source.text), no_file)
+        alone = parse_program(Source("<text>", source.text), no_file)
     except ProgramError:  # it includes others
         return parsed, print_program(parsed)
     return parsed, source.text if alone == parsed else print_program(parsed)
@@ -40,6 +40,6 @@ def no_file(name: str, including: Source) -> Source:
 def stored_program(text: str) -> CheckedProgram:
     """The program that a file holds; it was valid when it was written, so else it is damaged."""
     try:
-        return check_program(parse(Source("<text>", text), no_file))
+        return check_program(parse_program(Source("<text>", text), no_file))
     except ProgramError as error:
         raise apsw.CorruptError("its program cannot be read") from error

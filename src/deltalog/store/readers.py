@@ -129,7 +129,7 @@ class Dropped:
     overrun: tuple[str, ...]
 
 
-def compact(connection: apsw.Connection, path: Path, retention: Retention) -> Dropped:
+def compact_log(connection: apsw.Connection, path: Path, retention: Retention) -> Dropped:
     """Drop what may go, in small transactions; what was dropped before an end stays dropped."""
     log = Log(connection)
     before = log.first

@@ -16,7 +16,7 @@ from deltalog.store.sqlite import sqlite_errors_reported
 from deltalog.store.storage import open_to_write
 
 
-def recover(path: Path, engine: str) -> FileDatabase:
+def recover_file(path: Path, engine: str) -> FileDatabase:
     """Accept that commits are missing in the write-ahead log; returns the database without them."""
     if not path.exists():
         raise DataError([catalogue.CANNOT_OPEN.at(None, name=path, reason="there is no such file")])

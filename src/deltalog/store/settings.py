@@ -90,7 +90,7 @@ class FileSettings:
 
     def put(self, name: str, value: str) -> None:
         """Set a value, on the disk when this returns."""
-        with self._changing() as connection:
+        with self._changing_settings() as connection:
             connection.execute(_PUT, (name, value))
 
     @contextmanager
@@ -99,7 +99,7 @@ class FileSettings:
         connection, writer = self._persistence.connection, self._persistence.writer
         with self._turn():
             if not has_settings(connection):
-                with self._changing():
+                with self._changing_settings():
                     pass
             writer.beside = lambda: connection.execute(_PUT, (name, value))
             try:
@@ -108,11 +108,11 @@ class FileSettings:
                 writer.beside = None
 
     def delete(self, name: str) -> None:
-        with self._changing() as connection:
+        with self._changing_settings() as connection:
             connection.execute(f"DELETE FROM {TABLE} WHERE name = ?", (name,))
 
     @contextmanager
-    def _changing(self) -> Iterator[apsw.Connection]:
+    def _changing_settings(self) -> Iterator[apsw.Connection]:
         connection = self._persistence.connection
         with self._turn(), self._persistence.writing():
             if not has_settings(connection):

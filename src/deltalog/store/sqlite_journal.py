@@ -56,12 +56,12 @@ class SqliteJournal:
             if is_created:
                 self._connection.pragma("journal_mode", "wal")
             self._connection.pragma("synchronous", "NORMAL")
-        with self._writing():
+        with self._counted_writing():
             if not has_journal(self._connection):
                 self._connection.execute(journal_layout())
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _counted_writing(self) -> Iterator[None]:
         """One transaction, which is counted."""
         with sqlite_errors_reported(self.path, is_commit=True):
             self._connection.execute("BEGIN IMMEDIATE")
@@ -78,7 +78,7 @@ class SqliteJournal:
             self._connection.execute("ROLLBACK")
 
     @contextmanager
-    def _snapshot(self) -> Iterator[None]:
+    def _reading_snapshot(self) -> Iterator[None]:
         """One state of the file."""
         with sqlite_errors_reported(self.path):
             self._connection.execute("BEGIN")
@@ -88,11 +88,11 @@ class SqliteJournal:
                 self._roll_back()
 
     def read(self) -> Book:
-        with self._snapshot():
+        with self._reading_snapshot():
             return read_book(self._connection)
 
     def write(self, put: Sequence[Record], removed: Sequence[Record]) -> None:
-        with self._writing():
+        with self._counted_writing():
             for record in removed:
                 columns = " AND ".join(f"{name} = ?" for name in key_columns(type(record)))
                 statement = f"DELETE FROM {TABLES[type(record)]} WHERE {columns}"

@@ -184,7 +184,7 @@ class FileSynchronization:
             self.compact_later(database)
             chosen = storage.retention if retention is None else retention
             readers.check_retention(chosen)
-            return readers.compact(storage.connection, storage.path, chosen)
+            return readers.compact_log(storage.connection, storage.path, chosen)
 
     def compact_later(self, database: MemoryDatabase) -> None:
         if self._storage.retention.is_limited:

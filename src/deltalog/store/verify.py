@@ -38,7 +38,7 @@ class Verification:
         return not (self.pages or self.differences or self.log)
 
 
-def verify(database: FileDatabase, *, engine: str | None = None) -> Verification:
+def verify_file(database: FileDatabase, *, engine: str | None = None) -> Verification:
     """Look at everything; raises if a page cannot be read at all.
 
     Views are recomputed on another engine if one is named.

@@ -47,7 +47,7 @@ from deltalog.engines.stepped_sequence import SteppedSequence
 from deltalog.engines.stepped_wave import SteppedWave
 from deltalog.language.ast import Row
 from deltalog.plan.nodes import Match, RankedDeletion, RulePlan
-from deltalog.plan.pivots import pivot
+from deltalog.plan.pivots import pivot_of
 
 JOBS_MIN, FACTS_PER_JOB = 10, 150_000
 """Cost of a deletion before it is aborted, in jobs that fetch what it looks up: while one of them
@@ -97,7 +97,7 @@ class SparkEngine(WholeParts):
     def prepare(self, plans: tuple[RulePlan, ...]) -> RulesPart:
         self._tidy_grown()
         self._expect_lookups(next_lookups(plans))
-        return SparkPart(plans, pivot=pivot(plans))
+        return SparkPart(plans, pivot=pivot_of(plans))
 
     def prepare_deletion(self, plan: RankedDeletion) -> SparkDeletion:
         self._expect_lookups(deletion_lookups(plan))

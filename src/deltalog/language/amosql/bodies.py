@@ -22,11 +22,17 @@ from collections.abc import Iterable
 from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.language.amosql.conditions import always, called_names, conjuncts, never, operands_of
-from deltalog.language.amosql.context import Translation, Typed, only_value, problem
+from deltalog.language.amosql.conditions import (
+    called_names,
+    conjuncts_of,
+    false_comparison,
+    operands_of,
+    true_comparison,
+)
+from deltalog.language.amosql.context import Translation, Typed, only_value, problem_at
 from deltalog.language.amosql.foreign import is_tabulated
 from deltalog.language.amosql.helper_views import aggregate_value, negate_literals
-from deltalog.language.amosql.resolution import Target, resolve
+from deltalog.language.amosql.resolution import Target, resolve_call
 from deltalog.language.amosql.schema import LITERAL_TYPES, column_type
 from deltalog.language.amosql.tree import (
     Arithmetic,
@@ -83,7 +89,7 @@ class Body:
             if not self.schema.is_type(each.type):
                 known = [*self.schema.types, *LITERAL_TYPES]
                 hint = did_you_mean(each.type, known)
-                raise problem(catalogue.UNKNOWN_TYPE, each.span, name=each.type, hint=hint)
+                raise problem_at(catalogue.UNKNOWN_TYPE, each.span, name=each.type, hint=hint)
             variable = self.translation.fresh(each.name or each.type, each.span)
             if each.name is not None:
                 self.scope[each.name] = Typed(variable, each.type)
@@ -114,7 +120,7 @@ class Body:
 
     def require(self, condition: Expression | None) -> None:
         """Add a condition; negations and aggregates last, when other literals bind variables."""
-        for part in sorted(conjuncts(condition), key=self._calls_foreign):
+        for part in sorted(conjuncts_of(condition), key=self._calls_foreign):
             self._require_conjunct(part)
 
     def _calls_foreign(self, condition: Expression) -> bool:
@@ -134,11 +140,11 @@ class Body:
                 self._require_comparison(condition)
             case Constant(value=bool(value)):
                 if not value:
-                    self.literals.append(never(_span_of(condition)))
+                    self.literals.append(false_comparison(_span_of(condition)))
             case Call() | Name():
                 self._require_truth(condition)
             case _:
-                raise problem(errors.NOT_A_CONDITION, _span_of(condition))
+                raise problem_at(errors.NOT_A_CONDITION, _span_of(condition))
 
     def _require_truth(self, condition: Call | Name) -> None:
         """A value that must be true."""
@@ -146,7 +152,7 @@ class Body:
         value = self._require_equal(condition, true, condition.span)
         if value.type != "boolean":
             hint = "compare its value with something"
-            raise problem(errors.NOT_A_CONDITION, condition.span, hint=hint)
+            raise problem_at(errors.NOT_A_CONDITION, condition.span, hint=hint)
 
     def _require_one(self, operands: tuple[Expression, ...], span: Span) -> None:
         branches = []
@@ -154,7 +160,7 @@ class Body:
             branch = self.inner()
             branch.require(operand)
             branches.append(branch)
-        literals = tuple(branch.complete() or (always(span),) for branch in branches)
+        literals = tuple(branch.complete() or (true_comparison(span),) for branch in branches)
         self.literals.append(Disjunction(literals, span))
         for name in set.intersection(*(set(branch._guaranteed) for branch in branches)):
             types = set.intersection(*(branch._guaranteed[name] for branch in branches))
@@ -230,7 +236,7 @@ class Body:
                 return Typed(Constant(True, "bool", expression.span), "boolean")
             case Select():
                 hint = "aggregate it, as in `count(select …)`"
-                raise problem(errors.NOT_A_VALUE, expression.span, hint=hint)
+                raise problem_at(errors.NOT_A_VALUE, expression.span, hint=hint)
 
     def result(self, expression: Expression, type_: str) -> Term:
         """The value of an expression in a column for values of a type, which it must have."""
@@ -247,12 +253,12 @@ class Body:
             and widened_type(column_type(given), column_type(type_)) == column_type(type_)
         )
         if not is_fit:
-            raise problem(errors.RESULT_MISFIT, span, given=given, type=type_)
+            raise problem_at(errors.RESULT_MISFIT, span, given=given, type=type_)
 
     def _value_of_name(self, name: Name) -> Typed:
         if name.name not in self.scope:
             hint = did_you_mean(name.name, self.scope) or "variables are declared by `for each`"
-            raise problem(errors.UNKNOWN_VARIABLE, name.span, name=name.name, hint=hint)
+            raise problem_at(errors.UNKNOWN_VARIABLE, name.span, name=name.name, hint=hint)
         found = self.scope[name.name]
         if isinstance(found.term, Variable):
             return Typed(Variable(found.term.name, name.span), found.type)
@@ -264,7 +270,7 @@ class Body:
         found = None if has_objects else find_signature(function, types)
         if found is None:
             shown = " and ".join(each.type or "object" for each in operands)
-            raise problem(catalogue.NO_SIGNATURE, span, function=function, operands=shown)
+            raise problem_at(catalogue.NO_SIGNATURE, span, function=function, operands=shown)
         terms = tuple(each.term for each in operands)
         return Typed(Operation(function, terms, None, span), TYPE_NAMES[found.result])
 
@@ -272,7 +278,7 @@ class Body:
 
     def _resolve_call(self, call: Call) -> tuple[list[Typed], Target]:
         given = [self.value(each) for each in call.arguments]
-        return given, resolve(self.schema, call, [each.type for each in given])
+        return given, resolve_call(self.schema, call, [each.type for each in given])
 
     def _value_of_call(
         self, call: Call, given: list[Typed], target: Target, result: Term | None
@@ -298,14 +304,14 @@ class Body:
     def _request_values(self, predicate: str, terms: tuple[Term, ...], span: Span) -> None:
         """Let the values of a foreign function be computed for what is bound so far."""
         head = Atom(self.translation.wanted_name(predicate), terms, span)
-        body = self.enclosing() or (always(span),)
+        body = self.enclosing() or (true_comparison(span),)
         self.translation.helpers.append(Rule(head, body, Origin(span)))
 
     def event(self, call: Call) -> Atom:
         """The fact that an event of a call is about, whatever its value; it is no literal."""
         given, target = self._resolve_call(call)
         if self._is_inlined(target):
-            raise problem(errors.NOT_STORED, call.span, name=call.function, kind="computed")
+            raise problem_at(errors.NOT_STORED, call.span, name=call.function, kind="computed")
         value = Variable("_")
         self._guarantee_arguments((*(each.term for each in given), value), target)
         return Atom(target.predicate, (*(each.term for each in given), value), call.span)
@@ -323,7 +329,7 @@ class Body:
         assert function is not None
         assert isinstance(function.body, Select)
         if self.translation.depth > INLINED_MAX:
-            raise problem(errors.RECURSIVE_COMPUTATION, call.span, name=call.function)
+            raise problem_at(errors.RECURSIVE_COMPUTATION, call.span, name=call.function)
         outside, self.scope = self.scope, {}
         self.translation.depth += 1
         try:
@@ -377,7 +383,7 @@ class Body:
 
     def _check_comparable(self, condition: Compared, left: Typed, right: Typed) -> None:
         if (left.type in LITERAL_TYPES) != (right.type in LITERAL_TYPES):
-            raise problem(
+            raise problem_at(
                 catalogue.NOT_COMPARABLE,
                 condition.span,
                 operator=condition.operator,

@@ -14,13 +14,13 @@ from deltalog.language.ast import (
     Literal,
     Variable,
 )
-from deltalog.language.walk import names
+from deltalog.language.walk import variable_names
 from deltalog.source import Span
 
 OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
-def conjuncts(condition: Expression | None) -> list[Expression]:
+def conjuncts_of(condition: Expression | None) -> list[Expression]:
     """The parts of a condition that must all hold; those that read other literals last."""
     if condition is None:
         return []
@@ -72,11 +72,11 @@ def needs_others(condition: Expression) -> bool:
             return False
 
 
-def always(span: Span) -> Comparison:
+def true_comparison(span: Span) -> Comparison:
     return Comparison("=", Constant(1, "int"), Constant(1, "int"), None, span)
 
 
-def never(span: Span) -> Comparison:
+def false_comparison(span: Span) -> Comparison:
     return Comparison("=", Constant(1, "int"), Constant(2, "int"), None, span)
 
 
@@ -101,7 +101,7 @@ def _bound_by(literal: Literal, bound: set[str]) -> set[str]:
             return {
                 one.name
                 for one, other in ((left, right), (right, left))
-                if isinstance(one, Variable) and set(names(other)) <= bound
+                if isinstance(one, Variable) and set(variable_names(other)) <= bound
             }
         case Disjunction(branches=branches):
             return set.intersection(*(bound_names(branch) | bound for branch in branches))

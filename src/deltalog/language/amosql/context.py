@@ -59,11 +59,11 @@ class Translation:
         return Variable(self.names.fresh(name), span)
 
 
-def problem(entry: Entry, span: Span, **words: object) -> ProgramError:
+def problem_at(entry: Entry, span: Span, **words: object) -> ProgramError:
     return ProgramError([entry.at(span, **words)])  # type: ignore[arg-type]
 
 
 def only_value(select: Select) -> Expression:
     if len(select.values) != 1:
-        raise problem(errors.ONE_VALUE, select.span)
+        raise problem_at(errors.ONE_VALUE, select.span)
     return select.values[0]

@@ -60,7 +60,7 @@ def is_wanted(predicate: str, rules: Iterable[Rule]) -> bool:
     return any(rule.head.predicate == wanted_name(predicate) for rule in rules)
 
 
-def tabulation(predicate: str, function: Function) -> tuple[Rule, ActiveRule]:
+def tabulation_rules(predicate: str, function: Function) -> tuple[Rule, ActiveRule]:
     """The view of missing arguments, and the rule that computes values for them."""
     fresh = VariableNames().fresh
     arguments = tuple(Variable(fresh(each.name or each.type)) for each in function.parameters)

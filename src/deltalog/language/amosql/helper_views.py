@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from deltalog.diagnostics import catalogue
-from deltalog.language.amosql.conditions import OPPOSITE, bound_names, never
-from deltalog.language.amosql.context import Typed, only_value, problem
+from deltalog.language.amosql.conditions import OPPOSITE, bound_names, false_comparison
+from deltalog.language.amosql.context import Typed, only_value, problem_at
 from deltalog.language.amosql.schema import LITERAL_TYPES, column_type
 from deltalog.language.amosql.tree import Call, Select
 from deltalog.language.ast import (
@@ -30,7 +30,7 @@ from deltalog.language.ast import (
     Variable,
 )
 from deltalog.language.functions import AGGREGATE_OPERANDS
-from deltalog.language.walk import names
+from deltalog.language.walk import variable_names
 from deltalog.source import Origin, Span
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def negate_literals(body: Body, literals: tuple[Literal, ...], span: Span) -> Li
     """The literal that holds where these do not hold together."""
     match literals:
         case ():
-            return never(span)
+            return false_comparison(span)
         case (Comparison(operator=operator, left=left, right=right),):
             return Comparison(OPPOSITE[operator], left, right, None, span)
         case (Atom() as atom,):
@@ -56,7 +56,7 @@ def aggregate_value(body: Body, call: Call) -> Typed:
     """`count(select …)`: a variable, with the literal of a view that has its values."""
     if len(call.arguments) != 1:
         wanted, given = "one argument", len(call.arguments)
-        raise problem(
+        raise problem_at(
             catalogue.AGGREGATE_ARITY, call.span, name=call.function, wanted=wanted, given=given
         )
     (argument,) = call.arguments
@@ -97,7 +97,7 @@ def _aggregate_type(call: Call, value: Typed) -> str:
         return "integer"
     if column not in AGGREGATE_OPERANDS[call.function] or value.type not in LITERAL_TYPES:
         shown = value.type or "object"
-        raise problem(catalogue.AGGREGATE_TYPE, call.span, function=call.function, type=shown)
+        raise problem_at(catalogue.AGGREGATE_TYPE, call.span, function=call.function, type=shown)
     if call.function == "avg":
         return "decimal" if column == "decimal" else "real"
     return str(value.type)
@@ -119,13 +119,13 @@ def _outside_variables(body: Body) -> dict[str, Variable]:
     """Variables that mean something outside of an inner body."""
     found = {t.term.name: t.term for t in body.scope.values() if isinstance(t.term, Variable)}
     for literal in body.visible():
-        found |= {name: Variable(name) for name in names(literal) if name not in found}
+        found |= {name: Variable(name) for name in variable_names(literal) if name not in found}
     return found
 
 
 def _shared_variables(body: Body, literals: Iterable[Literal]) -> tuple[Variable, ...]:
     outside = _outside_variables(body)
-    return tuple(outside[name] for name in names(*literals) if name in outside)
+    return tuple(outside[name] for name in variable_names(*literals) if name in outside)
 
 
 def _define_helper_view(body: Body, head: Atom, literals: tuple[Literal, ...], span: Span) -> None:

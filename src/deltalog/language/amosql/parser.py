@@ -23,8 +23,7 @@ from deltalog.language.grammars import load_grammar
 from deltalog.language.narrowing import PlacedToken, StatementError
 from deltalog.language.parser import ERRORS_MAX
 from deltalog.language.statement_parser import check_depth, parse_statement
-from deltalog.language.tokens import LEXICAL, expected_words, terminals_of
-from deltalog.language.tokens import tokens as tokens_of
+from deltalog.language.tokens import LEXICAL, expected_words, terminals_of, tokens_of
 from deltalog.source import Source, Span
 
 
@@ -52,7 +51,7 @@ class Piece:
         return self.tokens[0].span.to(self.tokens[-1].span)
 
 
-def parse(source: Source) -> tuple[Parsed, ...]:
+def parse_statements(source: Source) -> tuple[Parsed, ...]:
     """All statements of a source; raises with every syntax error."""
     problems: list[Diagnostic] = []
     found: list[Parsed] = []

@@ -42,9 +42,9 @@ class Target:
     function: Function | None
 
 
-def resolve(schema: Schema, call: Call, types: Sequence[str | None]) -> Target:
+def resolve_call(schema: Schema, call: Call, types: Sequence[str | None]) -> Target:
     """The relation that a call means for arguments of these types; None is any object's."""
-    chosen = candidates(schema, call, types)
+    chosen = candidate_functions(schema, call, types)
     for function in chosen:
         if function.is_procedure:
             raise ProgramError([errors.PROCEDURE_IN_QUERY.at(call.span, name=call.function)])
@@ -57,7 +57,9 @@ def resolve(schema: Schema, call: Call, types: Sequence[str | None]) -> Target:
     return _late_bound(schema, group)
 
 
-def candidates(schema: Schema, call: Call, types: Sequence[str | None]) -> tuple[Function, ...]:
+def candidate_functions(
+    schema: Schema, call: Call, types: Sequence[str | None]
+) -> tuple[Function, ...]:
     """The definitions that a call may mean: the best that fits, and all that are more specific."""
     fit = _Fit(schema)
     known = schema.resolvents(call.function, len(types))

@@ -22,7 +22,7 @@ from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.language.active_statements import numbered_active_rule
 from deltalog.language.amosql.bodies import Body
 from deltalog.language.amosql.conditions import bound_names
-from deltalog.language.amosql.context import Typed, problem
+from deltalog.language.amosql.context import Typed, problem_at
 from deltalog.language.amosql.steps import Effect, effects_of_steps
 from deltalog.language.amosql.tree import CreateRule, Name, RuleEvent
 from deltalog.language.ast import (
@@ -36,7 +36,7 @@ from deltalog.language.ast import (
     Rule,
     Variable,
 )
-from deltalog.language.walk import names
+from deltalog.language.walk import variable_names
 from deltalog.source import Origin
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _translate_event(body: Body, event: RuleEvent) -> Event:
     kind: Any = EVENTS[event.kind]
     for argument in event.call.arguments:
         if not isinstance(argument, Name | Constant):
-            raise problem(errors.NOT_A_VARIABLE, event.call.span)
+            raise problem_at(errors.NOT_A_VARIABLE, event.call.span)
     return Event(kind, body.event(event.call))
 
 
@@ -115,7 +115,7 @@ def _translate_effects(
     It shares nothing with the condition but parameters and instance.
     """
     translation = translator.schema_translation(action_name(statement.name))
-    for name in names(*own, *given):
+    for name in variable_names(*own, *given):
         translation.names.take(name)
     body = Body(translation)
     body.given = given

@@ -19,8 +19,8 @@ from typing import Literal as OneOf
 from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.language.amosql.bodies import Body, widened_term
 from deltalog.language.amosql.conditions import bound_names
-from deltalog.language.amosql.context import Typed, problem
-from deltalog.language.amosql.resolution import candidates, predicate_of
+from deltalog.language.amosql.context import Typed, problem_at
+from deltalog.language.amosql.resolution import candidate_functions, predicate_of
 from deltalog.language.amosql.schema import Function, column_type
 from deltalog.language.amosql.tree import Call, Foreign, Invocation, Procedure, Step, Update
 from deltalog.language.ast import (
@@ -33,7 +33,7 @@ from deltalog.language.ast import (
     Variable,
 )
 from deltalog.language.ast import Expression as Term
-from deltalog.language.walk import atoms, names
+from deltalog.language.walk import atoms_of, variable_names
 from deltalog.source import Origin, Span
 
 CALLS_MAX = 100
@@ -67,7 +67,7 @@ def check_steps(body: Body, procedure: Procedure) -> None:
             case Invocation(call=call):
                 _require_procedure(_candidate_definitions(own, call)[0], call)
             case _:
-                raise problem(errors.NOT_A_STEP, step.span)
+                raise problem_at(errors.NOT_A_STEP, step.span)
 
 
 def effects_of_steps(body: Body, steps: Iterable[Step], depth: int = 0) -> Iterator[Effect]:
@@ -80,7 +80,7 @@ def effects_of_steps(body: Body, steps: Iterable[Step], depth: int = 0) -> Itera
             case Invocation(call=call):
                 yield from _effects_of_call(own, call, depth)
             case _:
-                raise problem(errors.NOT_A_STEP, step.span)
+                raise problem_at(errors.NOT_A_STEP, step.span)
 
 
 def check_one_state(found: Iterable[Effect], rules: Iterable[Rule]) -> None:
@@ -91,27 +91,27 @@ def check_one_state(found: Iterable[Effect], rules: Iterable[Rule]) -> None:
         read = _read_by(effect.literals, defined) | _matched_by(effect)
         read &= changed
         if read:
-            raise problem(errors.READS_CHANGED, effect.span, name=min(read))
+            raise problem_at(errors.READS_CHANGED, effect.span, name=min(read))
         if effect.verb != "call":
             changed.add(effect.atom.predicate)
 
 
 def _matched_by(effect: Effect) -> set[str]:
     """The relation of a deletion that takes whatever facts there are."""
-    return {effect.atom.predicate} if "_" in names(effect.atom) else set()
+    return {effect.atom.predicate} if "_" in variable_names(effect.atom) else set()
 
 
 def _read_by(body: tuple[Literal, ...], rules: tuple[Rule, ...]) -> set[str]:
     """Relations that a body reads, directly or through views."""
     found: set[str] = set()
-    waiting = [atom.predicate for atom, _ in atoms(body)]
+    waiting = [atom.predicate for atom, _ in atoms_of(body)]
     while waiting:
         name = waiting.pop()
         if name not in found:
             found.add(name)
             for rule in rules:
                 if rule.head.predicate == name:
-                    waiting += (atom.predicate for atom, _ in atoms(rule.body))
+                    waiting += (atom.predicate for atom, _ in atoms_of(rule.body))
     return found
 
 
@@ -144,7 +144,7 @@ def _literals_to_read(body: Body, atom: Atom) -> tuple[Literal, ...]:
     whole = body.enclosing()
     own = [typed.term for typed in body.scope.values() if isinstance(typed.term, Variable)]
     bound = bound_names(whole)
-    shared = tuple(Variable(name) for name in names(atom, *own) if name in bound)
+    shared = tuple(Variable(name) for name in variable_names(atom, *own) if name in bound)
     head = Atom(body.translation.helper_name("where"), shared, atom.span)
     body.translation.helpers.append(Rule(head, whole, Origin(atom.span)))
     return (head,)
@@ -154,7 +154,7 @@ def _effects_of_call(body: Body, call: Call, depth: int) -> Iterator[Effect]:
     function, arguments = _resolve_definition(body, call)
     _require_procedure(function, call)
     if depth >= CALLS_MAX:
-        raise problem(errors.CALLS_LIMIT, call.span, limit=CALLS_MAX)
+        raise problem_at(errors.CALLS_LIMIT, call.span, limit=CALLS_MAX)
     if isinstance(function.body, Foreign):
         atom = Atom(foreign_name(function), arguments, call.span)
         yield Effect("call", atom, _literals_to_read(body, atom), call.span)
@@ -186,24 +186,24 @@ def foreign_name(function: Function) -> str:
 def _resolve_definition(body: Body, call: Call) -> tuple[Function, tuple[Term, ...]]:
     """The definition that a call means, which must not depend on the object, and its arguments."""
     given = [body.value(each) for each in call.arguments]
-    found = candidates(body.schema, call, [each.type for each in given])
+    found = candidate_functions(body.schema, call, [each.type for each in given])
     if len(found) > 1:
-        raise problem(errors.BOUND_LATE, call.span, name=call.function)
+        raise problem_at(errors.BOUND_LATE, call.span, name=call.function)
     pairs = zip(given, found[0].types, strict=True)
     return found[0], tuple(widened_term(each, column_type(type_)) for each, type_ in pairs)
 
 
 def _candidate_definitions(body: Body, call: Call) -> tuple[Function, ...]:
     types = [body.value(each).type for each in call.arguments]
-    return candidates(body.schema, call, types)
+    return candidate_functions(body.schema, call, types)
 
 
 def _require_stored(function: Function, call: Call) -> Function:
     if function.body is not None:
-        raise problem(errors.NOT_STORED, call.span, name=call.function, kind=function.kind)
+        raise problem_at(errors.NOT_STORED, call.span, name=call.function, kind=function.kind)
     return function
 
 
 def _require_procedure(function: Function, call: Call) -> None:
     if not function.is_procedure:
-        raise problem(errors.NOT_EXECUTED, call.span, name=call.function)
+        raise problem_at(errors.NOT_EXECUTED, call.span, name=call.function)

@@ -25,7 +25,7 @@ from deltalog.language.amosql.context import ObjectFinder, Translation, Typed, o
 from deltalog.language.amosql.foreign import (
     is_tabulated,
     is_wanted,
-    tabulation,
+    tabulation_rules,
     undefined_name,
 )
 from deltalog.language.amosql.naming import VariableNames
@@ -51,7 +51,7 @@ from deltalog.language.ast import (
     Variable,
 )
 from deltalog.language.narrowing import numbered_rule
-from deltalog.language.walk import names
+from deltalog.language.walk import variable_names
 from deltalog.source import Origin, Span
 
 OBJECT = "object"
@@ -158,7 +158,7 @@ class SchemaTranslator:
     def _tabulation_rules(self, rules: list[Rule]) -> tuple[list[Rule], list[ActiveRule]]:
         """Views and rules for the values of functions of Python that something wants."""
         found = [
-            tabulation(predicate, function)
+            tabulation_rules(predicate, function)
             for predicate, function in self.tabulated()
             if is_wanted(predicate, rules)
         ]
@@ -171,7 +171,9 @@ class SchemaTranslator:
             if isinstance(function.body, Select):
                 rule = self._rules_of_function(function)[0]
                 bound, arguments = bound_names(rule.body), rule.head.arguments[:-1]
-                self._inlined[function] = any(set(names(each)) - bound for each in arguments)
+                self._inlined[function] = any(
+                    set(variable_names(each)) - bound for each in arguments
+                )
         return self._inlined[function]
 
     def _rules_of_function(self, function: Function) -> tuple[Rule, ...]:

@@ -38,9 +38,9 @@ from deltalog.language.amosql.tree import (
     Update,
 )
 from deltalog.language.ast import Constant
-from deltalog.language.narrowing import PlacedToken, syntax_problem, unescape
+from deltalog.language.narrowing import PlacedToken, syntax_problem, unescape_string
 from deltalog.language.tree_builder import LITERAL_HINTS
-from deltalog.language.values import VALUE_ERRORS, canonical, parse_value
+from deltalog.language.values import VALUE_ERRORS, canonical_value, parse_value
 from deltalog.source import Span
 
 EVENTS = ("insert", "delete", "update")
@@ -112,7 +112,7 @@ class TreeBuilder(Transformer[Any, Any]):
 
     def foreign(self, children: list[Any]) -> Foreign:
         word, text, deterministic = children
-        name = None if text is None else unescape(text).rpartition(":")[2]
+        name = None if text is None else unescape_string(text).rpartition(":")[2]
         if name is not None and not (name.isidentifier() and name[0].islower()):
             raise syntax_problem(errors.BAD_FOREIGN, text.span, text=str(text))
         return Foreign(name, deterministic is not None, word.span)
@@ -273,7 +273,7 @@ class TreeBuilder(Transformer[Any, Any]):
 
     def text(self, children: list[Any]) -> Constant:
         (token,) = children
-        return Constant(unescape(token), "str", token.span)
+        return Constant(unescape_string(token), "str", token.span)
 
     def typed(self, children: list[Any]) -> Constant:
         name, token = children
@@ -286,7 +286,7 @@ class TreeBuilder(Transformer[Any, Any]):
                 found=f"`{token}`",
                 hint=did_you_mean(type_, LITERAL_HINTS),
             )
-        text = unescape(token)
+        text = unescape_string(token)
         try:
             return Constant(parse_value(text, type_), type_, span)
         except VALUE_ERRORS:
@@ -317,6 +317,6 @@ def _object_name(token: PlacedToken) -> ObjectName:
 
 def _number_constant(token: PlacedToken, value: int | float, type_: str) -> Constant:
     try:
-        return Constant(canonical(value, type_), type_, token.span)
+        return Constant(canonical_value(value, type_), type_, token.span)
     except VALUE_ERRORS:
         raise syntax_problem(catalogue.NUMBER_OUT_OF_RANGE, token.span, number=token[:30]) from None

@@ -16,7 +16,7 @@ from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.diagnostics.report import DataError, ProgramError
 from deltalog.language.amosql.bodies import widened_term
 from deltalog.language.amosql.context import Typed
-from deltalog.language.amosql.resolution import candidates
+from deltalog.language.amosql.resolution import candidate_functions
 from deltalog.language.amosql.schema import LITERAL_TYPES, Function, Schema, column_type
 from deltalog.language.amosql.steps import CALLS_MAX, foreign_name
 from deltalog.language.amosql.tree import (
@@ -56,7 +56,7 @@ class Execution:
         for name, typed in (scope or {}).items():
             body.bind(name, typed)
         given = [body.value(each) for each in call.arguments]
-        functions = candidates(self.workspace.schema, call, [each.type for each in given])
+        functions = candidate_functions(self.workspace.schema, call, [each.type for each in given])
         terms = [
             widened_term(each, column_type(type_))
             for each, type_ in zip(given, functions[0].types, strict=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from deltalog.language.amosql.parser import Parsed, parse
+from deltalog.language.amosql.parser import Parsed, parse_statements
 from deltalog.language.amosql.resolution import predicate_of
 from deltalog.language.amosql.schema import EMPTY, HIDDEN_PREFIX, Schema
 from deltalog.language.amosql.translation import SchemaTranslator
@@ -71,7 +71,7 @@ def read_schema(database: MemoryDatabase) -> StoredSchema:
         return StoredSchema()
     found = StoredSchema()
     for _, text in sorted(database.facts(STATEMENTS)):
-        for parsed in parse(Source("<schema>", str(text))):
+        for parsed in parse_statements(Source("<schema>", str(text))):
             found = found.extended(parsed)
     return found
 

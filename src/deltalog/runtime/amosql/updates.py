@@ -14,7 +14,7 @@ from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.diagnostics.report import DataError, ProgramError
 from deltalog.language.amosql.bodies import Body, widened_term
 from deltalog.language.amosql.context import Typed
-from deltalog.language.amosql.resolution import candidates, most_specific, predicate_of
+from deltalog.language.amosql.resolution import candidate_functions, most_specific, predicate_of
 from deltalog.language.amosql.schema import LITERAL_TYPES, Function, column_type
 from deltalog.language.amosql.tree import Call, Expression, Update
 from deltalog.language.ast import Row, Value
@@ -31,7 +31,7 @@ def update(workspace: Workspace, statement: Update, scope: dict[str, Typed] | No
     body.require(statement.condition)
     call = statement.target
     given = [body.value(each) for each in call.arguments]
-    functions = candidates(workspace.schema, call, [each.type for each in given])
+    functions = candidate_functions(workspace.schema, call, [each.type for each in given])
     value = None if statement.value is None else _value(body, statement.value, functions[0])
     terms = [
         widened_term(each, column_type(type_))

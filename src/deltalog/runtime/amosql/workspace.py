@@ -33,7 +33,7 @@ from deltalog.language.ast import (
 from deltalog.language.ast import Expression as Term
 from deltalog.language.narrowing import numbered_rule
 from deltalog.language.values import print_value, sort_key
-from deltalog.language.walk import names
+from deltalog.language.walk import variable_names
 from deltalog.runtime.amosql.tabulation import tabulate_wanted
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction
@@ -128,7 +128,7 @@ def _shared_variables(
 ) -> tuple[Variable, ...]:
     """The variables of a query but for those that only a branch of a disjunction has."""
     plain = (literal for literal in literals if not isinstance(literal, Disjunction))
-    found = dict.fromkeys((*names(*plain, *terms), *body.declared_types()))
+    found = dict.fromkeys((*variable_names(*plain, *terms), *body.declared_types()))
     bound = bound_names(literals)
     return tuple(Variable(name) for name in found if name in bound and name[0] != "_")
 

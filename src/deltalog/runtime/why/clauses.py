@@ -19,7 +19,7 @@ from deltalog.checks.program import CheckedProgram
 from deltalog.language.ast import Aggregate, Atom, Constant, Literal, Row, Rule, Value, Variable
 from deltalog.language.printer import print_rule
 from deltalog.language.values import value_in_message
-from deltalog.language.walk import names, substitute
+from deltalog.language.walk import substitute_literal, variable_names
 from deltalog.rewrites.desugar import flat_rules
 from deltalog.rewrites.names import is_generated
 
@@ -113,22 +113,22 @@ def _clauses(rule: Rule, checked: CheckedProgram) -> Iterator[Clause]:
     *branches, whole = made
     if not branches:
         bound = bound_variables(whole.body)
-        counted = tuple(name for name in names(*whole.body) if name in bound)
+        counted = tuple(name for name in variable_names(*whole.body) if name in bound)
         yield Clause(rule, whole.head, (whole.body,), counted)
         return
     union = branches[0].head
     rest = tuple(x for x in whole.body if not (isinstance(x, Atom) and is_generated(x.predicate)))
-    taken = {*names(*rest)} - {*names(union)}
+    taken = {*variable_names(*rest)} - {*variable_names(union)}
     bodies = tuple((*_apart(branch.body, taken), *rest) for branch in branches)
-    yield Clause(rule, whole.head, bodies, names(union))
+    yield Clause(rule, whole.head, bodies, variable_names(union))
 
 
 def _apart(body: tuple[Literal, ...], taken: Set[str]) -> tuple[Literal, ...]:
     """A body with other names in the place of those taken: both have variables for expressions."""
-    if taken.isdisjoint(names(*body)):
+    if taken.isdisjoint(variable_names(*body)):
         return body
 
     def own(variable: Variable) -> Variable:
         return replace(variable, name=f"{variable.name}_") if variable.name in taken else variable
 
-    return tuple(substitute(literal, own) for literal in body)
+    return tuple(substitute_literal(literal, own) for literal in body)

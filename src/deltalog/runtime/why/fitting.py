@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from deltalog.analysis.columns import Relation
 from deltalog.language.ast import Column, Row, Value
-from deltalog.language.values import VALUE_ERRORS, canonical
+from deltalog.language.values import VALUE_ERRORS, canonical_value
 
 
 class _UnfitError(ValueError):
@@ -41,7 +41,7 @@ def _fitting(value: Value, column: Column) -> Value:
     if column.type == "int" and is_number:
         made: Value = int(value)  # type: ignore[arg-type]
     else:
-        made = canonical(value, column.type)
+        made = canonical_value(value, column.type)
     is_equal = made == value or made != made  # NaN is not equal to itself
     if not is_equal or isinstance(made, bool) != isinstance(value, bool):
         raise _UnfitError

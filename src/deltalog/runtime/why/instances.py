@@ -28,7 +28,7 @@ from deltalog.language.ast import (
 )
 from deltalog.language.printer import print_literal
 from deltalog.language.values import sort_key
-from deltalog.language.walk import substitute
+from deltalog.language.walk import substitute_literal
 from deltalog.runtime.derivation import Absence, Fact
 from deltalog.runtime.why.clauses import Clause, Clauses
 from deltalog.runtime.why.state import AskedState, Binding, pattern_of
@@ -182,7 +182,7 @@ def literal_text(literal: Literal, binding: Binding) -> str:
             return variable
         return constant(binding[variable.name])
 
-    return print_literal(substitute(literal, value))
+    return print_literal(substitute_literal(literal, value))
 
 
 def constant(value: Value) -> Constant:

@@ -16,7 +16,7 @@ from functools import cached_property
 from deltalog.analysis.columns import Relation, Relations
 from deltalog.language.ast import Declaration, Expression, Rule, Variable
 from deltalog.language.printer import print_declaration, print_rule
-from deltalog.language.walk import atoms, rule_names, substitute, substitute_atom
+from deltalog.language.walk import atoms_of, rule_names, substitute_atom, substitute_literal
 from deltalog.runtime.why.change_reason import ProgramChange, Sign
 from deltalog.runtime.why.clauses import Clause, Clauses
 
@@ -56,7 +56,7 @@ def normal_text(rule: Rule) -> str:
         return replace(variable, name=names.get(variable.name, variable.name))
 
     head = substitute_atom(rule.head, renamed)
-    body = tuple(substitute(each, renamed) for each in rule.body)
+    body = tuple(substitute_literal(each, renamed) for each in rule.body)
     return print_rule(replace(rule, head=head, body=body, message=None))
 
 
@@ -64,7 +64,7 @@ def changed_relations(
     op: Sign, own: ProgramSide, other: ProgramSide, clause: Clause
 ) -> Iterator[ProgramChange]:
     """The relations of a rule that have other columns in the other program, old ones first."""
-    read = {atom.predicate: None for body in clause.bodies for atom, _ in atoms(body)}
+    read = {atom.predicate: None for body in clause.bodies for atom, _ in atoms_of(body)}
     found = [name for name in read if _is_other(own.relations[name], other.relations.get(name))]
     head = clause.head.predicate
     if not found and _is_other(own.relations[head], other.relations.get(head)):

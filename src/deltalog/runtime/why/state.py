@@ -19,7 +19,7 @@ from deltalog.analysis.rule_types import variable_types
 from deltalog.checks.program import CheckedProgram
 from deltalog.engines.base import Engine
 from deltalog.language.ast import Atom, Column, Constant, Literal, Query, Row, Value, Variable
-from deltalog.language.walk import names as variable_names
+from deltalog.language.walk import variable_names
 from deltalog.rewrites import names
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.derivation import Absence, Fact

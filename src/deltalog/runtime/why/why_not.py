@@ -23,7 +23,7 @@ from deltalog.analysis.binding import bound_variables, evaluation_order
 from deltalog.language.ast import Aggregate, Atom, Comparison, Literal, Negation, Row, Variable
 from deltalog.language.printer import print_term
 from deltalog.language.values import print_value
-from deltalog.language.walk import names, variables
+from deltalog.language.walk import variable_names, variables_of
 from deltalog.runtime.derivation import Fact, fact_text
 from deltalog.runtime.why.clauses import Clause, clauses_of
 from deltalog.runtime.why.instances import aggregated, groups_of, literal_text
@@ -237,7 +237,7 @@ class _Body:
         return (*self.body, self.clause.head)
 
     def _is_false(self, literal: Literal, binding: Binding) -> bool:
-        known = {n: binding[n] for n in names(literal) if n in binding}
+        known = {n: binding[n] for n in variable_names(literal) if n in binding}
         found = self.state.bindings((literal,), tuple(known), [tuple(known.values())], self._typing)
         if not _needs(literal, self.body) <= known.keys() | _own(literal):
             return False  # it cannot be looked at
@@ -306,7 +306,7 @@ def shown_literal(literal: Literal, binding: Binding) -> str:
 
     One that occurs twice keeps its name: `b(Y, Y)` is not `b(_, _)`.
     """
-    occurring = Counter(each.name for each in variables(literal))
+    occurring = Counter(each.name for each in variables_of(literal))
     unknown = [name for name in occurring if name not in binding]
     if not unknown or isinstance(literal, Comparison):
         return literal_text(literal, binding)
@@ -327,9 +327,9 @@ def _needs(literal: Literal, body: tuple[Literal, ...]) -> set[str]:
     """The variables that must have a value before a literal can be evaluated."""
     match literal:
         case Negation(atom=atom):
-            return {name for name in names(atom) if not Variable(name).is_wildcard}
+            return {name for name in variable_names(atom) if not Variable(name).is_wildcard}
         case Comparison():
-            return set(names(literal))
+            return set(variable_names(literal))
         case _:
             return set()
 
@@ -351,7 +351,7 @@ def _parts(literals: Sequence[Literal], given: frozenset[str]) -> list[tuple[Lit
     """The literals in parts that share no variable but those given."""
     parts: list[tuple[set[str], list[Literal]]] = []
     for literal in literals:
-        own = set(names(literal)) - given
+        own = set(variable_names(literal)) - given
         joined = [part for part in parts if part[0] & own]
         parts = [part for part in parts if not part[0] & own]
         own = own.union(*(variables for variables, _ in joined))
