@@ -170,7 +170,7 @@ def serve(
     with service_needed("deltalog serve"):
         from deltalog.service.host import Host
         from deltalog.service.logs import log_to
-        from deltalog.service.server import serve as serve_database
+        from deltalog.service.server import serve_until_signal as serve_database
     made = settings(limits, maintenance, network)
     given = Served(file, files.facts, files.facts_dir, sources, spark)
     database = open_served(given, made, Progress())

@@ -76,11 +76,11 @@ def is_public(address: Address) -> bool:
     """
     return all(
         each.is_global and not each.is_multicast and not each.is_reserved
-        for each in (address, *_embedded(address))
+        for each in (address, *_embedded_addresses(address))
     )
 
 
-def _embedded(address: Address) -> list[IPv4Address]:
+def _embedded_addresses(address: Address) -> list[IPv4Address]:
     """IPv4 addresses that an IPv6 address leads to."""
     if isinstance(address, IPv4Address):
         return []

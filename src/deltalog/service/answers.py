@@ -37,20 +37,20 @@ def json_answer(data: Any, status: int = 200, headers: dict[str, str] | None = N
     return Response(json_bytes(data), status, headers, "application/json")
 
 
-async def computed(
+async def compute_answer(
     host: Host, settings: ServiceSettings, function: Callable[[MemoryDatabase], Result]
 ) -> Result:
     """Run a function on the database, for as long as one request may compute."""
 
     def run(database: MemoryDatabase) -> Result:
-        with limited(database, settings.seconds_max):
+        with limited_evaluation(database, settings.seconds_max):
             return function(database)
 
     return await host.call(run)
 
 
 @contextmanager
-def limited(database: MemoryDatabase, seconds_max: float) -> Iterator[None]:
+def limited_evaluation(database: MemoryDatabase, seconds_max: float) -> Iterator[None]:
     """Evaluate with a limit of time, in the thread that owns the database."""
     limits = database.limits
     if limits.seconds_max > seconds_max:

@@ -34,9 +34,9 @@ from deltalog.service import (
 from deltalog.service.gate import REQUESTS, SECONDS, Gate, Observer
 from deltalog.service.grants import Access
 from deltalog.service.host import Host
-from deltalog.service.metrics import Metrics, described
+from deltalog.service.metrics import Metrics, describe_metrics
 from deltalog.service.open_api import describe_api
-from deltalog.service.problems import Problem, problem, problem_response
+from deltalog.service.problems import Problem, http_problem, problem_response
 from deltalog.service.recent import Recent
 from deltalog.service.request_keys import RequestKeys
 from deltalog.service.settings import ServiceSettings
@@ -81,14 +81,14 @@ def make_app(host: Host, settings: ServiceSettings) -> FastAPI:
     app = FastAPI(
         title="Deltalog",
         version=__version__,
-        lifespan=_lifespan,
+        lifespan=_host_lifespan,
         docs_url=None,
         redoc_url=None,
         openapi_url="/v1/openapi.json",
     )
     app.state.host = host
     app.state.settings = settings
-    app.state.metrics = metrics = described(Metrics(), _FIGURES)
+    app.state.metrics = metrics = describe_metrics(Metrics(), _FIGURES)
     app.state.access = Access(settings)
     app.state.recent = Recent()
     app.state.request_keys = RequestKeys(host.settings, settings.request_keys_seconds)
@@ -114,7 +114,7 @@ def make_app(host: Host, settings: ServiceSettings) -> FastAPI:
 
 
 @asynccontextmanager
-async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+async def _host_lifespan(app: FastAPI) -> AsyncIterator[None]:
     host: Host = app.state.host
     await host.start()
     app.state.is_ready = True
@@ -129,14 +129,14 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 # --- errors
 
 
-def _answered(request: Request, error: DeltalogError) -> Response:
+def _error_answer(request: Request, error: DeltalogError) -> Response:
     caller = getattr(request.state, "caller", None)
     return problem_response(error, caller, request.app.state.host.database.relations)
 
 
 async def _on_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, DeltalogError)
-    return _answered(request, error)
+    return _error_answer(request, error)
 
 
 async def _on_misfit(request: Request, error: Exception) -> Response:
@@ -152,20 +152,22 @@ async def _on_misfit(request: Request, error: Exception) -> Response:
     hint = None
     if request.method in ("POST", "PUT") and sent != "application/json":
         hint = "send the body with the header `Content-Type: application/json`"
-    return _answered(request, problem(422, service_catalogue.BAD_REQUEST, reason=reason, hint=hint))
+    return _error_answer(
+        request, http_problem(422, service_catalogue.BAD_REQUEST, reason=reason, hint=hint)
+    )
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _answered(request, _http_problem(request, error))
+    return _error_answer(request, _http_problem(request, error))
 
 
 def _http_problem(request: Request, error: HTTPException) -> Problem:
     if error.status_code == 404:
-        return problem(404, service_catalogue.NOT_FOUND, what="address", name=request.url.path)
+        return http_problem(404, service_catalogue.NOT_FOUND, what="address", name=request.url.path)
     if error.status_code == 405:
         headers = dict(error.headers or {})
         entry = service_catalogue.WRONG_METHOD
-        return problem(405, entry, method=request.method, headers=headers)
+        return http_problem(405, entry, method=request.method, headers=headers)
     reason = str(error.detail).lower()
-    return problem(error.status_code, service_catalogue.BAD_REQUEST, reason=reason)
+    return http_problem(error.status_code, service_catalogue.BAD_REQUEST, reason=reason)

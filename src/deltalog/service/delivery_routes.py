@@ -18,7 +18,7 @@ from deltalog.runtime.deliveries import forget, resume, retry_dead_letters
 from deltalog.runtime.delivery_verbs import undelivered_counts
 from deltalog.service.answers import HostDep, SettingsDep, json_answer
 from deltalog.service.grants import CallerDep
-from deltalog.service.problems import problem
+from deltalog.service.problems import http_problem
 
 router = APIRouter(prefix="/v1", tags=["delivery"])
 RecipientName = Annotated[str, Path(description="The name of a recipient.")]
@@ -147,5 +147,5 @@ async def forget_recipient(recipient: RecipientName, caller: CallerDep, host: Ho
             return forget(journal, recipient)
 
     if not await host.call(run):
-        raise problem(404, service_catalogue.NOT_FOUND, what="recipient", name=recipient)
+        raise http_problem(404, service_catalogue.NOT_FOUND, what="recipient", name=recipient)
     return json_answer({"count": 1})

@@ -75,26 +75,26 @@ class Dispatcher:
                 if not is_once and self._journal.is_changed():
                     self.deliveries.refresh()
                 if not self._stopping.is_set():
-                    self._begin(attempts)
+                    self._begin_attempts(attempts)
                 if not attempts and not self._ended and (is_once or self._stopping.is_set()):
                     break
-                await self._wait(attempts, stopping, poll_seconds)
-                self._record(attempts)
+                await self._wait_for_attempts(attempts, stopping, poll_seconds)
+                self._record_ended(attempts)
         finally:
-            await self._end(attempts, stopping)
+            await self._end_attempts(attempts, stopping)
         self.summary.undelivered = self.deliveries.undelivered
         return self.summary
 
-    def _begin(self, attempts: Attempts) -> None:
+    def _begin_attempts(self, attempts: Attempts) -> None:
         free = ATTEMPTS_AT_ONCE - len(attempts)
         for delivery in islice(self.deliveries.due(time.time()), max(free, 0)):
-            attempts[asyncio.create_task(self._attempt(delivery))] = delivery
+            attempts[asyncio.create_task(self._attempt_delivery(delivery))] = delivery
 
-    async def _attempt(self, delivery: Delivery) -> Outcome:
+    async def _attempt_delivery(self, delivery: Delivery) -> Outcome:
         webhook = self._webhooks.get(delivery.target)
         return Outcome() if webhook is None else await webhook.deliver(delivery.message)
 
-    async def _wait(
+    async def _wait_for_attempts(
         self, attempts: Attempts, stopping: asyncio.Task[bool], poll_seconds: float
     ) -> None:
         """Until an attempt has ended, or it is time to look whether there is more to do."""
@@ -106,7 +106,7 @@ class Dispatcher:
         else:
             await asyncio.sleep(seconds)
 
-    def _record(self, attempts: Attempts) -> None:
+    def _record_ended(self, attempts: Attempts) -> None:
         for task in [task for task in attempts if task.done()]:
             self._ended.append((attempts.pop(task), task.result()))
         if not self._ended:
@@ -122,7 +122,7 @@ class Dispatcher:
             self.summary.states[each.state] += 1
             self._report(each)
 
-    async def _end(self, attempts: Attempts, stopping: asyncio.Task[bool]) -> None:
+    async def _end_attempts(self, attempts: Attempts, stopping: asyncio.Task[bool]) -> None:
         for task in (*attempts, stopping):
             task.cancel()
         await asyncio.gather(*attempts, stopping, return_exceptions=True)

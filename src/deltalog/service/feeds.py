@@ -122,7 +122,7 @@ class Feed:
 
     def wake(self) -> None:
         for waiter in self._waiters:
-            _resolve(waiter, True)
+            _resolve_waiter(waiter, True)
         self._waiters.clear()
 
     async def wait(self, version: int, timeout_seconds: float) -> bool:
@@ -132,7 +132,7 @@ class Feed:
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[bool] = loop.create_future()
         self._waiters.add(waiter)
-        timer = loop.call_later(timeout_seconds, _resolve, waiter, False)
+        timer = loop.call_later(timeout_seconds, _resolve_waiter, waiter, False)
         try:
             return await waiter
         finally:
@@ -140,7 +140,7 @@ class Feed:
             self._waiters.discard(waiter)
 
 
-def _resolve(waiter: asyncio.Future[bool], has_more: bool) -> None:
+def _resolve_waiter(waiter: asyncio.Future[bool], has_more: bool) -> None:
     if not waiter.done():
         waiter.set_result(has_more)
 
@@ -192,7 +192,7 @@ class Feeds:
         self.host = host
         self._linger_seconds = linger_seconds
         self._views: dict[Wanted, ViewFeeds] = {}
-        host.listen(self._publish)
+        host.listen(self._publish_entry)
 
     @property
     def count(self) -> int:
@@ -245,7 +245,7 @@ class Feeds:
         del self._views[wanted]
         self.host.release(*wanted)
 
-    def _publish(self, entry: JournalEntry) -> None:
+    def _publish_entry(self, entry: JournalEntry) -> None:
         if entry.kind == "program":
             self._follow_program()
         inserted, deleted = entry.change.sides

@@ -19,9 +19,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deltalog.diagnostics import service_catalogue
-from deltalog.service.logs import log
+from deltalog.service.logs import log_event
 from deltalog.service.metrics import Metrics
-from deltalog.service.problems import Problem, internal_problem, problem, problem_response
+from deltalog.service.problems import Problem, http_problem, internal_problem, problem_response
 from deltalog.service.settings import LOOPBACK_NAMES, ServiceSettings
 
 REQUESTS = "deltalog_http_requests_total"
@@ -52,7 +52,7 @@ class Gate:
             if scope["type"] == "http" and scope["method"] in _WITH_BODY:
                 receive = await self._with_body(scope, receive)
         except Problem as refused:
-            await _refuse(refused, scope, receive, send)
+            await _refuse_request(refused, scope, receive, send)
             return
         await self._app(scope, receive, send)
 
@@ -61,30 +61,30 @@ class Gate:
         host = headers.get("host", "")
         name = _host_name(host)
         if self._names and name.lower() not in self._names:
-            raise problem(421, service_catalogue.FOREIGN_HOST, host=name)
+            raise http_problem(421, service_catalogue.FOREIGN_HOST, host=name)
         origin = headers.get("origin")
         if origin is None or origin in self._settings.origins:
             return
         if urlsplit(origin).netloc.lower() != host.lower():
             hint = f"`deltalog serve --origin {origin}` allows them"
-            raise problem(403, service_catalogue.FOREIGN_ORIGIN, origin=origin, hint=hint)
+            raise http_problem(403, service_catalogue.FOREIGN_ORIGIN, origin=origin, hint=hint)
 
     async def _with_body(self, scope: Scope, receive: Receive) -> Receive:
         limit = self._settings.body_bytes_max
         declared = Headers(scope=scope).get("content-length", "")
         if declared.isdigit() and int(declared) > limit:
-            raise problem(413, service_catalogue.BODY_TOO_LARGE, limit=limit)
+            raise http_problem(413, service_catalogue.BODY_TOO_LARGE, limit=limit)
         body, is_more = bytearray(), True
         while is_more:
             message = await receive()
             if message["type"] != "http.request":
-                return _replayed([message], receive)
+                return _replaying_receive([message], receive)
             body += message.get("body", b"")
             is_more = message.get("more_body", False)
             if len(body) > limit:
-                raise problem(413, service_catalogue.BODY_TOO_LARGE, limit=limit)
+                raise http_problem(413, service_catalogue.BODY_TOO_LARGE, limit=limit)
         whole: Message = {"type": "http.request", "body": bytes(body), "more_body": False}
-        return _replayed([whole], receive)
+        return _replaying_receive([whole], receive)
 
 
 def _host_name(host: str) -> str:
@@ -95,7 +95,7 @@ def _host_name(host: str) -> str:
         return host
 
 
-def _replayed(messages: Iterable[Message], receive: Receive) -> Receive:
+def _replaying_receive(messages: Iterable[Message], receive: Receive) -> Receive:
     waiting = iter(messages)
 
     async def replay() -> Message:
@@ -106,7 +106,7 @@ def _replayed(messages: Iterable[Message], receive: Receive) -> Receive:
     return replay
 
 
-async def _refuse(refused: Problem, scope: Scope, receive: Receive, send: Send) -> None:
+async def _refuse_request(refused: Problem, scope: Scope, receive: Receive, send: Send) -> None:
     response = problem_response(refused)
     if scope["type"] == "websocket":
         await receive()  # the request to connect
@@ -142,22 +142,22 @@ class Observer:
         try:
             await self._app(scope, receive, noting)
         except Exception as error:
-            log("internal error", logging.ERROR, exc_info=error, request_id=request_id)
+            log_event("internal error", logging.ERROR, exc_info=error, request_id=request_id)
             if status == 0 and scope["type"] == "http":
                 response: Response = internal_problem(request_id)
                 await response(scope, receive, noting)
             status = status or 500
         finally:
-            self._note(scope, status, perf_counter() - started, request_id)
+            self._note_request(scope, status, perf_counter() - started, request_id)
 
-    def _note(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
+    def _note_request(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
         route = getattr(scope.get("route"), "path", "none")
         method = scope.get("method", "WEBSOCKET")
         method = method if method in _METHODS else "OTHER"  # anybody may invent methods
         self._metrics.count(REQUESTS, method=method, route=route, status=str(status))
         self._metrics.observe(SECONDS, seconds, route=route)
         caller = scope.get("state", {}).get("caller")
-        log(
+        log_event(
             "request",
             method=method,
             route=route,

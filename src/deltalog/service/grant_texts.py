@@ -50,17 +50,17 @@ def parse_grant(text: str) -> Grant:
     act, colon, rest = text.partition(":") if text.startswith(("read:", "write:")) else ("", "", "")
     name, mark, query = (rest if colon else text).partition("?")
     if not _NAME.fullmatch(name):
-        raise _wrong(text, f"`{name}` is not the name of a relation")
+        raise _bad_grant(text, f"`{name}` is not the name of a relation")
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True) if query else []
     except ValueError:
         pairs = []
     if mark and not pairs:
-        raise _wrong(text, "after `?` come values of columns, as in `path?src=1`")
+        raise _bad_grant(text, "after `?` come values of columns, as in `path?src=1`")
     return Grant(name, tuple(pairs), act or None, text)
 
 
-def _wrong(text: str, reason: str) -> DataError:
+def _bad_grant(text: str, reason: str) -> DataError:
     hint = "as in `path`, `read:path?src=1` or `write:edge`"
     return DataError([service_catalogue.BAD_GRANT.at(None, text=text, reason=reason, hint=hint)])
 

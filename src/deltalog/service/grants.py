@@ -24,7 +24,7 @@ from deltalog.language.ast import Atom, Constant, Literal, Row, Value
 from deltalog.language.walk import atoms_of
 from deltalog.runtime.changes import ChangeSet
 from deltalog.service.grant_texts import Grant
-from deltalog.service.problems import Problem, problem
+from deltalog.service.problems import Problem, http_problem
 from deltalog.service.rate_limit import RateLimit
 from deltalog.service.settings import ServiceSettings
 from deltalog.service.tokens import ROLES, Token, TokenFile
@@ -62,7 +62,9 @@ class Caller:
 
     def may_read(self, view: str, bindings: Mapping[str, Value] = _NO_VALUES) -> bool:
         """Whether it may read all facts of a relation or view that have these values."""
-        return self.reads_all or ("read" in self.roles and self._covers("read", view, bindings))
+        return self.reads_all or (
+            "read" in self.roles and self._grants_cover("read", view, bindings)
+        )
 
     def may_read_some(self, view: str) -> bool:
         """Whether it may read any fact of a relation or view, so that it may know of it."""
@@ -77,7 +79,7 @@ class Caller:
     def may_read_row(self, relation: Relation, row: Row) -> bool:
         if self.reads_all:
             return True
-        return self.may_read(relation.name, _values(relation, row))
+        return self.may_read(relation.name, _values_of_row(relation, row))
 
     def may_write(self, relation: str | None = None) -> bool:
         """Whether it may write at all, or, with a relation, some facts of it."""
@@ -92,8 +94,8 @@ class Caller:
     def may_write_row(self, relation: Relation, row: Row) -> bool:
         if self.is_administrator or (self.grants is None and self.may_write()):
             return True
-        values = _values(relation, row)
-        return self.may_write() and self._covers("write", relation.name, values)
+        values = _values_of_row(relation, row)
+        return self.may_write() and self._grants_cover("write", relation.name, values)
 
     @property
     def is_limited_writer(self) -> bool:
@@ -103,7 +105,7 @@ class Caller:
     def may_administrate(self) -> bool:
         return self.is_administrator
 
-    def _covers(self, act: str, relation: str, values: Mapping[str, Value]) -> bool:
+    def _grants_cover(self, act: str, relation: str, values: Mapping[str, Value]) -> bool:
         if self.grants is None:
             return True
         return any(each.covers(act, relation, values) for each in self.grants)
@@ -132,7 +134,9 @@ class Caller:
             return
         for atom, _ in atoms_of(tuple(body)):
             relation = relations.get(atom.predicate)
-            if relation is None or not self.may_read(atom.predicate, _constants(atom, relation)):
+            if relation is None or not self.may_read(
+                atom.predicate, _constants_of_atom(atom, relation)
+            ):
                 self.refuse(f"read what the atom of `{atom.predicate}` reads")
 
     def check_change(self, change: ChangeSet, relations: Relations) -> None:
@@ -156,14 +160,14 @@ class Caller:
         return ChangeSet(inserted, deleted)
 
     def refuse(self, act: str) -> NoReturn:
-        raise problem(403, service_catalogue.FORBIDDEN, act=act)
+        raise http_problem(403, service_catalogue.FORBIDDEN, act=act)
 
 
-def _values(relation: Relation, row: Row) -> dict[str, Value]:
+def _values_of_row(relation: Relation, row: Row) -> dict[str, Value]:
     return {column.name: value for column, value in zip(relation.columns, row, strict=True)}
 
 
-def _constants(atom: Atom, relation: Relation) -> dict[str, Value]:
+def _constants_of_atom(atom: Atom, relation: Relation) -> dict[str, Value]:
     pairs = zip(relation.columns, atom.arguments, strict=False)
     return {column.name: term.value for column, term in pairs if isinstance(term, Constant)}
 
@@ -189,7 +193,7 @@ class Access:
         token = None if shown is None else self._tokens.find(shown)
         self._rate.check(address if token is None else token.id)
         if token is None:
-            raise unauthenticated(
+            raise unauthenticated_problem(
                 "none was sent" if shown is None else "this one is not, or not any more"
             )
         return caller_with(token)
@@ -209,9 +213,9 @@ class Access:
         return self._tokens is not None and self._tokens.is_changed
 
 
-def unauthenticated(reason: str) -> Problem:
+def unauthenticated_problem(reason: str) -> Problem:
     headers = {"WWW-Authenticate": 'Bearer realm="deltalog"'}
-    return problem(401, service_catalogue.UNAUTHENTICATED, reason=reason, headers=headers)
+    return http_problem(401, service_catalogue.UNAUTHENTICATED, reason=reason, headers=headers)
 
 
 def caller_with(token: Token) -> Caller:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from deltalog.runtime.database import MemoryDatabase
-from deltalog.service.answers import HostDep, SettingsDep, computed, json_answer
+from deltalog.service.answers import HostDep, SettingsDep, compute_answer, json_answer
 from deltalog.service.grants import CallerDep
 from deltalog.service.models import CommitList, DeltaAnswer, ProgramList
 from deltalog.service.values import change_to_json
@@ -46,7 +46,7 @@ async def commits(
             ],
         }
 
-    return json_answer(await computed(host, settings, run))
+    return json_answer(await compute_answer(host, settings, run))
 
 
 @router.get("/deltas", response_model=DeltaAnswer)
@@ -76,7 +76,7 @@ async def deltas(
             "delta": change_to_json(shown, settings.rows_max),
         }
 
-    return json_answer(await computed(host, settings, run))
+    return json_answer(await compute_answer(host, settings, run))
 
 
 @router.get("/programs", response_model=ProgramList)

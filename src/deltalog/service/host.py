@@ -30,7 +30,7 @@ from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.sourced_database import SourcedDatabase
 from deltalog.service.journal import Journal, JournalEntry
-from deltalog.service.logs import log
+from deltalog.service.logs import log_event
 from deltalog.service.offsets import Offset
 from deltalog.store.logged import Logged, Settings, Tailed
 from deltalog.store.settings import HISTORY, MemorySettings, new_history
@@ -88,9 +88,9 @@ class Host:
         self.history = await self.call(self._known_history)
         self.database.follower = self._follower
         if isinstance(self.database, Logged) and self.database.is_tailed:
-            self._polling = asyncio.create_task(self._poll(self.database))
+            self._polling = asyncio.create_task(self._poll_log(self.database))
         if isinstance(self.database, SourcedDatabase):
-            self._polling = asyncio.create_task(self._pull(self.database))
+            self._polling = asyncio.create_task(self._pull_sources(self.database))
 
     async def stop(self) -> None:
         """Wake everybody who waits, finish what was begun, and close the database."""
@@ -98,12 +98,12 @@ class Host:
             await self.stopped.wait()
             return
         self.is_stopping = True
-        self._wake()
+        self._wake_waiters()
         if self._polling is not None:
             self._polling.cancel()
             with suppress(asyncio.CancelledError):
                 await self._polling
-        await self._run(self.database.close)
+        await self._run_in_thread(self.database.close)
         self.database.follower = None
         self._thread.shutdown(wait=True)
         self.stopped.set()
@@ -120,27 +120,27 @@ class Host:
 
     async def call(self, function: Callable[[MemoryDatabase], Result]) -> Result:
         """Run a function with the database in the thread that owns it."""
-        return await self._run(function, self.database)
+        return await self._run_in_thread(function, self.database)
 
-    async def _run(self, function: Callable[..., Result], *arguments: Any) -> Result:
+    async def _run_in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
         loop = asyncio.get_running_loop()
         future = loop.run_in_executor(self._thread, function, *arguments)
         return await asyncio.shield(future)  # who stops waiting does not stop a commit
 
-    async def _poll(self, database: Logged) -> None:
+    async def _poll_log(self, database: Logged) -> None:
         while True:
             await asyncio.sleep(self._poll_seconds)
             try:
                 tailed = await self.call(lambda _: database.tail(self._follower.subscribed))
             except DeltalogError as error:  # the disk may come back
-                log("tail_failed", level=logging.WARNING, codes=list(error.codes))
+                log_event("tail_failed", level=logging.WARNING, codes=list(error.codes))
                 continue
             for each in tailed:
                 is_program = each.commit.kind == "program"
                 relations = dict(self.database.relations) if is_program else None
-                self.publish(_entry(each), relations)
+                self.publish(_journal_entry(each), relations)
 
-    async def _pull(self, database: SourcedDatabase) -> None:
+    async def _pull_sources(self, database: SourcedDatabase) -> None:
         """Take over what sources announce; a source that fails is tried again."""
         while True:
             await asyncio.sleep(self._pull_seconds)
@@ -149,7 +149,7 @@ class Host:
                 self.pull_problem = None
             except DeltalogError as error:
                 if self.pull_problem is None:
-                    log("pull_failed", level=logging.WARNING, codes=list(error.codes))
+                    log_event("pull_failed", level=logging.WARNING, codes=list(error.codes))
                 self.pull_problem = error.codes[0]
 
     # --- versions
@@ -188,14 +188,14 @@ class Host:
             self._precisions.clear()
             same = frozenset(name for name in before if before[name] == relations.get(name))
             entry = replace(entry, unchanged=same)
-            self._refollow()
+            self._update_followed()
         self.journal.append(entry)
         self.version = entry.version
         for listener in self._listeners:
             listener(entry)
-        self._wake()
+        self._wake_waiters()
 
-    def _wake(self) -> None:
+    def _wake_waiters(self) -> None:
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)
@@ -221,21 +221,21 @@ class Host:
         relations may be read inside `call` only.
         """
         (self._estimated if is_potential else self._wanted)[view] += 1
-        self._refollow()
+        self._update_followed()
 
     def release(self, view: str, is_potential: bool = False) -> None:
         wanted = self._estimated if is_potential else self._wanted
         wanted[view] -= 1
         if not wanted[view]:
             del wanted[view]
-        self._refollow()
+        self._update_followed()
 
     @property
     def followed(self) -> frozenset[str]:
         """The views whose change every commit computes: those that are stored, or wanted."""
         return self._follower.views
 
-    def _refollow(self) -> None:
+    def _update_followed(self) -> None:
         stored = self._always_followed()
         self._follower.subscribed = frozenset(self._wanted) | frozenset(self._estimated)
         self._follower.potential = frozenset(self._estimated) - frozenset(self._wanted) - stored
@@ -266,20 +266,20 @@ class _Follower:
         estimated: frozenset[str] = frozenset(),
     ) -> None:
         assert self.loop is not None
-        _decode(change, self.subscribed)
+        _decode_relations(change, self.subscribed)
         entry = JournalEntry(version, datetime.now(UTC), kind, change, views, estimated=estimated)
         relations = dict(self._host.database.relations) if kind == "program" else None
         self.loop.call_soon_threadsafe(self._host.publish, entry, relations)
 
 
-def _decode(change: ChangeSet, relations: Iterable[str]) -> None:
+def _decode_relations(change: ChangeSet, relations: Iterable[str]) -> None:
     """Decode what subscribers read, in the thread of the engine; all else stays as it is."""
     for side in (change.inserted, change.deleted):
         for name in relations:
             side[name]
 
 
-def _entry(tailed: Tailed) -> JournalEntry:
+def _journal_entry(tailed: Tailed) -> JournalEntry:
     commit = tailed.commit
     time = commit.time.replace(tzinfo=UTC)
     return JournalEntry(commit.version, time, commit.kind, commit.change, only=tailed.known)

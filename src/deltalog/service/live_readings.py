@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from deltalog.service.grants import unauthenticated
+from deltalog.service.grants import unauthenticated_problem
 from deltalog.service.offsets import Offset
 from deltalog.service.pieces import Reading
 from deltalog.service.problems import Problem
@@ -85,7 +85,7 @@ async def polled_reading(
             await wait_for_more(streams, reader, reading.offset, rest)
         reading = await reader.read(reading.offset)
     if not reader.is_allowed():
-        raise unauthenticated(REVOKED)
+        raise unauthenticated_problem(REVOKED)
     return reading
 
 

@@ -34,7 +34,9 @@ class JsonLines(logging.Formatter):
         return orjson.dumps(line, default=str).decode()
 
 
-def log(event: str, level: int = logging.INFO, exc_info: Any = None, **fields: object) -> None:
+def log_event(
+    event: str, level: int = logging.INFO, exc_info: Any = None, **fields: object
+) -> None:
     """Write one line about something that has happened."""
     LOGGER.log(level, event, extra={_FIELDS: fields}, exc_info=exc_info)
 

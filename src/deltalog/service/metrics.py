@@ -64,52 +64,52 @@ class Metrics:
 
     def text(self) -> str:
         """Everything, in the text format of Prometheus."""
-        return "\n".join([*self._lines(), ""])
+        return "\n".join([*self._metric_lines(), ""])
 
-    def _lines(self) -> Iterator[str]:
+    def _metric_lines(self) -> Iterator[str]:
         for name in sorted({name for name, _ in self._counters}):
-            yield from self._head(name, "counter")
+            yield from self._head_lines(name, "counter")
             for (each, labels), value in sorted(self._counters.items()):
                 if each == name:
-                    yield f"{name}{_shown(labels)} {value:g}"
+                    yield f"{name}{_labels_text(labels)} {value:g}"
         for name in sorted({name for name, _ in self._times}):
-            yield from self._head(name, "histogram")
+            yield from self._head_lines(name, "histogram")
             for (each, labels), held in sorted(self._times.items()):
                 if each == name:
-                    yield from _histogram(name, labels, held)
+                    yield from _histogram_lines(name, labels, held)
         for name, read in sorted(self._gauges.items()):
-            yield from self._head(name, "gauge")
+            yield from self._head_lines(name, "gauge")
             yield f"{name} {read():g}"
 
-    def _head(self, name: str, kind: str) -> Iterator[str]:
+    def _head_lines(self, name: str, kind: str) -> Iterator[str]:
         if name in self._help:
             yield f"# HELP {name} {self._help[name]}"
         yield f"# TYPE {name} {kind}"
 
 
-def _histogram(name: str, labels: Labels, held: list[float]) -> Iterator[str]:
+def _histogram_lines(name: str, labels: Labels, held: list[float]) -> Iterator[str]:
     seen = 0.0
     for bound, amount in zip((*BUCKETS, None), held[:-1], strict=True):
         seen += amount
         shown = "+Inf" if bound is None else f"{bound:g}"
-        yield f"{name}_bucket{_shown((*labels, ('le', shown)))} {seen:g}"
-    yield f"{name}_sum{_shown(labels)} {held[-1]:g}"
-    yield f"{name}_count{_shown(labels)} {seen:g}"
+        yield f"{name}_bucket{_labels_text((*labels, ('le', shown)))} {seen:g}"
+    yield f"{name}_sum{_labels_text(labels)} {held[-1]:g}"
+    yield f"{name}_count{_labels_text(labels)} {seen:g}"
 
 
-def _shown(labels: Labels) -> str:
+def _labels_text(labels: Labels) -> str:
     if not labels:
         return ""
-    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels) + "}"
+    return "{" + ",".join(f'{name}="{_escaped_value(value)}"' for name, value in labels) + "}"
 
 
-def _escaped(value: str) -> str:
+def _escaped_value(value: str) -> str:
     for plain, written in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n")):
         value = value.replace(plain, written)
     return value
 
 
-def described(metrics: Metrics, texts: Mapping[str, str]) -> Metrics:
+def describe_metrics(metrics: Metrics, texts: Mapping[str, str]) -> Metrics:
     for name, text in texts.items():
         metrics.describe(name, text)
     return metrics

@@ -19,7 +19,7 @@ from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
 from deltalog.diagnostics import service_catalogue
-from deltalog.service.problems import problem
+from deltalog.service.problems import http_problem
 
 router = APIRouter(tags=["page"], include_in_schema=False)
 DOCUMENT = "page.html"
@@ -58,18 +58,18 @@ def page_files() -> dict[str, tuple[bytes, str]]:
 @router.get("/")
 async def document(request: Request) -> Response:
     """Return the page."""
-    return _file(request, DOCUMENT)
+    return _file_response(request, DOCUMENT)
 
 
 @router.get("/page/{name}")
 async def page_file(request: Request, name: Annotated[str, Path(max_length=100)]) -> Response:
     """Return a file that the page consists of."""
-    return _file(request, name)
+    return _file_response(request, name)
 
 
-def _file(request: Request, name: str) -> Response:
+def _file_response(request: Request, name: str) -> Response:
     if name not in page_files():
-        raise problem(404, service_catalogue.NOT_FOUND, what="file", name=name)
+        raise http_problem(404, service_catalogue.NOT_FOUND, what="file", name=name)
     body, kind = page_files()[name]
     headers = {**HEADERS, "ETag": f'"{hashlib.sha256(body).hexdigest()[:32]}"'}
     if request.headers.get("if-none-match") == headers["ETag"]:

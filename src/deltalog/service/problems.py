@@ -105,7 +105,7 @@ class Problem(DeltalogError):  # noqa: N818 - the word of RFC 9457
         self.more = more
 
 
-def problem(
+def http_problem(
     status: int,
     entry: Entry,
     *,
@@ -133,7 +133,7 @@ def status_of(error: DeltalogError) -> int:
     return 400 if isinstance(error, ProgramError) else 422
 
 
-def _title(error: DeltalogError) -> str:
+def _title_of(error: DeltalogError) -> str:
     if isinstance(error, Problem):
         return error.title
     if isinstance(error, ConstraintError):
@@ -148,12 +148,16 @@ def problem_document(
 ) -> dict[str, Any]:
     """The JSON object of an error, with no more than its reader may see."""
     sees_all = reader is not None and reader.reads_all
-    shown = error.diagnostics if sees_all else [_cautious(error, d) for d in error.diagnostics]
+    shown = (
+        error.diagnostics
+        if sees_all
+        else [_cautious_diagnostic(error, d) for d in error.diagnostics]
+    )
     if isinstance(error, Problem):
         shown = error.diagnostics
     document: dict[str, Any] = {
         "type": f"urn:deltalog:error:{error.codes[0]}",
-        "title": _title(error),
+        "title": _title_of(error),
         "status": status_of(error),
         "detail": shown[0].message,
         "code": error.codes[0],
@@ -184,7 +188,7 @@ def violation_json(violation: Violation, sees_all: bool) -> dict[str, Any]:
     return found
 
 
-def _cautious(error: DeltalogError, diagnostic: Diagnostic) -> Diagnostic:
+def _cautious_diagnostic(error: DeltalogError, diagnostic: Diagnostic) -> Diagnostic:
     """The diagnostic without what may quote facts, the program, or names of other relations."""
     labels = tuple(each for each in diagnostic.labels if each.span.source.name in OWN_TEXTS)
     if isinstance(error, ProgramError) or diagnostic.code in QUOTING_REQUEST:

@@ -58,14 +58,14 @@ class Quality:
         until = None if self.every_commits is None else version + self.every_commits
         for item in items:
             while until is not None and item.version > until:
-                yield from net(held, until, writer)
+                yield from net_items(held, until, writer)
                 held, until = [], until + (self.every_commits or 0)
             held.append(item)
         if held:
-            yield from net(held, held[-1].version if until is None else until, writer)
+            yield from net_items(held, held[-1].version if until is None else until, writer)
 
 
-def net(items: list[FeedItem], version: int, writer: MessageWriter) -> Iterator[FeedItem]:
+def net_items(items: list[FeedItem], version: int, writer: MessageWriter) -> Iterator[FeedItem]:
     """The net change of several commits, as of a version; nothing if they cancel."""
     if not items:
         return
@@ -78,15 +78,15 @@ def net(items: list[FeedItem], version: int, writer: MessageWriter) -> Iterator[
             inserted.update(item.delta.inserted)
             continue
         for row in item.delta.deleted:
-            _add(row, deleted, inserted)
+            _add_or_cancel(row, deleted, inserted)
         for row in item.delta.inserted:
-            _add(row, inserted, deleted)
+            _add_or_cancel(row, inserted, deleted)
     if inserted or deleted:
         sides = sorted_rows(list(inserted)), sorted_rows(list(deleted))
         yield FeedItem(Delta(version, items[-1].delta.time, *sides, is_potential), writer)
 
 
-def _add(row: Row, into: set[Row], other: set[Row]) -> None:
+def _add_or_cancel(row: Row, into: set[Row], other: set[Row]) -> None:
     if row in other:
         other.remove(row)
     else:

@@ -17,7 +17,7 @@ from deltalog.language.ast import Query as QueryNode
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.parameters import bound_query
 from deltalog.runtime.rows import Rows
-from deltalog.service.answers import HostDep, SettingsDep, computed, json_answer
+from deltalog.service.answers import HostDep, SettingsDep, compute_answer, json_answer
 from deltalog.service.grants import Caller, CallerDep
 from deltalog.service.models import (
     ExplainRequest,
@@ -64,7 +64,7 @@ async def query(
         most = min(body.limit or settings.rows_max, settings.rows_max)
         return page_json(version, host.offset(version), rows.columns, rows, body.start, most)
 
-    return json_answer(await computed(host, settings, run))
+    return json_answer(await compute_answer(host, settings, run))
 
 
 @router.get("/views/{view}/rows", response_model=RowsAnswer)
@@ -96,7 +96,7 @@ async def rows(
         most = min(limit or settings.rows_max, settings.rows_max)
         return page_json(at, host.offset(at), relation.columns, found, start, most)
 
-    return json_answer(await computed(host, settings, run))
+    return json_answer(await compute_answer(host, settings, run))
 
 
 def facts_with(
@@ -111,21 +111,21 @@ def facts_with(
     if not bindings:
         return Rows(relation.columns, database.facts(relation.name, version))
     terms = [
-        _constant(column, bindings[column.name])
+        _constant_of(column, bindings[column.name])
         if column.name in bindings
         else Variable(f"V{position}")
         for position, column in enumerate(relation.columns)
     ]
     asked = QueryNode((Atom(relation.name, tuple(terms)),))
     answers = database.query(asked, version=version)
-    return [_whole(relation.columns, bindings, row) for row in answers]
+    return [_whole_fact(relation.columns, bindings, row) for row in answers]
 
 
-def _constant(column: Column, value: Value) -> Constant:
+def _constant_of(column: Column, value: Value) -> Constant:
     return Constant(value, "null" if value is None else column.type or "str")
 
 
-def _whole(columns: Sequence[Column], bindings: Mapping[str, Value], answer: Row) -> Row:
+def _whole_fact(columns: Sequence[Column], bindings: Mapping[str, Value], answer: Row) -> Row:
     """A fact from the values that were given and those that were found."""
     found = iter(answer)
     return tuple(bindings[c.name] if c.name in bindings else next(found) for c in columns)
@@ -230,4 +230,4 @@ async def explain(
             body.query, body.parameters or None, show=body.show, propagation=body.propagation
         )
 
-    return json_answer({"text": await computed(host, settings, run)})
+    return json_answer({"text": await compute_answer(host, settings, run)})

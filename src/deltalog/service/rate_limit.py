@@ -6,7 +6,7 @@ from collections import OrderedDict
 from time import monotonic
 
 from deltalog.diagnostics import service_catalogue
-from deltalog.service.problems import problem
+from deltalog.service.problems import http_problem
 
 CALLERS_MAX = 10_000
 """Callers that are remembered; the one that has been quiet for longest is forgotten first."""
@@ -30,7 +30,7 @@ class RateLimit:
         if len(self._buckets) > CALLERS_MAX:
             self._buckets.popitem(last=False)
         if not is_allowed:
-            raise problem(
+            raise http_problem(
                 429,
                 service_catalogue.TOO_MANY_REQUESTS,
                 limit=self._per_second,

@@ -14,10 +14,10 @@ from deltalog.language.ast import Value
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.realization import Budget, Realization, Realizations
-from deltalog.service.answers import HostDep, SettingsDep, computed, json_answer
+from deltalog.service.answers import HostDep, SettingsDep, compute_answer, json_answer
 from deltalog.service.grants import CallerDep
 from deltalog.service.models import Committed, RealizationList, RealizeApplyRequest, RealizeRequest
-from deltalog.service.problems import problem
+from deltalog.service.problems import http_problem
 from deltalog.service.transaction_routes import committed_json
 from deltalog.service.values import change_to_json, row_to_json, rows_to_json
 
@@ -36,9 +36,9 @@ async def realize(
     caller.check_reads_all()
 
     def run(database: MemoryDatabase) -> dict[str, Any]:
-        found = _searched(database, body, settings.seconds_max)
+        found = _search_realizations(database, body, settings.seconds_max)
         answers = [
-            _json(number, each, settings.rows_max)
+            _realization_json(number, each, settings.rows_max)
             for number, each in enumerate(islice(found, body.answers), start=1)
         ]
         return {
@@ -50,7 +50,7 @@ async def realize(
             "reasons": list(found.reasons),
         }
 
-    return json_answer(await computed(host, settings, run))
+    return json_answer(await compute_answer(host, settings, run))
 
 
 @router.post("/realize/apply", response_model=Committed)
@@ -69,23 +69,25 @@ async def apply_realization(
         if database.version != body.version:
             made = catalogue.REQUEST_OUTDATED.at(None, version=body.version)
             raise DataError([made])
-        found = _searched(database, body, settings.seconds_max)
+        found = _search_realizations(database, body, settings.seconds_max)
         chosen = next(islice(found, body.number - 1, None), None)
         if chosen is None:
             entry = service_catalogue.NOT_FOUND
-            raise problem(404, entry, what="realization", name=body.number)
+            raise http_problem(404, entry, what="realization", name=body.number)
         caller.check_change(chosen.base, database.relations)
         values = {_new_value(chosen, name): value for name, value in body.values.items()}
         delta = request.app.state.recent.committing(database, lambda: chosen.apply(values))
         return database.version, delta
 
-    version, delta = await computed(host, settings, run)
+    version, delta = await compute_answer(host, settings, run)
     offset = host.offset(version)
     document = committed_json(version, offset, False, delta, settings.rows_max)
     return json_answer(document, headers={"Stream-Next-Offset": offset})
 
 
-def _searched(database: MemoryDatabase, body: RealizeRequest, seconds_max: float) -> Realizations:
+def _search_realizations(
+    database: MemoryDatabase, body: RealizeRequest, seconds_max: float
+) -> Realizations:
     seconds = min(body.seconds, seconds_max)
     wanted = max(body.answers, getattr(body, "number", 1))
     budget = Budget(body.nodes, seconds, wanted, body.changes, body.new_values)
@@ -98,10 +100,12 @@ def _new_value(chosen: Realization, name: str) -> Value:
     for value in chosen.new_values:
         if str(row_to_json([value])[0]) == name:
             return value
-    raise problem(422, service_catalogue.BAD_REQUEST, reason=f"`{name}` is not a new value of it")
+    raise http_problem(
+        422, service_catalogue.BAD_REQUEST, reason=f"`{name}` is not a new value of it"
+    )
 
 
-def _json(number: int, found: Realization, most: int) -> dict[str, Any]:
+def _realization_json(number: int, found: Realization, most: int) -> dict[str, Any]:
     return {
         "number": number,
         "inserted": {name: rows_to_json(sorted(found.inserted[name])) for name in found.inserted},

@@ -43,7 +43,7 @@ class Recent:
             time = datetime.now(UTC).isoformat()
             self._keep_flows(database, time)
             for firing in fired:
-                self.firings.append(_firing(database.version, time, firing))
+                self.firings.append(_firing_json(database.version, time, firing))
         return result
 
     def _keep_flows(self, database: MemoryDatabase, time: str) -> None:
@@ -55,7 +55,7 @@ class Recent:
         self.flows.append({"version": database.version, "time": time, "arcs": arcs})
 
 
-def _firing(version: int, time: str, firing: TracedFiring) -> dict[str, Any]:
+def _firing_json(version: int, time: str, firing: TracedFiring) -> dict[str, Any]:
     return {
         "version": version,
         "time": time,

@@ -19,7 +19,7 @@ from typing import Protocol
 
 from deltalog.diagnostics import service_catalogue
 from deltalog.runtime.database import MemoryDatabase
-from deltalog.service.problems import problem
+from deltalog.service.problems import http_problem
 
 PREFIX = "request:"
 KEYS_BETWEEN_PRUNINGS = 1_000
@@ -60,17 +60,17 @@ class RequestKeys:
             known = json.loads(found)
             if known["time"] + self._seconds_max > time():
                 if known["body"] != digest:
-                    raise problem(422, service_catalogue.KEY_REUSED, key=key)
+                    raise http_problem(422, service_catalogue.KEY_REUSED, key=key)
                 return int(known["version"]), True
         before = database.version
-        with self._store.with_next_commit(name, _record(before + 1, digest)):
+        with self._store.with_next_commit(name, _record_text(before + 1, digest)):
             commit()
         if database.version == before:  # it changed nothing, and must not do so later either
-            self._store.put(name, _record(before, digest))
-        self._prune()
+            self._store.put(name, _record_text(before, digest))
+        self._prune_keys()
         return database.version, False
 
-    def _prune(self) -> None:
+    def _prune_keys(self) -> None:
         """Forget old keys, now and then."""
         self._since_pruning += 1
         if self._since_pruning < KEYS_BETWEEN_PRUNINGS:
@@ -82,5 +82,5 @@ class RequestKeys:
                 self._store.delete(name)
 
 
-def _record(version: int, digest: str) -> str:
+def _record_text(version: int, digest: str) -> str:
     return json.dumps({"version": version, "body": digest, "time": int(time())})

@@ -14,7 +14,7 @@ from deltalog.language.ast import ActiveRule, Column, Value
 from deltalog.language.values import VALUE_ERRORS
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.rule_verbs import RuleState
-from deltalog.service.answers import HostDep, SettingsDep, computed, json_answer
+from deltalog.service.answers import HostDep, SettingsDep, compute_answer, json_answer
 from deltalog.service.grants import CallerDep
 from deltalog.service.models import (
     ActivationRequest,
@@ -25,7 +25,7 @@ from deltalog.service.models import (
     RuleModel,
     ViolationList,
 )
-from deltalog.service.problems import problem, violation_json
+from deltalog.service.problems import http_problem, violation_json
 from deltalog.service.values import rows_to_json
 from deltalog.store.json_lines_file import from_json
 
@@ -81,7 +81,7 @@ async def violations(
             ],
         }
 
-    return json_answer(await computed(host, settings, run))
+    return json_answer(await compute_answer(host, settings, run))
 
 
 @router.get("/rules", response_model=RuleList)
@@ -108,7 +108,7 @@ async def activate(
     rule: RuleName, body: ActivationRequest, caller: CallerDep, host: HostDep
 ) -> Response:
     """Activate a rule, for these parameters if it has some; nothing fires by that."""
-    return await _activation(rule, body, caller, host, is_active=True)
+    return await _set_activation(rule, body, caller, host, is_active=True)
 
 
 @router.post("/rules/{rule}/deactivate", response_model=RuleModel)
@@ -116,16 +116,16 @@ async def deactivate(
     rule: RuleName, body: ActivationRequest, caller: CallerDep, host: HostDep
 ) -> Response:
     """Deactivate a rule, for these parameters if it has some."""
-    return await _activation(rule, body, caller, host, is_active=False)
+    return await _set_activation(rule, body, caller, host, is_active=False)
 
 
-async def _activation(
+async def _set_activation(
     rule: str, body: ActivationRequest, caller: CallerDep, host: HostDep, *, is_active: bool
 ) -> Response:
     caller.check_administrate()
 
     def run(database: MemoryDatabase) -> dict[str, Any]:
-        parameters = _parameters(database, rule, body.parameters)
+        parameters = _typed_parameters(database, rule, body.parameters)
         change = database.activate if is_active else database.deactivate
         change(rule, **parameters)
         return next(rule_json(each) for each in database.rules() if each.name == rule)
@@ -133,23 +133,27 @@ async def _activation(
     return json_answer(await host.call(run))
 
 
-def _parameters(database: MemoryDatabase, name: str, found: dict[str, Any]) -> dict[str, Value]:
+def _typed_parameters(
+    database: MemoryDatabase, name: str, found: dict[str, Any]
+) -> dict[str, Value]:
     """The parameters of an activation as values of their types."""
     rules = {each.name: each for each in database.model.checked.program.active_rules}
     if name not in rules:
         raise DataError([catalogue.UNKNOWN_RULE.at(None, name=name)])
     types = parameter_types(rules[name], database.model.checked.relations)
-    return {each: _parameter(rules[name], each, types.get(each), v) for each, v in found.items()}
+    return {
+        each: _typed_parameter(rules[name], each, types.get(each), v) for each, v in found.items()
+    }
 
 
-def _parameter(rule: ActiveRule, name: str, type_: str | None, value: Any) -> Value:
+def _typed_parameter(rule: ActiveRule, name: str, type_: str | None, value: Any) -> Value:
     if type_ is None:
         return cast("Value", value)  # the rule reports a parameter that it does not have
     try:
         return from_json(Column(name, type_))(value)
     except VALUE_ERRORS:
         reason = f"the parameter `{name}` of `{rule.name}` is {type_}"
-        raise problem(422, service_catalogue.BAD_REQUEST, reason=reason) from None
+        raise http_problem(422, service_catalogue.BAD_REQUEST, reason=reason) from None
 
 
 def rule_json(state: RuleState) -> dict[str, Any]:

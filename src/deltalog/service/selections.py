@@ -64,7 +64,7 @@ class Selection:
         )
         free = [i for i, term in enumerate(terms) if isinstance(term, Variable)]
         answers = database.query(Query((Atom(self.name, terms),)))
-        return self.of_rows(_filled(terms, free, row) for row in answers)
+        return self.of_rows(_filled_row(terms, free, row) for row in answers)
 
     def rows_at(self, database: MemoryDatabase, version: int) -> list[Row]:
         """The selected facts of a version, sorted."""
@@ -73,7 +73,7 @@ class Selection:
         return self.of_rows(database.facts(self.name, version))
 
 
-def _filled(terms: tuple[Constant | Variable, ...], free: list[int], answer: Row) -> Row:
+def _filled_row(terms: tuple[Constant | Variable, ...], free: list[int], answer: Row) -> Row:
     made = [term.value if isinstance(term, Constant) else None for term in terms]
     for position, value in zip(free, answer, strict=True):
         made[position] = value

@@ -24,7 +24,7 @@ from deltalog.diagnostics import service_catalogue as catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.service.app import make_app
 from deltalog.service.host import Host
-from deltalog.service.logs import log
+from deltalog.service.logs import log_event
 from deltalog.service.settings import ServiceSettings
 
 BACKLOG = 2_048
@@ -43,7 +43,7 @@ class Server(uvicorn.Server):
         self.app = app
         self._on_started = on_started
         self._loop: asyncio.AbstractEventLoop | None = None
-        super().__init__(_configuration(app, settings))
+        super().__init__(_server_configuration(app, settings))
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
@@ -62,7 +62,7 @@ class Server(uvicorn.Server):
             self._loop.call_soon_threadsafe(self.app.state.stopping.set)
 
 
-def _configuration(app: FastAPI, settings: ServiceSettings) -> uvicorn.Config:
+def _server_configuration(app: FastAPI, settings: ServiceSettings) -> uvicorn.Config:
     certificate, key = settings.tls_certificate, settings.tls_key
     return uvicorn.Config(
         app,
@@ -81,7 +81,7 @@ def _configuration(app: FastAPI, settings: ServiceSettings) -> uvicorn.Config:
     )
 
 
-def serve(
+def serve_until_signal(
     host: Host, settings: ServiceSettings, announce: Callable[[str], None] = lambda _: None
 ) -> None:
     """Serve until a signal ends it; `announce` gets the address once there is one."""
@@ -93,7 +93,7 @@ def serve(
 
     def on_started() -> None:
         announce(address)
-        log("listening", address=address, version=host.version)
+        log_event("listening", address=address, version=host.version)
 
     server = Server(make_app(host, settings), settings, on_started)
     try:
@@ -101,7 +101,7 @@ def serve(
             server.run([listening])
     finally:
         listening.close()
-        log("stopped", version=host.version)
+        log_event("stopped", version=host.version)
 
 
 @contextmanager

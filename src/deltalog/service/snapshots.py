@@ -19,7 +19,7 @@ from deltalog.service.host import Host
 from deltalog.service.offsets import COMPLETE, Offset
 from deltalog.service.pieces import Piece
 from deltalog.service.selections import Selection
-from deltalog.service.state_messages import MessageWriter, control
+from deltalog.service.state_messages import MessageWriter, control_message
 from deltalog.store.logged import Logged
 
 ROWS_EACH = 10_000
@@ -45,7 +45,7 @@ class Snapshots:
             return database.version, [] if is_empty else selection.rows_now(database)
 
         version, rows = await self._host.call(read)
-        return await self._piece(selection, version, 0, rows)
+        return await self._piece_of_rows(selection, version, 0, rows)
 
     async def next(self, selection: Selection, offset: Offset) -> Piece | None:
         """The chunk behind an offset inside a snapshot; None if it cannot be had any more."""
@@ -54,13 +54,15 @@ class Snapshots:
             rows = await self._host.call(lambda db: _rows_again(db, selection, offset.version))
         if rows is None or offset.part * self.rows_each >= max(len(rows), 1):
             return None
-        return await self._piece(selection, offset.version, offset.part, rows)
+        return await self._piece_of_rows(selection, offset.version, offset.part, rows)
 
-    async def _piece(self, selection: Selection, version: int, part: int, rows: list[Row]) -> Piece:
+    async def _piece_of_rows(
+        self, selection: Selection, version: int, part: int, rows: list[Row]
+    ) -> Piece:
         start, end = part * self.rows_each, (part + 1) * self.rows_each
         is_last = end >= len(rows)
         offset = Offset(self._host.history, version, COMPLETE if is_last else part + 1)
-        self._keep((selection, version), None if is_last else rows)
+        self._keep_rows((selection, version), None if is_last else rows)
         writer, chosen = MessageWriter(selection.relation), rows[start:end]
         if len(chosen) > 1_000:  # others go on meanwhile
             written = await asyncio.to_thread(writer.snapshot, chosen, version)
@@ -68,12 +70,16 @@ class Snapshots:
             written = writer.snapshot(chosen, version)
         messages = [written] if written else []
         if part == 0:
-            messages = [control("reset", offset), control("snapshot-start", offset), *messages]
+            messages = [
+                control_message("reset", offset),
+                control_message("snapshot-start", offset),
+                *messages,
+            ]
         if is_last:
-            messages.append(control("snapshot-end", offset))
+            messages.append(control_message("snapshot-end", offset))
         return Piece(b",".join(messages), offset, len(chosen))
 
-    def _keep(self, key: Key, rows: list[Row] | None) -> None:
+    def _keep_rows(self, key: Key, rows: list[Row] | None) -> None:
         self._kept.pop(key, None)
         if rows is not None:
             self._kept[key] = rows

@@ -69,75 +69,85 @@ class MessageWriter:
     def snapshot(self, rows: Sequence[Row], version: int) -> bytes:
         """Rows of the state at a version, as insertions."""
         headers = {"operation": "insert", "txid": str(version)}
-        return joined(self._inserted(cells, headers) for cells in self._cells(rows))
+        return joined_messages(
+            self._insert_message(cells, headers) for cells in self._cells_of(rows)
+        )
 
     def delta(self, delta: Delta) -> bytes:
         """The change, deletions first."""
         about = {"txid": str(delta.version), "timestamp": timestamp_text(delta.time)}
         if delta.is_potential:
             about["precision"] = "potential"
-        deleted, inserted = self._cells(delta.deleted), self._cells(delta.inserted)
+        deleted, inserted = self._cells_of(delta.deleted), self._cells_of(delta.inserted)
         if not self._has_key or delta.is_potential or not deleted or not inserted:
-            return joined([*self._removed(deleted, about), *self._new(inserted, about)])
+            return joined_messages(
+                [*self._delete_messages(deleted, about), *self._insert_messages(inserted, about)]
+            )
         before = {self.key(cells): cells for cells in deleted}
         replaced = [cells for cells in inserted if self.key(cells) in before]
         keys = {self.key(cells) for cells in replaced}
-        updates = [self._updated(before[self.key(cells)], cells, about) for cells in replaced]
+        updates = [
+            self._update_message(before[self.key(cells)], cells, about) for cells in replaced
+        ]
         removed = [cells for cells in deleted if self.key(cells) not in keys]
         new = [cells for cells in inserted if self.key(cells) not in keys]
-        return joined([*self._removed(removed, about), *updates, *self._new(new, about)])
+        return joined_messages(
+            [*self._delete_messages(removed, about), *updates, *self._insert_messages(new, about)]
+        )
 
     def key(self, cells: Sequence[Any]) -> str:
         return orjson.dumps([cells[i] for i in self._key]).decode()
 
-    def _cells(self, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
+    def _cells_of(self, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
         return to_cells(rows, self._types)
 
-    def _value(self, cells: Sequence[Any]) -> Json:
+    def _value_of(self, cells: Sequence[Any]) -> Json:
         return dict(zip(self._names, cells, strict=True))
 
-    def _new(self, rows: Iterable[Sequence[Any]], about: Json) -> list[Json]:
+    def _insert_messages(self, rows: Iterable[Sequence[Any]], about: Json) -> list[Json]:
         headers = {"operation": "insert", **about}
-        return [self._inserted(cells, headers) for cells in rows]
+        return [self._insert_message(cells, headers) for cells in rows]
 
-    def _inserted(self, cells: Sequence[Any], headers: Json) -> Json:
+    def _insert_message(self, cells: Sequence[Any], headers: Json) -> Json:
         key = self.key(cells)
-        return {"type": self._type, "key": key, "value": self._value(cells), "headers": headers}
+        return {"type": self._type, "key": key, "value": self._value_of(cells), "headers": headers}
 
-    def _removed(self, rows: Iterable[Sequence[Any]], about: Json) -> list[Json]:
+    def _delete_messages(self, rows: Iterable[Sequence[Any]], about: Json) -> list[Json]:
         headers = {"operation": "delete", **about}
         return [
             {
                 "type": self._type,
                 "key": self.key(cells),
                 "value": None,
-                "old_value": self._value(cells),
+                "old_value": self._value_of(cells),
                 "headers": headers,
             }
             for cells in rows
         ]
 
-    def _updated(self, before: Sequence[Any], after: Sequence[Any], about: Json) -> Json:
+    def _update_message(self, before: Sequence[Any], after: Sequence[Any], about: Json) -> Json:
         return {
             "type": self._type,
             "key": self.key(after),
-            "value": self._value(after),
-            "old_value": self._value(before),
+            "value": self._value_of(after),
+            "old_value": self._value_of(before),
             "headers": {"operation": "update", **about},
         }
 
 
-def joined(messages: Iterable[Json]) -> bytes:
+def joined_messages(messages: Iterable[Json]) -> bytes:
     """Messages as JSON, separated by commas."""
     return orjson.dumps(list(messages))[1:-1]
 
 
-def control(kind: str, offset: Offset) -> bytes:
+def control_message(kind: str, offset: Offset) -> bytes:
     """A control message: `reset`, `snapshot-start` or `snapshot-end`."""
     return orjson.dumps({"headers": {"control": kind, "offset": str(offset)}})
 
 
-def touched(view: str, version: int, time: datetime) -> bytes:
+def touched_message(view: str, version: int, time: datetime) -> bytes:
     """A message that says that a view has changed, and no more."""
     headers = {"operation": "update", "txid": str(version), "timestamp": timestamp_text(time)}
-    return joined([{"type": TOUCHED, "key": view, "value": {"view": view}, "headers": headers}])
+    return joined_messages(
+        [{"type": TOUCHED, "key": view, "value": {"view": view}, "headers": headers}]
+    )

@@ -25,7 +25,7 @@ from deltalog.language.ast import Value
 from deltalog.service.answers import HostDep, json_answer
 from deltalog.service.grants import Caller, CallerDep
 from deltalog.service.host import Host
-from deltalog.service.problems import problem
+from deltalog.service.problems import http_problem
 from deltalog.service.values import value_from_text, value_to_text
 
 PREFIX = "query:"
@@ -50,18 +50,18 @@ class StoredQuery:
 
 
 @asynccontextmanager
-async def _running(app: Any) -> AsyncIterator[None]:
+async def _loaded_queries(app: Any) -> AsyncIterator[None]:
     host: Host = app.state.host
     found = await host.call(lambda _: host.settings.list(PREFIX))
-    host.queries = {name.removeprefix(PREFIX): _read(text) for name, text in found.items()}
+    host.queries = {name.removeprefix(PREFIX): _read_query(text) for name, text in found.items()}
     yield
 
 
-def _read(text: str) -> StoredQuery:
+def _read_query(text: str) -> StoredQuery:
     return StoredQuery(**json.loads(text))
 
 
-router = APIRouter(prefix="/v1", tags=["queries"], lifespan=_running)
+router = APIRouter(prefix="/v1", tags=["queries"], lifespan=_loaded_queries)
 Name = Annotated[str, Path(max_length=200, pattern=r"^[A-Za-z0-9_.\-]+$")]
 
 
@@ -91,18 +91,18 @@ async def store_query(
     caller.check_administrate()
     relation = host.relations.get(body.view)
     if relation is None:
-        raise problem(404, service_catalogue.NOT_FOUND, what="view", name=body.view)
+        raise http_problem(404, service_catalogue.NOT_FOUND, what="view", name=body.view)
     if name in host.relations:
-        raise problem(409, service_catalogue.QUERY_NAME_TAKEN, name=name)
+        raise http_problem(409, service_catalogue.QUERY_NAME_TAKEN, name=name)
     if name not in host.queries and len(host.queries) >= QUERIES_MAX:
-        raise problem(409, service_catalogue.TOO_MANY_QUERIES, limit=QUERIES_MAX)
+        raise http_problem(409, service_catalogue.TOO_MANY_QUERIES, limit=QUERIES_MAX)
     columns = {each.name: each for each in relation.columns}
     bindings: dict[str, str] = {}
     for column, value in body.bindings.items():
         if column not in columns:
             reason = f"`{body.view}` has no column `{column}`"
-            raise problem(400, service_catalogue.BAD_REQUEST, reason=reason)
-        bindings[column] = value_to_text(value_from_text(columns[column], _text(value)))
+            raise http_problem(400, service_catalogue.BAD_REQUEST, reason=reason)
+        bindings[column] = value_to_text(value_from_text(columns[column], _value_text(value)))
     made = StoredQuery(name, body.view, bindings)
     value = json.dumps(asdict(made))
     await host.call(lambda _: host.settings.put(PREFIX + name, value))
@@ -110,7 +110,7 @@ async def store_query(
     return json_answer(asdict(made))
 
 
-def _text(value: object) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return "null" if value is None else str(value)
@@ -128,7 +128,7 @@ async def delete_query(name: Name, caller: CallerDep, host: HostDep) -> Response
     """Forget a stored query; streams that are open go on."""
     caller.check_administrate()
     if name not in host.queries:
-        raise problem(404, service_catalogue.NOT_FOUND, what="stored query", name=name)
+        raise http_problem(404, service_catalogue.NOT_FOUND, what="stored query", name=name)
     await host.call(lambda _: host.settings.delete(PREFIX + name))
     host.queries.pop(name, None)
     return Response(None, 204)

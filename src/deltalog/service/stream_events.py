@@ -71,7 +71,7 @@ class EventStream(StreamingResponse):
             await super().stream_response(send_in_time)
 
 
-async def events(
+async def event_stream(
     streams: Streams, reader: StreamReader, first: Reading, cursor: str
 ) -> AsyncIterator[bytes]:
     """The events from a first reading on."""

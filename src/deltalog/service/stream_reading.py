@@ -21,10 +21,10 @@ from deltalog.service.host import Host
 from deltalog.service.journal import JournalEntry
 from deltalog.service.offsets import Offset, read_offset
 from deltalog.service.pieces import Piece, Reading
-from deltalog.service.problems import Problem, problem
+from deltalog.service.problems import Problem, http_problem
 from deltalog.service.quality import Quality
 from deltalog.service.snapshots import Snapshots, has_other_columns
-from deltalog.service.state_messages import Delta, touched
+from deltalog.service.state_messages import Delta, touched_message
 from deltalog.store.logged import Logged
 
 START, NOW = "-1", "now"
@@ -43,18 +43,20 @@ def checked_offset(host: Host, text: str, is_future: bool = False) -> Offset:
     offset = read_offset(text)
     if offset is None:
         hint = "send the last `Stream-Next-Offset`, or `-1`, or `now`"
-        raise problem(400, service_catalogue.MALFORMED_OFFSET, text=text[:100], hint=hint)
+        raise http_problem(400, service_catalogue.MALFORMED_OFFSET, text=text[:100], hint=hint)
     if offset.history != host.history:
-        raise expired(offset, "it belongs to another history of this database, or to another one")
+        raise expired_problem(
+            offset, "it belongs to another history of this database, or to another one"
+        )
     if offset.version > host.version and not is_future:
-        raise expired(offset, "this history has not come so far")
+        raise expired_problem(offset, "this history has not come so far")
     return offset
 
 
-def expired(offset: Offset, reason: str) -> Problem:
+def expired_problem(offset: Offset, reason: str) -> Problem:
     hint = "read from offset -1"
     entry = service_catalogue.OFFSET_EXPIRED
-    return problem(410, entry, offset=offset, reason=reason, hint=hint)
+    return http_problem(410, entry, offset=offset, reason=reason, hint=hint)
 
 
 class StreamReader:
@@ -94,7 +96,7 @@ class StreamReader:
         if not offset.is_complete:
             piece = await self._snapshots.next(self.selection, offset)
             if piece is None:
-                raise expired(offset, "the rest of that snapshot is not kept any more")
+                raise expired_problem(offset, "the rest of that snapshot is not kept any more")
             return self._of_snapshot(piece)
         return await self.changes(offset)
 
@@ -111,30 +113,32 @@ class StreamReader:
     async def changes(self, offset: Offset) -> Reading:
         """The changes behind an offset between commits."""
         if self.feed.is_over:
-            raise expired(offset, f"`{self.selection.name}` has other columns now, or is gone")
+            raise expired_problem(
+                offset, f"`{self.selection.name}` has other columns now, or is gone"
+            )
         version, last = offset.version, self._host.version
         if self.quality is EVERYTHING or self.quality == EVERYTHING:
             first = self.feed.first_after(version) if version >= self.feed.since else None
             if first is not None:  # what nearly every reader needs after a commit
-                return self._shared(first, version, last)
+                return self._shared_reading(first, version, last)
         items: Iterable[FeedItem] | None = self.feed.after(version)
         if items is None:
-            last, items = await self._host.call(self._earlier(version))
+            last, items = await self._host.call(self._earlier_items(version))
         if items is None:
-            raise expired(offset, "changes behind it are not kept any more")
+            raise expired_problem(offset, "changes behind it are not kept any more")
         due = self.quality.due(version, last)
         wanted = (item for item in items if item.version <= due)
-        return self._reading(self.quality.shown(wanted, version, self.feed.writer), version, due)
+        return self._reading_of(self.quality.shown(wanted, version, self.feed.writer), version, due)
 
-    def _shared(self, first: int, version: int, last: int) -> Reading:
+    def _shared_reading(self, first: int, version: int, last: int) -> Reading:
         """The reading of one commit, which is the same for all its readers."""
         known: Reading | None = self.feed.shared.get((first, last))
         if known is None:
-            known = self._reading(self.feed.after(version) or (), version, last)
+            known = self._reading_of(self.feed.after(version) or (), version, last)
             self.feed.shared[first, last] = known
         return known
 
-    def _reading(self, items: Iterable[FeedItem], first: int, last: int) -> Reading:
+    def _reading_of(self, items: Iterable[FeedItem], first: int, last: int) -> Reading:
         """Whole commits behind the first version, up to a number of facts."""
         pieces: list[Piece] = []
         facts, version = 0, first
@@ -142,23 +146,23 @@ class StreamReader:
             if facts >= FACTS_EACH:
                 return Reading(tuple(pieces), Offset(self._host.history, version), False)
             version = item.version
-            pieces.append(self._piece(item))
+            pieces.append(self._piece_of(item))
             facts += len(item.delta)
         is_up_to_date = self.quality.due(last, self._host.version) == last or (
             last >= self.feed.since and not self.feed.has_after(last)
         )
         return Reading(tuple(pieces), Offset(self._host.history, last), is_up_to_date)
 
-    def _piece(self, item: FeedItem) -> Piece:
+    def _piece_of(self, item: FeedItem) -> Piece:
         place = Offset(self._host.history, item.version)
         if self.quality.precision == "touched":
-            named = touched(self.selection.name, item.version, item.delta.time)
+            named = touched_message(self.selection.name, item.version, item.delta.time)
             return Piece(named, place, 1)
         return Piece(item.payload, place, len(item.delta), item)
 
     # --- in the thread of the database
 
-    def _earlier(
+    def _earlier_items(
         self, version: int
     ) -> Callable[[MemoryDatabase], tuple[int, list[FeedItem] | None]]:
         entries = self._host.journal.after(version)
@@ -169,7 +173,7 @@ class StreamReader:
             kept = None
         if kept is not None:
             last = kept[-1].version if kept else version
-            return lambda _: (last, self._items(kept))
+            return lambda _: (last, self._items_of(kept))
         return lambda database: self._from_log(database, version)
 
     def _from_log(
@@ -188,9 +192,9 @@ class StreamReader:
             JournalEntry(each.version, each.time.replace(tzinfo=UTC), each.kind, each.change)
             for each in found
         )
-        return last, self._items(entries)
+        return last, self._items_of(entries)
 
-    def _items(self, entries: Iterable[JournalEntry]) -> list[FeedItem]:
+    def _items_of(self, entries: Iterable[JournalEntry]) -> list[FeedItem]:
         found = []
         of_rows, name = self.selection.of_rows, self.selection.name
         for entry in entries:

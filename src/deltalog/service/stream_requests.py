@@ -16,7 +16,7 @@ from deltalog.language.ast import Value
 from deltalog.service.grants import Caller
 from deltalog.service.host import Host
 from deltalog.service.offsets import Offset
-from deltalog.service.problems import Problem, problem
+from deltalog.service.problems import Problem, http_problem
 from deltalog.service.quality import PRECISIONS, Quality
 from deltalog.service.selections import Selection
 from deltalog.service.stored_queries import StoredQuery
@@ -56,7 +56,7 @@ def stream_request(
         if len(parameters.getlist(name)) > 1:
             raise bad_read(f"`{name}` is there twice")
     live = live_of(parameters.get("live") if live is None else live)
-    selection = selected(host, caller, view, parameters)
+    selection = selection_of(host, caller, view, parameters)
     text = parameters.get("offset")
     resumed = connection.headers.get("last-event-id") if live == "sse" else None
     text = resumed or text
@@ -87,7 +87,7 @@ def live_of(text: str | None) -> Live | None:
     return None
 
 
-def selected(host: Host, caller: Caller, view: str, parameters: QueryParams) -> Selection:
+def selection_of(host: Host, caller: Caller, view: str, parameters: QueryParams) -> Selection:
     """The facts that a caller asks for, which it may read; `view` may be a stored query."""
     stored = None if view in host.relations else host.queries.get(view)
     if stored is not None:
@@ -105,7 +105,7 @@ def _stored_selection(
     values = stored.values(host)
     if values is None or not caller.may_read(stored.view, values):
         caller.check_read(stored.name)  # who may not read it does not learn that it is there
-        raise problem(404, service_catalogue.NOT_FOUND, what="view", name=stored.view)
+        raise http_problem(404, service_catalogue.NOT_FOUND, what="view", name=stored.view)
     relation = host.relations[stored.view]
     _check_bindings(relation, parameters)
     more = bindings_of(parameters.multi_items(), relation)
@@ -127,7 +127,7 @@ def readable_relation(host: Host, caller: Caller, view: str) -> Relation:
     if relation is None:
         caller.check_read(view)
         hint = did_you_mean(view, host.relations)
-        raise problem(404, service_catalogue.NOT_FOUND, what="view", name=view, hint=hint)
+        raise http_problem(404, service_catalogue.NOT_FOUND, what="view", name=view, hint=hint)
     return relation
 
 
@@ -142,8 +142,8 @@ def quality_of(parameters: Mapping[str, str]) -> Quality:
     precision = parameters.get("precision", "exact")
     if precision not in PRECISIONS:
         raise bad_read(f"`precision={precision[:20]}` is none of {', '.join(PRECISIONS)}")
-    seconds = _number(parameters, "every_seconds")
-    commits = _number(parameters, "every_commits")
+    seconds = _positive_number(parameters, "every_seconds")
+    commits = _positive_number(parameters, "every_commits")
     if seconds is not None and commits is not None:
         raise bad_read("`every_seconds` and `every_commits` exclude each other")
     if commits is not None and (commits != int(commits) or commits < 1):
@@ -151,7 +151,7 @@ def quality_of(parameters: Mapping[str, str]) -> Quality:
     return Quality(precision, seconds, None if commits is None else int(commits))
 
 
-def _number(parameters: Mapping[str, str], name: str) -> float | None:
+def _positive_number(parameters: Mapping[str, str], name: str) -> float | None:
     text = parameters.get(name)
     if text is None:
         return None
@@ -165,7 +165,7 @@ def _number(parameters: Mapping[str, str], name: str) -> float | None:
 
 
 def bad_read(reason: str) -> Problem:
-    return problem(400, service_catalogue.BAD_READ, reason=reason)
+    return http_problem(400, service_catalogue.BAD_READ, reason=reason)
 
 
 def wait_seconds(connection: HTTPConnection) -> float:

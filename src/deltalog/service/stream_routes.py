@@ -25,7 +25,7 @@ from deltalog.service.grants import CallerDep, still_allowed
 from deltalog.service.live_readings import polled_reading
 from deltalog.service.pieces import Reading
 from deltalog.service.selections import Selection
-from deltalog.service.stream_events import EventStream, events
+from deltalog.service.stream_events import EventStream, event_stream
 from deltalog.service.stream_requests import StreamRequest, stream_request, wait_seconds
 from deltalog.service.streams import Streams, running_streams, streams_of
 from deltalog.service.values import rows_to_json
@@ -150,7 +150,7 @@ async def open_streams(request: Request, caller: CallerDep, settings: SettingsDe
     streams = [
         {
             "view": selection.name,
-            "bindings": dict(zip(selection.bindings, _shown(selection), strict=True)),
+            "bindings": dict(zip(selection.bindings, _bound_values(selection), strict=True)),
             "precision": precision,
             "readers": len(behind),
             "commits_behind": max(behind),
@@ -160,7 +160,7 @@ async def open_streams(request: Request, caller: CallerDep, settings: SettingsDe
     return json_answer({"streams": streams, "readers": len(readers)})
 
 
-def _shown(selection: Selection) -> list[Any]:
+def _bound_values(selection: Selection) -> list[Any]:
     """The bound values as JSON has them."""
     return rows_to_json([selection.values])[0]
 
@@ -173,12 +173,12 @@ async def stream_answer(request: Request, streams: Streams, asked: StreamRequest
         if asked.live == "long-poll":
             seconds = streams.times.long_poll
             reading = await polled_reading(streams, reader, asked.offset, seconds)
-            return _answer(request, asked, reading)
+            return _reading_answer(request, asked, reading)
         reading = await reader.read(asked.offset)
         if asked.live is None:
-            return _answer(request, asked, reading)
+            return _reading_answer(request, asked, reading)
         kept = stack.pop_all()
-    following = events(streams, reader, reading, next_cursor(asked.cursor))
+    following = event_stream(streams, reader, reading, next_cursor(asked.cursor))
     headers = {
         "Cache-Control": f"no-cache, {UNSTORED}",
         "X-Accel-Buffering": "no",
@@ -191,7 +191,7 @@ async def stream_answer(request: Request, streams: Streams, asked: StreamRequest
 _SAFE = {"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "cross-origin"}
 
 
-def _answer(request: Request, asked: StreamRequest, reading: Reading) -> Response:
+def _reading_answer(request: Request, asked: StreamRequest, reading: Reading) -> Response:
     headers = {
         "Stream-Next-Offset": str(reading.offset),
         "Cache-Control": REVALIDATED if reading.is_up_to_date else IMMUTABLE,
@@ -210,7 +210,7 @@ def _answer(request: Request, asked: StreamRequest, reading: Reading) -> Respons
         return Response(None, 204, headers)
     if not asked.is_now:
         headers["ETag"] = tag = _entity_tag(request, asked, reading)
-        if tag in _tags(request.headers.get("if-none-match", "")):
+        if tag in _entity_tags(request.headers.get("if-none-match", "")):
             return Response(None, 304, headers)
     return Response(reading.body, 200, headers, JSON)
 
@@ -223,5 +223,5 @@ def _entity_tag(request: Request, asked: StreamRequest, reading: Reading) -> str
     return f'"{digest}:{asked.start}:{reading.offset}"'
 
 
-def _tags(header: str) -> list[str]:
+def _entity_tags(header: str) -> list[str]:
     return [each.strip().removeprefix("W/") for each in header.split(",")]

@@ -19,7 +19,7 @@ from fastapi import APIRouter, WebSocket
 from starlette.websockets import WebSocketDisconnect
 
 from deltalog.service.cursors import next_cursor
-from deltalog.service.grants import SUBPROTOCOL, CallerDep, still_allowed, unauthenticated
+from deltalog.service.grants import SUBPROTOCOL, CallerDep, still_allowed, unauthenticated_problem
 from deltalog.service.live_readings import REVOKED, live_readings
 from deltalog.service.offsets import Offset
 from deltalog.service.pieces import Reading
@@ -40,9 +40,9 @@ async def stream_socket(socket: WebSocket, view: str, caller: CallerDep) -> None
     await socket.accept(next((each for each in shown if each.startswith(SUBPROTOCOL)), None))
     try:
         asked = stream_request(socket, streams.host, caller, view, "sse")
-        await _send(socket, streams, asked)
+        await _send_readings(socket, streams, asked)
         if not still_allowed(socket)():
-            raise unauthenticated(REVOKED)
+            raise unauthenticated_problem(REVOKED)
     except Problem as refused:
         await socket.close(REFUSED, refused.codes[0])
         return
@@ -52,7 +52,7 @@ async def stream_socket(socket: WebSocket, view: str, caller: CallerDep) -> None
         await socket.close(RESTARTING if streams.is_stopping else OVER, "resume")
 
 
-async def _send(socket: WebSocket, streams: Streams, asked: StreamRequest) -> None:
+async def _send_readings(socket: WebSocket, streams: Streams, asked: StreamRequest) -> None:
     cursor = next_cursor(asked.cursor)
     wanted = asked.selection, asked.quality, still_allowed(socket)
     async with streams.reader(*wanted) as reader:
@@ -62,7 +62,7 @@ async def _send(socket: WebSocket, streams: Streams, asked: StreamRequest) -> No
             async for reading in live_readings(streams, reader, first):
                 if leaving.done():
                     return
-                for text in _texts(reading, cursor):
+                for text in _reading_texts(reading, cursor):
                     async with asyncio.timeout(streams.times.sending):
                         await socket.send_text(text)
         finally:
@@ -76,7 +76,7 @@ async def _until_it_leaves(socket: WebSocket) -> None:
             await socket.receive_text()
 
 
-def _texts(reading: Reading | None, cursor: str) -> list[str]:
+def _reading_texts(reading: Reading | None, cursor: str) -> list[str]:
     if reading is None:
         return ['{"event":"heartbeat"}']
     made = []
@@ -84,13 +84,13 @@ def _texts(reading: Reading | None, cursor: str) -> list[str]:
         is_last = piece is reading.pieces[-1]
         offset = reading.offset if is_last else piece.offset
         made.append(f'{{"event":"data","data":[{piece.payload.decode()}]}}')
-        made.append(_control(offset, cursor, is_last and reading.is_up_to_date))
+        made.append(_control_text(offset, cursor, is_last and reading.is_up_to_date))
     if not reading.pieces:
-        made.append(_control(reading.offset, cursor, reading.is_up_to_date))
+        made.append(_control_text(reading.offset, cursor, reading.is_up_to_date))
     return made
 
 
-def _control(offset: Offset, cursor: str, is_up_to_date: bool) -> str:
+def _control_text(offset: Offset, cursor: str, is_up_to_date: bool) -> str:
     fields: dict[str, Any] = {"streamNextOffset": str(offset), "streamCursor": cursor}
     if is_up_to_date:
         fields["upToDate"] = True

@@ -13,7 +13,7 @@ from deltalog.diagnostics import service_catalogue
 from deltalog.service.feeds import Feeds
 from deltalog.service.grants import Access
 from deltalog.service.host import Host
-from deltalog.service.problems import problem
+from deltalog.service.problems import http_problem
 from deltalog.service.quality import Quality
 from deltalog.service.selections import Selection
 from deltalog.service.snapshots import Snapshots
@@ -70,7 +70,7 @@ class Streams:
         """A reader of a selection as long as it `is_allowed`; raises 503 if there are too many."""
         if len(self.open) >= self.subscriptions_max:
             entry = service_catalogue.TOO_MANY_STREAMS
-            raise problem(503, entry, limit=self.subscriptions_max)
+            raise http_problem(503, entry, limit=self.subscriptions_max)
         feed = self.feeds.enter(selection, quality.is_potential)
         reader = StreamReader(self.host, self.snapshots, feed, quality, is_allowed)
         self.open.add(reader)
@@ -89,7 +89,7 @@ class Streams:
             reached = await self.host.wait_beyond(asked.version - 1, timeout_seconds)
             if reached < asked.version:
                 entry = service_catalogue.NOT_REACHED
-                raise problem(503, entry, offset=offset, seconds=timeout_seconds)
+                raise http_problem(503, entry, offset=offset, seconds=timeout_seconds)
 
     def stop(self) -> None:
         """Let all readers end; their clients are told where to resume."""

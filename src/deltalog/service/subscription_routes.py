@@ -34,19 +34,19 @@ from deltalog.service.stream_routes import (
     stream_answer,
 )
 from deltalog.service.streams import streams_of
-from deltalog.service.subscriptions import Reservation, Subscription, Subscriptions, lost
+from deltalog.service.subscriptions import Reservation, Subscription, Subscriptions, lost_problem
 from deltalog.service.values import value_from_text, value_to_text
 
 ENFORCED_SECONDS = 60.0
 
 
 @asynccontextmanager
-async def _running(app: Any) -> AsyncIterator[None]:
+async def _running_subscriptions(app: Any) -> AsyncIterator[None]:
     settings = app.state.settings
     reservation = Reservation(settings.reserved_bytes_max, settings.reserved_seconds_max)
     app.state.subscriptions = made = Subscriptions(app.state.host, reservation)
     await made.start()
-    enforcing = asyncio.create_task(_enforce(made))
+    enforcing = asyncio.create_task(_enforce_bounds(made))
     try:
         yield
     finally:
@@ -55,7 +55,7 @@ async def _running(app: Any) -> AsyncIterator[None]:
             await enforcing
 
 
-async def _enforce(subscriptions: Subscriptions) -> None:
+async def _enforce_bounds(subscriptions: Subscriptions) -> None:
     """Let go, now and then, of what is held for subscriptions beyond their bounds."""
     while True:
         await asyncio.sleep(ENFORCED_SECONDS)
@@ -63,7 +63,7 @@ async def _enforce(subscriptions: Subscriptions) -> None:
             await subscriptions.enforce()
 
 
-router = APIRouter(prefix="/v1", tags=["subscriptions"], lifespan=_running)
+router = APIRouter(prefix="/v1", tags=["subscriptions"], lifespan=_running_subscriptions)
 Name = Annotated[str, Path(max_length=200, pattern=r"^[A-Za-z0-9_.\-]+$")]
 Generation = Annotated[int, Field(ge=0, le=2**53)]
 Seconds = Annotated[float, Field(ge=0, le=3_600)]
@@ -130,7 +130,7 @@ async def create_subscription(
     for column, value in body.bindings.items():
         if column not in columns:
             raise bad_read(f"`{body.view}` has no column `{column}`")
-        bindings[column] = value_from_text(columns[column], _text(value))
+        bindings[column] = value_from_text(columns[column], _value_text(value))
     caller.check_read(body.view, bindings)
     sent = {"precision": body.precision}
     for each in ("every_seconds", "every_commits"):
@@ -140,10 +140,10 @@ async def create_subscription(
     shown = {column: value_to_text(value) for column, value in bindings.items()}
     wanted = Subscription(name, caller.name, body.view, shown, sent, host.history, 0)
     made, is_new = await subscriptions.create(wanted)
-    return await _answer(request, made, 201 if is_new else 200)
+    return await _subscription_answer(request, made, 201 if is_new else 200)
 
 
-def _text(value: object) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return "null" if value is None else str(value)
@@ -155,7 +155,7 @@ async def list_subscriptions(request: Request, caller: CallerDep) -> Response:
     subscriptions = _subscriptions_of(request)
     states = await subscriptions.states()
     found = [
-        _model(request, each, *states[each.name])
+        _subscription_model(request, each, *states[each.name])
         for each in subscriptions.all()
         if each.name in states and (caller.is_administrator or each.owner == caller.name)
     ]
@@ -167,7 +167,7 @@ async def show_subscription(request: Request, name: Name, caller: CallerDep) -> 
     """Show a subscription, how far it is behind, and whether what it needs is kept."""
     subscriptions = _subscriptions_of(request)
     found = subscriptions.get(name, caller.name, caller.is_administrator)
-    return await _answer(request, found)
+    return await _subscription_answer(request, found)
 
 
 @router.delete("/subscriptions/{name}", status_code=204, response_class=Response)
@@ -186,7 +186,7 @@ async def claim_subscription(
     """Begin a new generation: earlier ones are fenced off."""
     subscriptions = _subscriptions_of(request)
     found = subscriptions.get(name, caller.name, caller.is_administrator)
-    return await _answer(
+    return await _subscription_answer(
         request, await subscriptions.claim(found, body.lease_seconds, body.takeover)
     )
 
@@ -203,7 +203,7 @@ async def acknowledge(
     if not offset.is_complete:
         raise bad_read("a snapshot is acknowledged as a whole, by the offset behind it")
     made = await subscriptions.acknowledge(found, body.generation, offset, body.lease_seconds)
-    return await _answer(request, made)
+    return await _subscription_answer(request, made)
 
 
 @router.get("/subscriptions/{name}/stream", response_class=Response, responses=ANSWERS)
@@ -221,11 +221,11 @@ async def read_subscription(
     found = subscriptions.get(name, caller.name, caller.is_administrator)
     subscriptions.check_generation(found, generation)
     if found.history != streams.host.history:
-        raise lost(found, "the history of the database is another one now")
+        raise lost_problem(found, "the history of the database is another one now")
     relation = readable_relation(streams.host, caller, found.view)
     columns = {column.name: column for column in relation.columns}
     if not columns.keys() >= found.bindings.keys():
-        raise lost(found, f"`{found.view}` has other columns now")
+        raise lost_problem(found, f"`{found.view}` has other columns now")
     bindings = {each: value_from_text(columns[each], text) for each, text in found.bindings.items()}
     caller.check_read(found.view, bindings)
     text = offset or found.offset
@@ -238,13 +238,17 @@ async def read_subscription(
     return await stream_answer(request, streams, asked)
 
 
-async def _answer(request: Request, subscription: Subscription, status: int = 200) -> Response:
+async def _subscription_answer(
+    request: Request, subscription: Subscription, status: int = 200
+) -> Response:
     states = await _subscriptions_of(request).states()
     state = states.get(subscription.name, ("lost", 0))
-    return json_answer(_model(request, subscription, *state), status)
+    return json_answer(_subscription_model(request, subscription, *state), status)
 
 
-def _model(request: Request, subscription: Subscription, state: str, held: int) -> dict[str, Any]:
+def _subscription_model(
+    request: Request, subscription: Subscription, state: str, held: int
+) -> dict[str, Any]:
     host = request.app.state.host
     is_lost = subscription.history != host.history
     return {

@@ -28,7 +28,7 @@ from deltalog.diagnostics import service_catalogue
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.service.host import Host
 from deltalog.service.offsets import Offset
-from deltalog.service.problems import Problem, problem
+from deltalog.service.problems import Problem, http_problem
 from deltalog.store.logged import Logged
 
 PREFIX = "subscription:"
@@ -100,9 +100,9 @@ class Subscriptions:
         """Read what is kept, and propagate the views it is about."""
         found = await self._host.call(lambda _: self._host.settings.list(PREFIX))
         for text in found.values():
-            self._remember(Subscription(**json.loads(text)))
+            self._remember_subscription(Subscription(**json.loads(text)))
 
-    def _remember(self, subscription: Subscription) -> None:
+    def _remember_subscription(self, subscription: Subscription) -> None:
         if subscription.name not in self._known:
             self._host.want(*subscription.wanted)
         self._known[subscription.name] = subscription
@@ -114,7 +114,7 @@ class Subscriptions:
         """A subscription of the caller; those of others are not shown to it."""
         found = self._known.get(name)
         if found is None or not (is_administrator or found.owner == caller):
-            raise problem(404, service_catalogue.NO_SUCH_SUBSCRIPTION, name=name)
+            raise http_problem(404, service_catalogue.NO_SUCH_SUBSCRIPTION, name=name)
         return found
 
     async def create(self, wanted: Subscription) -> tuple[Subscription, bool]:
@@ -122,16 +122,16 @@ class Subscriptions:
         known = self._known.get(wanted.name)
         if known is not None:
             if known.definition != wanted.definition:
-                raise problem(409, service_catalogue.SUBSCRIPTION_DIFFERS, name=wanted.name)
+                raise http_problem(409, service_catalogue.SUBSCRIPTION_DIFFERS, name=wanted.name)
             return known, False
         self._host.want(*wanted.wanted)
 
         def register(database: MemoryDatabase) -> Subscription:
             made = replace(wanted, since=database.version, used_at=self._now())
             if isinstance(database, Logged):
-                _unregister(database, made)
+                _unregister_reader(database, made)
                 database.register(PREFIX + made.name)
-            self._put(made)
+            self._put_setting(made)
             return made
 
         made = await self._host.call(register)
@@ -141,7 +141,7 @@ class Subscriptions:
     async def delete(self, subscription: Subscription) -> None:
         def unregister(database: MemoryDatabase) -> None:
             if isinstance(database, Logged):
-                _unregister(database, subscription)
+                _unregister_reader(database, subscription)
             self._host.settings.delete(PREFIX + subscription.name)
 
         await self._host.call(unregister)
@@ -155,7 +155,7 @@ class Subscriptions:
         now = self._now()
         if now < subscription.leased_until and not is_takeover:
             reason = "another one holds its lease"
-            raise fenced(subscription, subscription.generation + 1, reason)
+            raise fenced_problem(subscription, subscription.generation + 1, reason)
         lease = min(lease_seconds, LEASE_SECONDS_MAX)
         made = replace(
             subscription,
@@ -163,12 +163,14 @@ class Subscriptions:
             used_at=now,
             leased_until=now + lease if lease else 0.0,
         )
-        return await self._save(made)
+        return await self._save_subscription(made)
 
     def check_generation(self, subscription: Subscription, generation: int) -> None:
         """Raise 409 unless it is the generation of now."""
         if generation != subscription.generation:
-            raise fenced(subscription, generation, f"it is {subscription.generation} by now")
+            raise fenced_problem(
+                subscription, generation, f"it is {subscription.generation} by now"
+            )
 
     async def acknowledge(
         self, subscription: Subscription, generation: int, offset: Offset, lease_seconds: float
@@ -176,7 +178,7 @@ class Subscriptions:
         """Everything up to an offset was received; an earlier one changes nothing."""
         self.check_generation(subscription, generation)
         if offset.history != subscription.history:
-            raise lost(subscription, "the history of the database is another one now")
+            raise lost_problem(subscription, "the history of the database is another one now")
         now, before = self._now(), subscription.acknowledged
         acknowledged = offset.version if before is None else max(before, offset.version)
         lease = min(lease_seconds, LEASE_SECONDS_MAX)
@@ -186,19 +188,19 @@ class Subscriptions:
             used_at=now,
             leased_until=now + lease if lease else subscription.leased_until,
         )
-        return await self._save(made)
+        return await self._save_subscription(made)
 
-    async def _save(self, made: Subscription) -> Subscription:
+    async def _save_subscription(self, made: Subscription) -> Subscription:
         def save(database: MemoryDatabase) -> None:
             if isinstance(database, Logged) and made.is_reserved:
                 database.acknowledge(PREFIX + made.name, made.place)
-            self._put(made)
+            self._put_setting(made)
 
         self._known[made.name] = made  # a request of the old generation is refused from now on
         await self._host.call(save)
         return made
 
-    def _put(self, subscription: Subscription) -> None:
+    def _put_setting(self, subscription: Subscription) -> None:
         value = json.dumps(asdict(subscription), default=str)
         self._host.settings.put(PREFIX + subscription.name, value)
 
@@ -207,7 +209,9 @@ class Subscriptions:
     async def states(self) -> dict[str, tuple[str, int]]:
         """The state of every subscription, and the bytes of the log behind its place."""
         known = list(self._known.values())
-        return await self._host.call(lambda database: {s.name: _state(database, s) for s in known})
+        return await self._host.call(
+            lambda database: {s.name: _state_of(database, s) for s in known}
+        )
 
     async def enforce(self) -> list[str]:
         """Give up the reservations that have become too large or idle; returns their names."""
@@ -226,8 +230,8 @@ class Subscriptions:
         def release(database: MemoryDatabase) -> None:
             for each in over:
                 if isinstance(database, Logged):
-                    _unregister(database, each)
-                self._put(replace(each, is_reserved=False))
+                    _unregister_reader(database, each)
+                self._put_setting(replace(each, is_reserved=False))
 
         if over:
             await self._host.call(release)
@@ -236,7 +240,7 @@ class Subscriptions:
         return [each.name for each in over]
 
 
-def _state(database: MemoryDatabase, subscription: Subscription) -> tuple[str, int]:
+def _state_of(database: MemoryDatabase, subscription: Subscription) -> tuple[str, int]:
     if not isinstance(database, Logged):
         return "reserved" if subscription.is_reserved else "unreserved", 0
     if subscription.place < database.first_version:
@@ -247,13 +251,13 @@ def _state(database: MemoryDatabase, subscription: Subscription) -> tuple[str, i
     return "reserved" if is_kept else "extended", held
 
 
-def _unregister(database: MemoryDatabase, subscription: Subscription) -> None:
+def _unregister_reader(database: MemoryDatabase, subscription: Subscription) -> None:
     if PREFIX + subscription.name in database.readers:
         database.unregister(PREFIX + subscription.name)
 
 
-def fenced(subscription: Subscription, generation: int, reason: str) -> Problem:
-    made = problem(
+def fenced_problem(subscription: Subscription, generation: int, reason: str) -> Problem:
+    made = http_problem(
         409,
         service_catalogue.FENCED,
         generation=generation,
@@ -264,7 +268,7 @@ def fenced(subscription: Subscription, generation: int, reason: str) -> Problem:
     return made
 
 
-def lost(subscription: Subscription, reason: str) -> Problem:
+def lost_problem(subscription: Subscription, reason: str) -> Problem:
     hint = "delete it, make it again, and read from offset -1"
     entry = service_catalogue.SUBSCRIPTION_LOST
-    return problem(410, entry, name=subscription.name, reason=reason, hint=hint)
+    return http_problem(410, entry, name=subscription.name, reason=reason, hint=hint)

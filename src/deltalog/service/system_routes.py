@@ -17,7 +17,7 @@ from deltalog.service.answers import HostDep, json_answer
 from deltalog.service.grants import CallerDep
 from deltalog.service.host import Host
 from deltalog.service.metrics import MEDIA_TYPE, Metrics
-from deltalog.service.problems import problem
+from deltalog.service.problems import http_problem
 
 router = APIRouter(tags=["service"])
 
@@ -58,7 +58,7 @@ async def health() -> Response:
 async def ready(request: Request, host: HostDep) -> Response:
     """Return 200 if the database answers; 503 while the service starts or is being stopped."""
     if not getattr(request.app.state, "is_ready", False) or request.app.state.stopping.is_set():
-        raise problem(503, service_catalogue.STOPPING)
+        raise http_problem(503, service_catalogue.STOPPING)
     await host.call(lambda database: database.version)
     return json_answer({"status": "ready"})
 
@@ -121,10 +121,10 @@ def status_of(host: Host, figures: Metrics) -> dict[str, object]:
         "seconds": monotonic() - figures.started,
         "transactions": int(figures.total("deltalog_transactions_total")),
         "refused": int(figures.total("deltalog_refused_total")),
-        "p50": _finite(figures.quantile("deltalog_commit_seconds", 0.5)),
-        "p99": _finite(figures.quantile("deltalog_commit_seconds", 0.99)),
+        "p50": _finite_bound(figures.quantile("deltalog_commit_seconds", 0.5)),
+        "p99": _finite_bound(figures.quantile("deltalog_commit_seconds", 0.99)),
     }
 
 
-def _finite(bound: float | None) -> float | None:
+def _finite_bound(bound: float | None) -> float | None:
     return None if bound == float("inf") else bound

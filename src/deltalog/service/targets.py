@@ -97,11 +97,11 @@ def targets_of(
     networks: Sequence[Network] = (),
 ) -> list[HttpTarget]:
     """The targets in a parsed file."""
-    problems = [_problem(place, f"there is no key `{key}`") for key in found if key != "targets"]
+    problems = [_bad_target(place, f"there is no key `{key}`") for key in found if key != "targets"]
     tables = found.get("targets")
     if not isinstance(tables, dict) or not tables:
         hint = 'as in `[targets.warehouse]`, `url = "https://…"`'
-        raise DataError([*problems, _problem(place, "it has no targets", hint)])
+        raise DataError([*problems, _bad_target(place, "it has no targets", hint)])
     targets = []
     for name, table in tables.items():
         where = f"{place}, target `{name}`"
@@ -124,7 +124,7 @@ def targets_of_options(
             name, url = EVERYTHING, text
         table = {"url": url, "messages": [] if name == EVERYTHING else [name]}
         if name in tables:
-            raise DataError([_problem("--to", f"there are two targets `{name}`")])
+            raise DataError([_bad_target("--to", f"there are two targets `{name}`")])
         tables[name] = table
     return targets_of({"targets": tables}, "--to", environment, networks)
 
@@ -134,7 +134,7 @@ def network_of(text: str) -> Network:
     return ip_network(text)
 
 
-def _problem(place: str, reason: str, hint: str | None = None) -> Diagnostic:
+def _bad_target(place: str, reason: str, hint: str | None = None) -> Diagnostic:
     return service_catalogue.BAD_TARGET.at(None, place=place, reason=reason, hint=hint)
 
 
@@ -156,23 +156,23 @@ class _Reading:
         self._networks = list(networks)
         self.problems: list[Diagnostic] = []
         if isinstance(table, dict):
-            self._table = dict(self._fitting(table))
+            self._table = dict(self._fitting_settings(table))
         else:
-            self._refuse("it is not a table")
+            self._add_problem("it is not a table")
 
-    def _refuse(self, reason: str, hint: str | None = None) -> None:
-        self.problems.append(_problem(self._place, reason, hint))
+    def _add_problem(self, reason: str, hint: str | None = None) -> None:
+        self.problems.append(_bad_target(self._place, reason, hint))
 
-    def _fitting(self, table: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    def _fitting_settings(self, table: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         """The settings that have the right type."""
         for key, value in table.items():
             setting = _SETTINGS.get(key)
             if setting is None:
-                self._refuse(f"there is no setting `{key}`", did_you_mean(key, _SETTINGS))
+                self._add_problem(f"there is no setting `{key}`", did_you_mean(key, _SETTINGS))
             elif not _has_type(value, setting.types) or (
                 setting.words == "a list of names" and not all(isinstance(x, str) for x in value)
             ):
-                self._refuse(f"`{key}` is {setting.words}")
+                self._add_problem(f"`{key}` is {setting.words}")
             else:
                 yield key, value
 
@@ -182,44 +182,46 @@ class _Reading:
             self._name,
             tuple(self._table.get("messages", ())),
             tuple(self._table.get("rules", ())),
-            self._start(),
-            self._pauses(),
+            self._starts_now(),
+            self._read_pauses(),
         )
         self._add_networks()
-        timeout = self._timeout()
+        timeout = self._read_timeout()
         is_discarding = self._table.get("discard", False)
         url = str(self._table.get("url", ""))
         if is_discarding:
             if url:
-                self._refuse("a target with `discard` has no `url`")
+                self._add_problem("a target with `discard` has no `url`")
             return [] if self.problems else [HttpTarget(target)]
         self._check_url(url)
-        secrets = self._secrets()
-        authorization = self._variable("authorization_env") or ""
+        secrets = self._read_secrets()
+        authorization = self._read_variable("authorization_env") or ""
         if self.problems:
             return []
         return [HttpTarget(target, url, secrets, tuple(self._networks), timeout, authorization)]
 
-    def _start(self) -> bool:
+    def _starts_now(self) -> bool:
         start = self._table.get("start", "oldest")
         if start not in ("oldest", "now"):
-            self._refuse(f"`start` is {_SETTINGS['start'].words}")
+            self._add_problem(f"`start` is {_SETTINGS['start'].words}")
         return bool(start == "now")
 
-    def _pauses(self) -> tuple[float, ...]:
+    def _read_pauses(self) -> tuple[float, ...]:
         pauses = self._table.get("pauses_seconds", PAUSES_SECONDS)
         if len(pauses) > PAUSES_MAX or not all(
             _has_type(each, (int, float)) and 0 <= each < float("inf") for each in pauses
         ):
-            self._refuse(f"`pauses_seconds` is a list of up to {PAUSES_MAX} numbers, 0 or more")
+            self._add_problem(
+                f"`pauses_seconds` is a list of up to {PAUSES_MAX} numbers, 0 or more"
+            )
             return ()
         return tuple(map(float, pauses))
 
-    def _timeout(self) -> float:
+    def _read_timeout(self) -> float:
         timeout = float(self._table.get("timeout_seconds", TIMEOUT_SECONDS))
         if not 0 < timeout <= TIMEOUT_SECONDS_MAX:
             limit = f"more than 0 and up to {TIMEOUT_SECONDS_MAX:g}"
-            self._refuse(f"`timeout_seconds` is {limit}")
+            self._add_problem(f"`timeout_seconds` is {limit}")
         return timeout
 
     def _add_networks(self) -> None:
@@ -227,25 +229,25 @@ class _Reading:
             try:
                 self._networks.append(network_of(text))
             except ValueError as error:
-                self._refuse(f"`allow_networks`: {error}")
+                self._add_problem(f"`allow_networks`: {error}")
 
     def _check_url(self, url: str) -> None:
         if not url:
-            self._refuse("it needs a `url`, or `discard = true`")
+            self._add_problem("it needs a `url`, or `discard = true`")
             return
         try:
             parts = urlsplit(url)
             host, _ = parts.hostname, parts.port
         except ValueError as error:
-            self._refuse(f"`url`: {str(error).lower()}")
+            self._add_problem(f"`url`: {str(error).lower()}")
             return
         if parts.scheme not in ("http", "https") or not host:
-            self._refuse("`url` is an address that begins with `https://`")
+            self._add_problem("`url` is an address that begins with `https://`")
         elif parts.username or parts.password:
             hint = "set `authorization_env`; the variable has the whole header"
-            self._refuse("`url` must not contain a password", hint)
+            self._add_problem("`url` must not contain a password", hint)
         elif parts.fragment:
-            self._refuse("`url` must not have a fragment")
+            self._add_problem("`url` must not have a fragment")
         else:
             self._check_literal(host)
 
@@ -255,11 +257,11 @@ class _Reading:
             check_address(ip_address(host), self._networks)
         except AddressRefusedError as error:
             hint = f'allow it with `allow_networks = ["{host}"]` or `--allow-network {host}`'
-            self._refuse(str(error), hint)
+            self._add_problem(str(error), hint)
         except ValueError:
             pass  # a name: it is resolved for each attempt
 
-    def _secrets(self) -> tuple[bytes, ...]:
+    def _read_secrets(self) -> tuple[bytes, ...]:
         variable = str(self._table.get("secret_env", SECRET_VARIABLE))
         found = secrets_of(self._environment.get(variable, ""))
         if found is None:
@@ -268,12 +270,12 @@ class _Reading:
             self.problems.append(entry.at(None, variable=variable, target=self._name, hint=hint))
         return found or ()
 
-    def _variable(self, key: str) -> str | None:
+    def _read_variable(self, key: str) -> str | None:
         if key not in self._table:
             return None
         value = self._environment.get(self._table[key])
         if not value or not value.isprintable():
-            self._refuse(f"the environment variable `{self._table[key]}` has no header")
+            self._add_problem(f"the environment variable `{self._table[key]}` has no header")
         return value
 
 

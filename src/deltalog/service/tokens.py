@@ -56,19 +56,19 @@ def create_token(path: Path, name: str, roles: Sequence[str], grants: Sequence[s
             raise DataError([service_catalogue.NO_SUCH_ROLE.at(None, name=role, hint=hint)])
     parsed = tuple(parse_grant(text) for text in grants)
     id_, secret = secrets.token_hex(8), secrets.token_urlsafe(32)
-    made = Token(id_, name, tuple(roles), parsed, _digest(secret), _now())
-    with _changing(path) as known:
+    made = Token(id_, name, tuple(roles), parsed, _digest_of(secret), _time_text())
+    with _changing_tokens(path) as known:
         known.append(made)
     return f"{PREFIX}_{id_}_{secret}"
 
 
 def revoke_token(path: Path, name: str) -> list[Token]:
     """Revoke the token of an id, or all tokens of a name; returns those that were valid."""
-    with _changing(path) as known:
+    with _changing_tokens(path) as known:
         found = [each for each in known if name in (each.id, each.name) and not each.revoked]
         if not found:
             raise DataError([service_catalogue.NO_SUCH_TOKEN.at(None, name=name)])
-        known[:] = [replace(t, revoked=_now()) if t in found else t for t in known]
+        known[:] = [replace(t, revoked=_time_text()) if t in found else t for t in known]
     return found
 
 
@@ -79,11 +79,11 @@ def read_tokens(path: Path) -> list[Token]:
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError) as error:
-        raise _unreadable(path, getattr(error, "strerror", None) or "it is no text") from None
+        raise _bad_tokens(path, getattr(error, "strerror", None) or "it is no text") from None
     try:
-        return [_token(each) for each in json.loads(text)["tokens"]]
+        return [_token_of(each) for each in json.loads(text)["tokens"]]
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise _unreadable(path, "it is not a file of tokens") from None
+        raise _bad_tokens(path, "it is not a file of tokens") from None
 
 
 class TokenFile:
@@ -93,21 +93,21 @@ class TokenFile:
         self._path = path
         self._stamp: tuple[int, int] | None = None
         self._known: dict[str, Token] = {}
-        self._refresh()
+        self._refresh_tokens()
 
     def find(self, text: str) -> Token | None:
         """The token that somebody shows, if it is one and not revoked."""
-        self._refresh()
+        self._refresh_tokens()
         prefix, _, rest = text.partition("_")
         id_, _, secret = rest.partition("_")
         token = self._known.get(id_)
-        expected = _digest("") if token is None else token.digest
-        is_same = hmac.compare_digest(_digest(secret), expected)
+        expected = _digest_of("") if token is None else token.digest
+        is_same = hmac.compare_digest(_digest_of(secret), expected)
         return token if is_same and prefix == PREFIX and token is not None else None
 
     def is_valid(self, token: Token) -> bool:
         """Whether a token that was found before is still there, with the same roles and grants."""
-        self._refresh()
+        self._refresh_tokens()
         return self._known.get(token.id) == token
 
     @property
@@ -122,7 +122,7 @@ class TokenFile:
             return 0, 0
         return found.st_mtime_ns, found.st_ino
 
-    def _refresh(self) -> None:
+    def _refresh_tokens(self) -> None:
         stamp = self._stamp_now()
         if stamp != self._stamp:
             valid = (each for each in read_tokens(self._path) if each.revoked is None)
@@ -131,19 +131,19 @@ class TokenFile:
 
 
 @contextmanager
-def _changing(path: Path) -> Iterator[list[Token]]:
+def _changing_tokens(path: Path) -> Iterator[list[Token]]:
     """The tokens of a file; what is done to the list is written when the block ends well."""
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
         tokens = read_tokens(path)
         yield tokens
-        _write(path, tokens)
+        _write_tokens(path, tokens)
     finally:
         os.close(folder)
 
 
-def _write(path: Path, tokens: Sequence[Token]) -> None:
+def _write_tokens(path: Path, tokens: Sequence[Token]) -> None:
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     records = [{**asdict(each), "grants": [grant.text for grant in each.grants]} for each in tokens]
     try:
@@ -157,18 +157,18 @@ def _write(path: Path, tokens: Sequence[Token]) -> None:
         partial.unlink(missing_ok=True)
 
 
-def _token(record: dict[str, Any]) -> Token:
+def _token_of(record: dict[str, Any]) -> Token:
     grants = tuple(parse_grant(text) for text in record.pop("grants"))
     return Token(**{**record, "roles": tuple(record["roles"]), "grants": grants})
 
 
-def _digest(secret: str) -> str:
+def _digest_of(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _now() -> str:
+def _time_text() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _unreadable(path: Path, reason: str) -> DataError:
+def _bad_tokens(path: Path, reason: str) -> DataError:
     return DataError([service_catalogue.BAD_TOKENS.at(None, name=path, reason=reason.lower())])

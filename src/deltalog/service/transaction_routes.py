@@ -17,7 +17,7 @@ from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.fact_arguments import fill
 from deltalog.runtime.transaction import Transaction, base_relation
 from deltalog.runtime.violations import Violation
-from deltalog.service.answers import HostDep, SettingsDep, computed, json_answer
+from deltalog.service.answers import HostDep, SettingsDep, compute_answer, json_answer
 from deltalog.service.grants import Caller, CallerDep
 from deltalog.service.metrics import Metrics
 from deltalog.service.models import Changes, Committed, TransactionRequest, Tried, WhatIfRequest
@@ -74,7 +74,7 @@ async def transact(
         return version, is_repeated, shown, warnings_of(database, caller) if is_new else []
 
     try:
-        version, is_repeated, delta, warned = await computed(host, settings, run)
+        version, is_repeated, delta, warned = await compute_answer(host, settings, run)
     except DeltalogError:
         metrics.count(REFUSED)
         raise
@@ -178,7 +178,7 @@ async def what_if(
             "violations": [violation_json(each, caller.reads_all) for each in broken],
         }
 
-    return json_answer(await computed(host, settings, run))
+    return json_answer(await compute_answer(host, settings, run))
 
 
 def _may_see(caller: Caller, database: MemoryDatabase, violation: Violation) -> bool:
@@ -191,11 +191,11 @@ def tried_violations(database: MemoryDatabase, change: ChangeSet) -> list[Violat
     constraints = database.propagation.constraints
     found = []
     for check in () if constraints is None else constraints.checks:
-        found += [check.violation(row) for row in _violating(check)(change)]
+        found += [check.violation(row) for row in _violating_rows(check)(change)]
     return found
 
 
-def _violating(check: Check) -> Callable[[ChangeSet], list[Row]]:
+def _violating_rows(check: Check) -> Callable[[ChangeSet], list[Row]]:
     if check.required is None:
         return lambda change: sorted(change.inserted[check.watched], key=repr)
     required = check.required

@@ -18,7 +18,7 @@ from deltalog.language.ast import Column, Row, Value
 from deltalog.language.values import VALUE_ERRORS, parse_value, plain_text
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.violations import json_value
-from deltalog.service.problems import problem
+from deltalog.service.problems import http_problem
 from deltalog.store.json_lines_file import by_name, from_json
 from deltalog.store.records import JsonObject, Place, record_row, shown_cell
 
@@ -70,10 +70,10 @@ def bindings_of(parameters: Iterable[tuple[str, str]], relation: Relation) -> di
         if column not in columns:
             reason = f"`{relation.name}` has no column `{column}`"
             hint = did_you_mean(column, columns)
-            raise problem(400, service_catalogue.BAD_REQUEST, reason=reason, hint=hint)
+            raise http_problem(400, service_catalogue.BAD_REQUEST, reason=reason, hint=hint)
         if column in found:
             reason = f"`{name}` is bound twice"
-            raise problem(400, service_catalogue.BAD_REQUEST, reason=reason)
+            raise http_problem(400, service_catalogue.BAD_REQUEST, reason=reason)
         found[column] = value_from_text(columns[column], text)
     return found
 
@@ -86,7 +86,7 @@ def value_from_text(column: Column, text: str) -> Value:
         return parse_value(text, column.type or "str")
     except VALUE_ERRORS:
         reason = f"`{text}` does not fit column `{column.name}`, which is {column.type}"
-        raise problem(400, service_catalogue.BAD_REQUEST, reason=reason) from None
+        raise http_problem(400, service_catalogue.BAD_REQUEST, reason=reason) from None
 
 
 def value_to_text(value: Value) -> str:

@@ -52,7 +52,7 @@ def webhook_body(message: Message) -> bytes:
     return json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def signature(secrets: Sequence[bytes], id_: str, timestamp: int, body: bytes) -> str:
+def body_signatures(secrets: Sequence[bytes], id_: str, timestamp: int, body: bytes) -> str:
     """The signatures of a body, one for each secret."""
     signed = f"{id_}.{timestamp}.".encode() + body
     found = (hmac.new(secret, signed, hashlib.sha256).digest() for secret in secrets)
@@ -76,7 +76,7 @@ class Webhook:
         """Try to deliver a message; never raises for what a receiver or a network does."""
         try:
             async with asyncio.timeout(self._target.timeout_seconds):
-                return await self._post(message)
+                return await self._post_message(message)
         except TimeoutError:
             return Outcome(f"no answer within {self._target.timeout_seconds:g} seconds")
         except AddressRefusedError as error:
@@ -84,7 +84,7 @@ class Webhook:
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             return Outcome(f"{type(error).__name__}: {error}".rstrip(": "))
 
-    async def _post(self, message: Message) -> Outcome:
+    async def _post_message(self, message: Message) -> Outcome:
         url = httpx.URL(self._target.url)
         host = url.raw_host.decode().strip("[]")
         port = url.port or (443 if url.scheme == "https" else 80)
@@ -98,7 +98,7 @@ class Webhook:
             "user-agent": "deltalog",
             "webhook-id": message.id,
             "webhook-timestamp": str(timestamp),
-            "webhook-signature": signature(self._target.secrets, message.id, timestamp, body),
+            "webhook-signature": body_signatures(self._target.secrets, message.id, timestamp, body),
         }
         if self._target.authorization:
             headers["authorization"] = self._target.authorization
@@ -125,16 +125,16 @@ class Webhook:
         request.extensions["sni_hostname"] = host  # the certificate is that of the name
         response = await self._client.send(request, stream=True)
         try:
-            answer = await _beginning(response)
+            answer = await _first_bytes(response)
         finally:
             await response.aclose()
-        return _outcome(response, answer)
+        return _outcome_of(response, answer)
 
     async def close(self) -> None:
         await self._client.aclose()
 
 
-async def _beginning(response: httpx.Response) -> bytes:
+async def _first_bytes(response: httpx.Response) -> bytes:
     """The first bytes of an answer, as they came: unpacking could make many of few."""
     found = b""
     async for chunk in response.aiter_raw():
@@ -144,17 +144,17 @@ async def _beginning(response: httpx.Response) -> bytes:
     return found[:ANSWER_BYTES_MAX]
 
 
-def _outcome(response: httpx.Response, answer: bytes) -> Outcome:
+def _outcome_of(response: httpx.Response, answer: bytes) -> Outcome:
     if response.is_success:
         return Outcome()
     text = answer.decode("utf-8", "replace")[:ANSWER_CHARACTERS_SHOWN]
     shown = "".join(c if c.isprintable() else " " for c in text).strip()
     reason = f"status {response.status_code}{f': {shown}' if shown else ''}"
     is_stopped = response.status_code == STOPPED
-    return Outcome(reason, _pause(response.headers.get("retry-after")), is_stopped)
+    return Outcome(reason, _retry_seconds(response.headers.get("retry-after")), is_stopped)
 
 
-def _pause(retry_after: str | None) -> float:
+def _retry_seconds(retry_after: str | None) -> float:
     """The seconds that `Retry-After` asks for, as a number or as a time; 0 if nothing sensible."""
     if retry_after is None:
         return 0.0

@@ -16,7 +16,7 @@ from deltalog.analysis.relation import Relations
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.why.asked import parse_asked
 from deltalog.runtime.why.proof import Proof
-from deltalog.service.answers import HostDep, SettingsDep, computed, json_answer
+from deltalog.service.answers import HostDep, SettingsDep, compute_answer, json_answer
 from deltalog.service.grants import Caller, CallerDep
 from deltalog.service.models import Body, Bounded, Version
 from deltalog.service.query_routes import relations_at
@@ -69,7 +69,7 @@ async def why(
             return readable_proof(found, caller, relations)
         return {"text": str(found), "reason": found.to_json()}
 
-    return json_answer(await computed(host, settings, run))
+    return json_answer(await compute_answer(host, settings, run))
 
 
 def readable_proof(proof: Proof, caller: Caller, relations: Relations) -> dict[str, Any]:
@@ -112,7 +112,7 @@ async def why_not(
         found = database.why_not(body.fact, version=body.version)
         return {"text": str(found), "reason": found.to_json()}
 
-    return json_answer(await computed(host, settings, run))
+    return json_answer(await compute_answer(host, settings, run))
 
 
 @router.post("/why-changed", response_model=Reason)
@@ -126,4 +126,4 @@ async def why_changed(
         found = database.why_changed(body.fact, body.version)
         return {"text": str(found), "reason": found.to_json()}
 
-    return json_answer(await computed(host, settings, run))
+    return json_answer(await compute_answer(host, settings, run))
