@@ -259,6 +259,37 @@ def test_migrating_to_the_same_program_says_so(invoke: Call) -> None:
         assert (kept.version, len(kept.programs())) == (0, 1)
 
 
+VIRTUAL = "base e(a: int).\nvirtual view v(a: int).\nv(X) :- e(X), X > 1.\n"
+
+
+def test_the_log_names_what_it_omits_and_derives_what_is_asked_for(invoke: Call) -> None:
+    with deltalog.connect("v.db", program=VIRTUAL, engine="reference") as database:
+        database.apply(insert={"e": [(1,)]}, views=[])
+        database.apply(insert={"e": [(2,)]}, views=["v"])
+        database.apply(insert={"e": [(3,)]}, views=[])
+    shown = invoke("log", "v.db", "--format", "json", *QUICK)
+    lines = [json.loads(line) for line in shown.stdout.splitlines()]
+    assert [line["inserted"] for line in lines] == [
+        {"e": [[1]]},
+        {"e": [[2]], "v": [[2]]},
+        {"e": [[3]]},
+    ]
+    assert [line.get("omitted") for line in lines] == [["v"], None, ["v"]]
+    assert shown.stderr == "note: the log omits `v`, which `--show` derives\n"
+    asked = invoke("log", "v.db", "--show", "v", "--format", "json", *QUICK)
+    assert [json.loads(line)["inserted"] for line in asked.stdout.splitlines()] == [
+        {},
+        {"v": [[2]]},
+        {"v": [[3]]},
+    ]
+    assert not asked.stderr
+    net = invoke("log", "v.db", "--net", "--format", "json", *QUICK)
+    assert json.loads(net.stdout)["inserted"] == {"e": [[1], [2], [3]]}
+    assert "omits `v`" in net.stderr
+    net = invoke("log", "v.db", "--net", "--show", "v", "--format", "json", *QUICK)
+    assert json.loads(net.stdout)["inserted"] == {"v": [[2], [3]]}
+
+
 def test_the_log_knows_near_misses(invoke: Call) -> None:
     invoke("create", "g.db", "graph.dl")
     result = invoke("log", "g.db", "--show", "pth")

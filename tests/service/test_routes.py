@@ -10,6 +10,7 @@ from serving import GRAPH, Service, serving
 
 import deltalog
 from deltalog.service.tokens import create_token
+from deltalog.store import file_database, history
 
 SHOP = """
     base item(id: int key, name: str, price: decimal, since: date?).
@@ -298,9 +299,40 @@ def test_time_travel_and_deltas(shop: Service) -> None:
     commits = shop.get("/v1/commits?after=1").json()
     assert [each["version"] for each in commits["commits"]] == [2, 3]
     assert commits["commits"][0]["facts"] == 1
+    assert commits["next"] is None
+    first = shop.get("/v1/commits?limit=2").json()
+    assert [each["version"] for each in first["commits"]] == [1, 2]
+    assert first["next"] == 2
+    assert shop.get("/v1/deltas?first=1&relation=stokc").json()["problems"][0]["hint"]
     assert shop.get("/v1/deltas?first=9").status_code == 404
     assert shop.get("/v1/views/stock/rows?version=9").status_code == 404
     assert shop.get("/v1/deltas?first=-1").status_code == 422
+
+
+def test_the_list_of_commits_derives_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a commit omits is named; a long list is cut by its facts, too, whatever it may be."""
+    program = "base e(a: int). virtual view v(a: int). v(X) :- e(X)."
+    database = deltalog.connect(tmp_path / "v.db", program=program, engine="reference")
+    for number in range(3):
+        database.apply(insert={"e": [(2 * number,), (2 * number + 1,)]}, views=[])
+    monkeypatch.setattr(file_database, "FACTS_EACH", 5)
+    monkeypatch.setattr(history, "Replay", None)
+    monkeypatch.setattr(history, "derived_facts", None)
+    with serving(database) as service:
+        found = service.get("/v1/commits").json()
+        listed = [(each["version"], each["facts"], each["omitted"]) for each in found["commits"]]
+        assert listed == [(1, 2, ["v"]), (2, 2, ["v"])]
+        assert found["next"] == 2
+        (last,) = service.get("/v1/commits?after=2").json()["commits"]
+        assert last["version"] == 3
+        assert service.get("/v1/commits?after=9").status_code == 404
+        base = service.get("/v1/deltas?first=1&relation=e").json()["delta"]
+        assert base["inserted"] == {"e": [[2], [3], [4], [5]]}
+        monkeypatch.undo()
+        view = service.get("/v1/deltas?first=2&relation=v").json()["delta"]
+        assert view["inserted"] == {"v": [[4], [5]]}
 
 
 def test_a_database_in_memory_has_no_history(graph: Service) -> None:

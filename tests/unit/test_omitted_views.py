@@ -12,7 +12,9 @@ import pytest
 import deltalog
 from deltalog.language.ast import Row
 from deltalog.runtime.database import MemoryDatabase
+from deltalog.store import file_database
 from deltalog.store.file_database import FileDatabase
+from deltalog.store.log import Commit
 
 PROGRAM = """
     base edge(src: int, dst: int).
@@ -49,6 +51,12 @@ def opened(path: Path, **options: Any) -> FileDatabase:
 
 def state_of(database: MemoryDatabase) -> State:
     return {name: database.facts(name) for name in database.relations}
+
+
+def logged(database: FileDatabase, version: int) -> Commit:
+    """A commit with nothing but what the log has of it."""
+    (found,) = database.commits(version - 1, version, views=())
+    return found
 
 
 def random_changes(random_: random.Random) -> dict[str, Any]:
@@ -101,7 +109,7 @@ def test_every_version_has_the_facts_it_had(path: Path, engine: str, later: Any)
             assert database.relations_at(version).keys() == state.keys()
             for name, facts in state.items():
                 assert database.facts(name, version) == facts, (name, version)
-        assert any(database.logged(n)[0].omitted for n in range(1, len(states)))
+        assert any(each.omitted for each in database.commits(views=()))
         commits = database.commits(0)
         assert [each.version for each in commits] == list(range(1, len(states)))
         for each in commits:
@@ -128,12 +136,31 @@ def test_an_unwanted_view_costs_a_commit_nothing(path: Path) -> None:
         assert database.statistics.generated.total() > 500
         database.apply(insert={"edge": [(10, 11)]}, views=[])
         assert {name.split("__")[0] for name in database.statistics.generated} == {"degree"}
-        assert database.logged(2)[0].omitted == {"path", "far"}  # `shade` reads no edges
+        assert logged(database, 2).omitted == {"path", "far"}  # `shade` reads no edges
         database.apply(**cut, views=["path"])
-        assert database.logged(3)[0].omitted == {"far"}
+        assert logged(database, 3).omitted == {"far"}
         assert database.commits(1, 2)[0].change.inserted["path"] == {
             (a, b) for a in range(11) for b in range(11, 21)
         }
+
+
+def test_only_views_that_are_asked_for_are_derived(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(path, program=PROGRAM, engine="reference") as database:
+        for number in range(6):
+            database.apply(insert={"edge": [(number, number + 1)]}, views=[])
+        whole = database.commits(1)
+        monkeypatch.setattr(file_database, "FACTS_EACH", 2)  # each commit is a part of its own
+        assert database.commits(1) == whole
+        last, found = database.commits_of("far", 1, 6)
+        assert (last, [each.version for each in found]) == (2, [2])
+        for each, full in zip(database.commits(1, views=["far"]), whole, strict=True):
+            assert each.omitted == {"path"}
+            assert each.change == full.change.without("path")
+        assert database.delta(1, 6, ["far"]) == database.delta(1, 6).without("path")
+        assert database.delta(6, 1, ()) == database.delta(6, 1).without("path", "far")
+        assert database.omitted(6, 1) == {"path", "far"}
 
 
 def test_reasons_of_earlier_versions_do_not_need_what_is_omitted(path: Path) -> None:
@@ -220,7 +247,7 @@ def test_a_check_of_the_user_sees_every_view(path: Path) -> None:
     with opened(path, program=PROGRAM, engine="reference", check=check) as database:
         database.apply(insert={"edge": [(1, 2)]}, views=[])
         assert seen == [("degree", "edge", "path")]
-        assert not database.logged(1)[0].omitted
+        assert not logged(database, 1).omitted
 
 
 def test_a_reader_that_the_log_no_longer_leads_from_learns_of_new_views(path: Path) -> None:

@@ -38,6 +38,8 @@ class Applied:
     version: int
     change: ChangeSet
     statistics: Statistics
+    omitted: frozenset[str] = frozenset()
+    """Views of which it is not known; the log of a file omits some."""
 
 
 @dataclass

@@ -90,6 +90,8 @@ def change_json(answer: Applied) -> str:
         "inserted": sorted_facts(answer.change.inserted),
         "deleted": sorted_facts(answer.change.deleted),
     }
+    if answer.omitted:
+        record["omitted"] = sorted(answer.omitted)
     if answer.change.firings:
         record["firings"] = answer.change.firings
     if answer.change.rejections:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -12,7 +13,7 @@ from deltalog.cli.opening import Settings, open_database
 from deltalog.cli.options import DatabaseFile, Engine, Format, FormatOption
 from deltalog.cli.progress import Progress
 from deltalog.cli.results import check_names
-from deltalog.cli.terminal import write_result
+from deltalog.cli.terminal import write_note, write_result
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.engine_choice import DEFAULT_ENGINE
 from deltalog.runtime.fixpoint import Statistics
@@ -66,7 +67,10 @@ def log(
     ] = ROWS_SHOWN,
     engine: Engine = DEFAULT_ENGINE,
 ) -> None:
-    """Show what every commit changed, base facts and views alike."""
+    """Show what every commit changed, base facts and views alike.
+
+    The log omits virtual views that nobody wanted. They are derived if `--show` names them.
+    """
     settings = Settings(Limits(), engine=engine)
     with open_database(database, settings, Progress(), read_only=True) as kept:
         if programs:
@@ -76,29 +80,46 @@ def log(
             for name, version in kept.readers.items():
                 write_result(f"{name}: read up to version {version} of {kept.version}")
         else:
-            found = _net_change(kept, after, until) if net else _each_commit(kept, after, until)
-            changed = {name for each in found for name in each.change.relations}
-            check_names(kept.relations.keys() | changed, show or ())
-            show_changes((_only_relations(each, show) for each in found), format_, limit or None)
+            first = kept.first_version if after is None else after
+            last = kept.version if until is None else until
+            check_names(_names_between(kept, first, last), show or ())
+            found = (_net_change if net else _each_commit)(kept, first, last, show)
+            show_changes(found, format_, limit or None)
+            if not show and (omitted := kept.omitted(first, last)):
+                names = ", ".join(f"`{name}`" for name in sorted(omitted))
+                write_note(f"the log omits {names}, which `--show` derives")
 
 
-def _each_commit(kept: FileDatabase, after: int | None, until: int | None) -> list[Applied]:
-    return [
-        _as_applied(number, f"{commit.time}, {commit.kind}", commit.version, commit.change)
-        for number, commit in enumerate(kept.commits(after, until), start=1)
-    ]
+def _names_between(kept: FileDatabase, first: int, last: int) -> set[str]:
+    """The names of all relations and views that there were."""
+    changed = [version for version, _, _ in kept.programs() if first < version <= last]
+    return {name for version in (first, *changed) for name in kept.relations_at(version)}
 
 
-def _net_change(kept: FileDatabase, after: int | None, until: int | None) -> list[Applied]:
-    first = kept.first_version if after is None else after
-    last = kept.version if until is None else until
-    return [_as_applied(1, f"from version {first}", last, kept.delta(first, last))]
+def _each_commit(
+    kept: FileDatabase, first: int, last: int, show: list[str] | None
+) -> Iterator[Applied]:
+    for number, each in enumerate(kept.each_commit(first, last, show or ()), start=1):
+        place = f"{each.time}, {each.kind}"
+        yield _shown(number, place, each.version, each.change, each.omitted, show)
 
 
-def _as_applied(number: int, place: str, version: int, change: ChangeSet) -> Applied:
-    return Applied(number, place, version, change, Statistics())
+def _net_change(
+    kept: FileDatabase, first: int, last: int, show: list[str] | None
+) -> Iterator[Applied]:
+    change, omitted = kept.delta(first, last, show or ()), kept.omitted(first, last)
+    yield _shown(1, f"from version {first}", last, change, omitted, show)
 
 
-def _only_relations(shown: Applied, names: list[str] | None) -> Applied:
-    change = shown.change.only(*names) if names else shown.change
-    return _as_applied(shown.number, shown.place, shown.version, change)
+def _shown(
+    number: int,
+    place: str,
+    version: int,
+    change: ChangeSet,
+    omitted: frozenset[str],
+    show: list[str] | None,
+) -> Applied:
+    """A change, or the part of it that is asked for, of which nothing is omitted."""
+    if show:
+        change, omitted = change.only(*show), frozenset()
+    return Applied(number, place, version, change, Statistics(), omitted)

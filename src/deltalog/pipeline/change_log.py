@@ -16,7 +16,7 @@ from deltalog.pipeline.log_rows import DELETE, INSERT, decoded_rows
 from deltalog.pipeline.state import State
 from deltalog.pipeline.stored_table import StoredTable
 from deltalog.runtime.changes import ChangeSet
-from deltalog.store.log import Commit
+from deltalog.store.log import Commit, Summary
 from deltalog.store.programs import stored_program
 
 Types = tuple[str, ...]
@@ -61,11 +61,17 @@ class TableLog:
         for name in [None] if relations is None else sorted(relations):
             for version, *each in self._changes_between(after, until, name):
                 changes.setdefault(version, []).append((version, *each))  # type: ignore[arg-type]
-        for record in self._state.records:
-            if after < record.version <= until and _is_version(record):
+        for found in self.summaries(after, until):
+            change = _net_of_changes(changes.get(found.version, []))
+            yield Commit(found.version, found.time, found.kind, change)
+
+    def summaries(self, after: int, until: int) -> Iterator[Summary]:
+        """The same commits without their facts: nothing is read for them."""
+        for record in self._records_between(after, until):
+            if _is_version(record):
                 assert record.at is not None
-                change = _net_of_changes(changes.get(record.version, []))
-                yield Commit(record.version, record.at, record.kind, change)
+                counts = {name: sum(each) for name, each in record.counts.items()}
+                yield Summary(record.version, record.at, record.kind, counts)
 
     def _changes_between(self, after: int, until: int, relation: str | None) -> Iterator[_Change]:
         names = {n for r in self._records_between(after, until) for n in r.counts}

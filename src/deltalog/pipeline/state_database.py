@@ -50,7 +50,7 @@ from deltalog.runtime.violations import Violation
 from deltalog.runtime.why.state import AskedState
 from deltalog.runtime.why.why_changed import Transition
 from deltalog.store.history import LoggedHistory, without_hidden
-from deltalog.store.log import Commit
+from deltalog.store.log import Commit, Summary
 from deltalog.store.logged import Logged, Tailed
 
 if TYPE_CHECKING:
@@ -292,15 +292,30 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
         with self.turn():
             return self._history.relations_at(version)
 
-    def delta(self, first: int, last: int | None = None) -> ChangeSet:
-        """The net change from one version to another, which may also be an earlier one."""
-        with self.turn():
-            return self._history.delta(first, last, self.current_facts)
+    def delta(
+        self, first: int, last: int | None = None, views: Iterable[str] | None = None
+    ) -> ChangeSet:
+        """The net change from one version to another, which may also be an earlier one.
 
-    def commits(self, after: int | None = None, until: int | None = None) -> list[Commit]:
+        `views` are those to be derived if the log omits them; that of a state omits none.
+        """
+        with self.turn():
+            return self._history.delta(first, last, self.current_facts, views)
+
+    def commits(
+        self,
+        after: int | None = None,
+        until: int | None = None,
+        views: Iterable[str] | None = None,
+    ) -> list[Commit]:
         """The commits after a version, up to another one, as they are in the log."""
         with self.turn():
-            return self._history.commits(after, until, self.current_facts)
+            return list(self._history.commits(after, until, self.current_facts, views))
+
+    def summaries(self, after: int, until: int) -> tuple[int, list[Summary]]:
+        with self.turn():
+            self._history.check_version(after)
+            return until, list(self._log.summaries(after, until))
 
     def programs(self) -> list[tuple[int, str, str]]:
         """Every program there was: the version from which on it counted, the time, the text."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -79,13 +79,23 @@ class TableHistory:
         """The base relations and views that the program of a version had."""
         return self._history.relations_at(version)
 
-    def delta(self, first: int, last: int | None = None) -> ChangeSet:
-        """The net change from one version to another, which may also be an earlier one."""
-        return self._history.delta(first, last, self._database.current_facts)
+    def delta(
+        self, first: int, last: int | None = None, views: Iterable[str] | None = None
+    ) -> ChangeSet:
+        """The net change from one version to another, which may also be an earlier one.
 
-    def commits(self, after: int | None = None, until: int | None = None) -> list[Commit]:
+        `views` are those to be derived if the log omits them; that of a state omits none.
+        """
+        return self._history.delta(first, last, self._database.current_facts, views)
+
+    def commits(
+        self,
+        after: int | None = None,
+        until: int | None = None,
+        views: Iterable[str] | None = None,
+    ) -> list[Commit]:
         """The commits after a version, up to another one, as they are in the log."""
-        return self._history.commits(after, until, self._database.current_facts)
+        return list(self._history.commits(after, until, self._database.current_facts, views))
 
     def programs(self) -> list[tuple[int, str, str]]:
         """Every program there was: the version from which on it counted, the time, the text."""

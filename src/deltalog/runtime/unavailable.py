@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -41,10 +41,15 @@ class WithoutHistory:
     def relations_at(self, version: int) -> Mapping[str, Any]:
         self._refuse("relations_at")
 
-    def delta(self, first: int, last: int | None = None) -> Any:
+    def delta(self, first: int, last: int | None = None, views: Iterable[str] | None = None) -> Any:
         self._refuse("delta")
 
-    def commits(self, after: int | None = None, until: int | None = None) -> Sequence[Any]:
+    def commits(
+        self,
+        after: int | None = None,
+        until: int | None = None,
+        views: Iterable[str] | None = None,
+    ) -> Sequence[Any]:
         self._refuse("commits")
 
     def programs(self) -> Sequence[tuple[int, str, str]]:

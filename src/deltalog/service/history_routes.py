@@ -7,11 +7,15 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from deltalog.rewrites.names import is_generated
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.service.answers import HostDep, SettingsDep, compute_answer, json_answer
-from deltalog.service.grants import CallerDep
+from deltalog.service.grants import Caller, CallerDep
 from deltalog.service.models import CommitList, DeltaAnswer, ProgramList
+from deltalog.service.query_routes import known_relation
 from deltalog.service.values import change_to_json
+from deltalog.store.log import Summary
+from deltalog.store.logged import Logged
 
 router = APIRouter(prefix="/v1", tags=["history"])
 Bound = Annotated[int | None, Query(ge=0, le=2**63 - 1)]
@@ -24,29 +28,39 @@ async def commits(
     settings: SettingsDep,
     after: Bound = None,
     until: Bound = None,
+    limit: Annotated[int | None, Query(ge=1, description="Of no more commits than this.")] = None,
 ) -> Response:
-    """List commits after a version, up to another one: when, of which kind, how many facts."""
+    """List commits after a version, up to another one: when, of which kind, how many facts.
+
+    Nothing is derived for it: `GET /v1/deltas` shows the change of a view that the log omits.
+    """
 
     def run(database: MemoryDatabase) -> dict[str, Any]:
-        first = database.first_version
+        first, last = database.first_version, database.version
+        assert isinstance(database, Logged)
         start = first if after is None else after
-        end = database.version if until is None else until
-        found = database.commits(start, min(end, start + settings.rows_max))
+        end = last if until is None else min(until, last)
+        most = min(limit or settings.rows_max, settings.rows_max)
+        reached, found = database.summaries(start, min(end, start + most))
         return {
             "first": first,
-            "last": database.version,
-            "commits": [
-                {
-                    "version": each.version,
-                    "time": each.time.isoformat(),
-                    "kind": each.kind,
-                    "facts": len(each.change) if caller.reads_all else None,
-                }
-                for each in found
-            ],
+            "last": last,
+            "commits": [_summary_json(each, caller) for each in found],
+            "next": reached if reached < end else None,
         }
 
     return json_answer(await compute_answer(host, settings, run))
+
+
+def _summary_json(found: Summary, caller: Caller) -> dict[str, Any]:
+    facts = sum(count for name, count in found.counts.items() if not is_generated(name))
+    return {
+        "version": found.version,
+        "time": found.time.isoformat(),
+        "kind": found.kind,
+        "facts": facts if caller.reads_all else None,
+        "omitted": sorted(found.omitted) if caller.reads_all else None,
+    }
 
 
 @router.get("/deltas", response_model=DeltaAnswer)
@@ -63,11 +77,13 @@ async def deltas(
     """Return the net change from one version to another, which may also be an earlier one."""
 
     def run(database: MemoryDatabase) -> dict[str, Any]:
-        change = database.delta(first, last)
-        if relation is not None:
-            change = change.only(*(name for name in relation if name in change.relations))
         end = database.version if last is None else last
         relations = {**database.relations_at(first), **database.relations_at(end)}
+        for name in relation or ():
+            known_relation(relations, name, caller)
+        change = database.delta(first, last, relation)
+        if relation is not None:
+            change = change.only(*(name for name in relation if name in change.relations))
         shown = caller.readable(change, relations)
         return {
             "first": first,

@@ -250,12 +250,18 @@ class CommitModel(BaseModel):
     time: str
     kind: str
     facts: int | None
+    """Changed facts in the log; null unless the caller may read everything, as below."""
+    omitted: list[str] | None
+    """Views that may have changed, too, and whose change is derived for whoever asks."""
 
 
 class CommitList(BaseModel):
+    """Some commits; `next` is the version after which to go on, if there are more."""
+
     first: int
     last: int
     commits: list[CommitModel]
+    next: int | None
 
 
 class DeltaAnswer(BaseModel):

@@ -13,11 +13,12 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeVar
 
 import apsw
 
@@ -38,8 +39,8 @@ from deltalog.store.copies import back_up_to
 from deltalog.store.file_deliveries import FileDeliveries
 from deltalog.store.file_persistence import FilePersistence
 from deltalog.store.history import LoggedHistory, without_hidden
-from deltalog.store.log import Commit
-from deltalog.store.logged import Logged, Tailed
+from deltalog.store.log import Commit, Summary
+from deltalog.store.logged import FACTS_EACH, Logged, Tailed
 from deltalog.store.programs import program_and_text
 from deltalog.store.readers import Dropped, Retention
 from deltalog.store.settings import FileSettings
@@ -48,6 +49,7 @@ from deltalog.store.storage import Storage
 from deltalog.store.synchronization import GROUP_MAX, FileSynchronization
 from deltalog.store.verify import Verification, verify_file
 
+Listed = TypeVar("Listed", Commit, Summary)
 INDEXED_FROM = 100_000
 """From this many facts on indexes are built at loading, and not by the first transaction."""
 
@@ -203,21 +205,58 @@ class FileDatabase(FileDeliveries, Logged):
         with self._reading_snapshot():
             return self._history.relations_at(version)
 
-    def delta(self, first: int, last: int | None = None) -> ChangeSet:
-        """The net change from one version to another, which may also be an earlier one."""
-        with self._reading_snapshot():
-            return self._history.delta(first, last, self.current_facts)
+    def delta(
+        self, first: int, last: int | None = None, views: Iterable[str] | None = None
+    ) -> ChangeSet:
+        """The net change from one version to another, which may also be an earlier one.
 
-    def commits(self, after: int | None = None, until: int | None = None) -> list[Commit]:
-        """The commits after a version, up to another one, as they are in the log."""
+        Of the views that the log omits all are derived, or only those in `views`.
+        """
         with self._reading_snapshot():
-            return self._history.commits(after, until, self.current_facts)
+            return self._history.delta(first, last, self.current_facts, views)
 
-    def logged(self, version: int) -> list[Commit]:
-        """The commit of a version with nothing but what the log has of it."""
+    def commits(
+        self,
+        after: int | None = None,
+        until: int | None = None,
+        views: Iterable[str] | None = None,
+    ) -> list[Commit]:
+        """The commits after a version, up to another one.
+
+        Of the views that the log omits all are derived, or only those in `views`.
+        """
+        return list(self.each_commit(after, until, views))
+
+    def each_commit(
+        self,
+        after: int | None = None,
+        until: int | None = None,
+        views: Iterable[str] | None = None,
+    ) -> Iterator[Commit]:
+        """The same one after the other: no more than a part of them is in memory."""
+        after = self.first_version if after is None else after
+        until = self.version if until is None else until
+        wanted = None if views is None else frozenset(views)
+        while found := self._some_commits(after, until, wanted):
+            yield from found
+            after = found[-1].version
+
+    def _some_commits(self, after: int, until: int, views: Set[str] | None) -> list[Commit]:
         with self._reading_snapshot():
-            found = self._persistence.log.commits(version - 1, version)
-            return [replace(each, change=without_hidden(each.change)) for each in found]
+            found = self._history.commits(after, until, self.current_facts, views)
+            return _up_to_facts(found, lambda each: len(each.change))
+
+    def summaries(self, after: int, until: int) -> tuple[int, list[Summary]]:
+        with self._reading_snapshot():
+            self._history.check_version(after)
+            listed = self._persistence.log.summaries(after, until)
+            found = _up_to_facts(listed, lambda each: sum(each.counts.values()))
+            return found[-1].version if found else until, found
+
+    def omitted(self, first: int, last: int) -> frozenset[str]:
+        """The views whose change the log omits somewhere between two versions."""
+        with self._reading_snapshot():
+            return self._persistence.log.omitted(min(first, last), max(first, last))
 
     def programs(self) -> list[tuple[int, str, str]]:
         """Every program there was: the version from which on it counted, the time, the text."""
@@ -286,8 +325,8 @@ class FileDatabase(FileDeliveries, Logged):
         ]
 
     def commits_of(self, relation: str, after: int, until: int) -> tuple[int, list[Commit]]:
-        with self._reading_snapshot():
-            return until, self._history.commits(after, until, self.current_facts, {relation})
+        found = self._some_commits(after, until, {relation})
+        return found[-1].version if found else until, found
 
     def log_behind(self, version: int) -> tuple[int, bool]:
         return self.settings.log_behind(version)
@@ -351,3 +390,15 @@ def _inherit_all() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_inherit_all)
+
+
+def _up_to_facts(commits: Iterable[Listed], facts_of: Callable[[Listed], int]) -> list[Listed]:
+    """The first commits, up to a number of facts."""
+    found: list[Listed] = []
+    facts = 0
+    for each in commits:
+        found.append(each)
+        facts += 1 + facts_of(each)
+        if facts >= FACTS_EACH:
+            break
+    return found

@@ -6,7 +6,7 @@ facts of a version, or of the commits in between (`replay.py`), for those who as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from typing import Protocol
 
@@ -195,31 +195,40 @@ class LoggedHistory:
         known = self.program_at(version).relations
         return {name: each for name, each in known.items() if not is_generated(name)}
 
-    def delta(self, first: int, last: int | None, facts_now: FactsNow) -> ChangeSet:
+    def delta(
+        self,
+        first: int,
+        last: int | None,
+        facts_now: FactsNow,
+        views: Iterable[str] | None = None,
+    ) -> ChangeSet:
+        """The net change; of views that the log omits all are derived, or those in `views`."""
         last = self._database.version if last is None else last
         self.check_version(first)
         self.check_version(last)
+        wanted = None if views is None else frozenset(views)
         if first <= last:
-            return without_hidden(self._net_with_omitted(first, last, facts_now))
-        return -without_hidden(self._net_with_omitted(last, first, facts_now))
+            return without_hidden(self._net_with_omitted(first, last, facts_now, wanted))
+        return -without_hidden(self._net_with_omitted(last, first, facts_now, wanted))
 
     def commits(
         self,
         after: int | None,
         until: int | None,
         facts_now: FactsNow,
-        views: Set[str] | None = None,
-    ) -> list[Commit]:
-        """The commits; the changes of omitted views are derived: of all, or of some."""
+        views: Iterable[str] | None = None,
+    ) -> Iterator[Commit]:
+        """The commits; of views that the log omits all are derived, or those in `views`."""
         after = self._log.first if after is None else after
         until = self._database.version if until is None else until
         self.check_version(after)
+        omitted = self._log.omitted(after, until)
         found = with_omitted_changes(
             self._log.commits(after, until),
-            lambda each: each.omitted if views is None else each.omitted & views,
+            omitted if views is None else omitted.intersection(views),
             lambda version, missing: self._replay_from(version, missing, facts_now),
         )
-        return [replace(each, change=without_hidden(each.change)) for each in found]
+        return (replace(each, change=without_hidden(each.change)) for each in found)
 
     def _replay_from(self, version: int, views: frozenset[str], facts_now: FactsNow) -> Replay:
         def facts(name: str) -> set[Row]:

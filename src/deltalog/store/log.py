@@ -13,12 +13,14 @@ since it has the version of the file.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
-from itertools import chain, repeat
+from functools import cached_property, reduce
+from itertools import chain, groupby, repeat
+from operator import add
 from time import time_ns
 from types import MappingProxyType
 from typing import Any
@@ -54,6 +56,17 @@ class Commit:
     time: datetime
     kind: str
     change: ChangeSet
+    omitted: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A commit without its facts: how many of each relation it inserts and deletes."""
+
+    version: int
+    time: datetime
+    kind: str
+    counts: Mapping[str, int]
     omitted: frozenset[str] = frozenset()
 
 
@@ -139,22 +152,31 @@ class Log:
 
     def commits(self, after: int, until: int) -> Iterator[Commit]:
         """The commits after a version, up to another one."""
-        found: Commit | None = None
         with _report_unreadable_rows():
-            for number, said, kind, text in self._rows_between(after, until, "changes"):
-                if found is not None and number >> PARTS != found.version:
-                    yield found
-                    found = None
-                sides = orjson.loads(text)
-                omitted = frozenset(sides.pop(OMITTED, ()))
-                change = self._change_of_sides(number >> PARTS, sides)
-                if found is not None:
-                    found = replace(found, change=found.change + change)
-                elif said is not None:  # else the rest of it was being dropped
-                    time = datetime.fromisoformat(said)
-                    found = Commit(number >> PARTS, time, kind, change, omitted)
-            if found is not None:
-                yield found
+            for version, time, kind, omitted, pieces in self._pieces_between(after, until):
+                changes = [self._change_of_sides(version, sides) for sides in pieces]
+                yield Commit(version, time, kind, reduce(add, changes), omitted)
+
+    def summaries(self, after: int, until: int) -> Iterator[Summary]:
+        """The same commits without their facts, which are not decoded."""
+        with _report_unreadable_rows():
+            for version, time, kind, omitted, pieces in self._pieces_between(after, until):
+                counts = Counter[str]()
+                for side, rows in chain.from_iterable(sides.items() for sides in pieces):
+                    counts[side[1:]] += len(rows)
+                yield Summary(version, time, kind, counts, omitted)
+
+    def _pieces_between(
+        self, after: int, until: int
+    ) -> Iterator[tuple[int, datetime, str, frozenset[str], list[dict[str, Any]]]]:
+        """Version, time, kind and omitted views of each commit, and the sides of its rows."""
+        rows = self._rows_between(after, until, "changes")
+        for version, parts in groupby(rows, lambda row: row[0] >> PARTS):
+            _, time, kind, text = next(parts)
+            if time is not None:  # else the rest of it was being dropped
+                pieces = [orjson.loads(text), *(orjson.loads(part[3]) for part in parts)]
+                omitted = frozenset(pieces[0].pop(OMITTED, ()))
+                yield version, datetime.fromisoformat(time), kind, omitted, pieces
 
     def omitted(self, after: int, until: int) -> frozenset[str]:
         """The views whose change some commit after a version, up to another one, omits."""

@@ -1,7 +1,7 @@
 """A database whose commits are in a log, which is read as well as written.
 
     commits of other processes ─▶ log ─▶ `tail`, a batch of them at a time
-    earlier versions           ─▶ log ─▶ `commits_of` one relation
+    earlier versions           ─▶ log ─▶ `commits_of` one relation, `summaries` of all
 
 A file has such a log, and so has a state in tables. A service follows both in the same way.
 """
@@ -12,7 +12,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from deltalog.store.log import Commit
+from deltalog.store.log import Commit, Summary
+
+FACTS_EACH = 1_000_000
+"""Changed facts after which reading commits pauses; a commit is never divided."""
 
 
 class Settings(Protocol):
@@ -61,6 +64,13 @@ class Logged:
         """The commits after a version, with the changes of one relation, and how far they go.
 
         They end before another version if they are many facts; None if the first one is too large.
+        """
+        raise NotImplementedError
+
+    def summaries(self, after: int, until: int) -> tuple[int, list[Summary]]:
+        """The commits after a version without their facts, and how far they go.
+
+        They end before another version if these are many facts; nothing is derived.
         """
         raise NotImplementedError
 

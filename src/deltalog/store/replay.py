@@ -44,17 +44,14 @@ def derived_facts(
 
 def with_omitted_changes(
     commits: Iterable[Commit],
-    wanted: Callable[[Commit], frozenset[str]],
+    views: frozenset[str],
     replay_from: Callable[[int, frozenset[str]], Replay],
 ) -> Iterator[Commit]:
-    """The commits with the changes of those omitted views that are wanted of each."""
-    found = list(commits)
-    views = frozenset[str]().union(*map(wanted, found))
-    last = max((each.version for each in found if wanted(each)), default=-1)
+    """The commits, one after the other, with the changes of those views that they omit."""
     replay: Replay | None = None
-    for each in found:
-        missing = wanted(each)
-        if each.kind == PROGRAM or each.version > last:
+    for each in commits:
+        missing = each.omitted & views
+        if each.kind == PROGRAM:
             replay = None
         elif missing or replay is not None:
             replay = replay or replay_from(each.version - 1, views)

@@ -53,7 +53,7 @@ def _misfits_in_log(database: FileDatabase) -> Iterator[str]:
     state: dict[str, set[Row]] = {}
     derived: set[str] = set()
     for version in range(database.version, database.first_version, -1):
-        found = database.logged(version)
+        found = database.commits(version - 1, version, views=())
         if len(found) != 1:
             yield f"version {version} is in the log {len(found)} times"
             return
