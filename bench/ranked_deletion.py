@@ -24,7 +24,7 @@ from deltalog.rewrites import names
 CHANGES = 8
 RING_NODES = 600
 SCALE = 0.06
-ESTIMATE = names.overdeleted("path")
+ESTIMATE = names.overdeleted_name("path")
 
 
 def ring_with_chords(scale: float, changes: int, seed: int = 25) -> Workload:

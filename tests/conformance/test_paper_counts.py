@@ -26,7 +26,7 @@ from deltalog.language.parser import parse_text
 from deltalog.language.walk import atoms_of
 from deltalog.rewrites import names
 from deltalog.rewrites.magic_updates import magic_updates
-from deltalog.rewrites.partial_differentials import differentials, partial_differentials
+from deltalog.rewrites.partial_differentials import differentials_of, partial_differentials
 from deltalog.rewrites.propagation_rules import propagation_rules
 from deltalog.rewrites.transition_rules import transition_rules
 from deltalog.runtime.fixpoint import Statistics, install, run
@@ -73,8 +73,8 @@ def test_links_over_auxiliary_predicates() -> None:
     changed, engine = ("link", "link__a1", "link__a2"), database.engine
     with Propagated(database.propagation, base, database.limits, None):
         found = ChangeSet(
-            {name: set(engine.rows(names.plus(name))) for name in changed},
-            {name: set(engine.rows(names.minus(name))) for name in changed},
+            {name: set(engine.rows(names.plus_name(name))) for name in changed},
+            {name: set(engine.rows(names.minus_name(name))) for name in changed},
         )
     assert found == ChangeSet(
         {"link": {(4, 3)}},
@@ -217,7 +217,7 @@ def test_each_influent_has_its_own_differential() -> None:
     }  # fmt: skip
     both = (*rules, *states, *partial_differentials(rules))
     _, found = evaluated(component_partition(both), facts)
-    by_influent = {(arc.influent, arc.sign): found[arc.name] for arc in differentials(rules)}
+    by_influent = {(arc.influent, arc.sign): found[arc.name] for arc in differentials_of(rules)}
     assert by_influent == {
         ("q", "+"): {(1, 3)}, ("q", "-"): set(), ("r", "+"): {(1, 4)}, ("r", "-"): set(),
     }  # fmt: skip
@@ -271,14 +271,14 @@ def test_magic_updates_generate_19_facts(deltas: list[str]) -> None:
 def soft_updates(deltas: Iterable[str]) -> Partition:
     rewritten = magic_updates(AUGMENTED_7, deltas, {"e", "e__plus", "e__minus"})
     assert not stratification_of(rewritten).is_stratified
-    return soft_partition(rewritten, names.source, stratification_of(AUGMENTED_7))
+    return soft_partition(rewritten, names.source_predicate, stratification_of(AUGMENTED_7))
 
 
 def test_the_soft_stratification_of_the_paper_is_computed() -> None:
     """`not p_bb` is read above every rule for p_bb and every rule that asks for it."""
     partition = soft_updates(["p__plus"])
     level = {rule: number for number, part in enumerate(partition) for rule in part}
-    below = {level[rule] for rule in level if names.source(rule.head.predicate) == "p"}
+    below = {level[rule] for rule in level if names.source_predicate(rule.head.predicate) == "p"}
     above = {level[rule] for rule in level if reads_negated(rule, "p__bb")}
     assert max(below) < min(above)
 

@@ -66,15 +66,15 @@ MUTANTS = (
     Mutant(
         "insertions propagated in the old state",
         "rewrites/propagation_rules.py",
-        "yield _propagation_rule(rule, position, True, names.new, unchanged, needs_test)",
-        "yield _propagation_rule(rule, position, True, unchanged, names.new, needs_test)",
+        "yield _propagation_rule(rule, position, True, names.new_name, unchanged_name, needs_test)",
+        "yield _propagation_rule(rule, position, True, unchanged_name, names.new_name, needs_test)",
         _sequences("closure and magic"),
     ),
     Mutant(
         "deletions propagated in the new state",
         "rewrites/propagation_rules.py",
-        "yield _propagation_rule(rule, position, False, unchanged, names.new, needs_test)",
-        "yield _propagation_rule(rule, position, False, names.new, names.new, needs_test)",
+        "_propagation_rule(rule, position, False, unchanged_name, names.new_name, needs_test)",
+        "_propagation_rule(rule, position, False, names.new_name, names.new_name, needs_test)",
         _sequences("algebra and magic"),
     ),
     Mutant(
@@ -94,22 +94,22 @@ MUTANTS = (
     Mutant(
         "deletions stay in the new state",
         "rewrites/transition_rules.py",
-        "(Atom(predicate, variables), Negation(Atom(names.minus(predicate), variables))),",
+        "(Atom(predicate, variables), Negation(Atom(names.minus_name(predicate), variables))),",
         "(Atom(predicate, variables),),",
         _sequences("one_way and demand"),
     ),
     Mutant(
         "the new state of a stored relation is its old one",
         "runtime/compilation.py",
-        "made[names.new(name)] = Overlay(name, names.minus(name), names.plus(name))",
-        "made[names.new(name)] = name",
+        "made[names.new_name(name)] = Overlay(name, deleted, inserted)",
+        "made[names.new_name(name)] = name",
         _sequences("closure and stored"),
     ),
     # --- questions and soft stratification
     Mutant(
         "the answers to questions in the lowest stratum",
         "runtime/compilation.py",
-        "stratum = strata.stratum_of[names.source(rule.head.predicate)]",
+        "stratum = strata.stratum_of[names.source_predicate(rule.head.predicate)]",
         "stratum = strata.stratum_of.get(rule.head.predicate, 0)",
         _sequences("one_way and virtual"),
     ),
@@ -137,8 +137,8 @@ MUTANTS = (
     Mutant(
         "a view that is rederived on demand is not asked for its new state",
         "rewrites/rederive_on_demand.py",
-        "for state in (names.new, names.kept)}",
-        "for state in (names.kept,)}",
+        "for state in (names.new_name, names.kept_name)}",
+        "for state in (names.kept_name,)}",
         _sequences("closure and demand"),
     ),
     # --- maintenance rules
@@ -152,30 +152,30 @@ MUTANTS = (
     Mutant(
         "rederived from the old state",
         "rewrites/maintenance_rules.py",
-        "body = (estimate, *(in_state(literal, names.new) for literal in literals))",
+        "body = (estimate, *(in_state(literal, names.new_name) for literal in literals))",
         "body = (estimate, *rule.body)",
         _sequences("closure and (rederive or demand)"),
     ),
     Mutant(
         "deletions estimated in the new state of what is below",
         "rewrites/maintenance_rules.py",
-        "yield _make_rule(rule, head, (*delta, *_other_literals(rule, position, unchanged)))",
-        "below = _rename_by_component(component, unchanged, names.new)\n"
+        "yield _make_rule(rule, head, (*delta, *_other_literals(rule, position, unchanged_name)))",
+        "below = _rename_by_component(component, unchanged_name, names.new_name)\n"
         "        yield _make_rule(rule, head, (*delta, *_other_literals(rule, position, below)))",
         _sequences("algebra and (rederive or demand)"),
     ),
     Mutant(
         "insertions joined with the old state",
         "rewrites/maintenance_rules.py",
-        "yield _make_rule(rule, head, (*delta, *_other_literals(rule, position, names.new), kept))",
-        "yield _make_rule(rule, head, (*delta, *_other_literals(rule, position, unchanged), kept))",
+        "*_other_literals(rule, position, names.new_name), kept)",
+        "*_other_literals(rule, position, unchanged_name), kept)",
         _sequences("algebra and (rederive or demand)"),
     ),
     Mutant(
         "only what is kept is inserted",
         "rewrites/maintenance_rules.py",
-        "kept = Negation(Atom(names.kept(rule.head.predicate), rule.head.arguments))",
-        "kept = Atom(names.kept(rule.head.predicate), rule.head.arguments)",
+        "kept = Negation(Atom(names.kept_name(rule.head.predicate), rule.head.arguments))",
+        "kept = Atom(names.kept_name(rule.head.predicate), rule.head.arguments)",
         _sequences("closure and (rederive or demand)"),
     ),
     Mutant(
@@ -202,8 +202,8 @@ MUTANTS = (
     Mutant(
         "what returned is reported as gone",
         "rewrites/maintenance_rules.py",
-        "(lost, Negation(add)), origin, leads=True)",
-        "(lost,), origin, leads=True)",
+        "(lost, Negation(add)), origin, leads=True",
+        "(lost,), origin, leads=True",
         _sequences("closure and rederive"),
     ),
     # --- deletion by rank
@@ -339,15 +339,15 @@ MUTANTS = (
     Mutant(
         "differentials in the wrong states",
         "rewrites/partial_differentials.py",
-        "for truth, state in ((True, names.new), (False, unchanged)):",
-        "for truth, state in ((True, unchanged), (False, names.new)):",
+        "for truth, state in ((True, names.new_name), (False, unchanged_name)):",
+        "for truth, state in ((True, unchanged_name), (False, names.new_name)):",
         _sequences("algebra and differencing"),
     ),
     Mutant(
         "the logical rollback forgets what was deleted",
         "runtime/compilation.py",
-        "made[name] = Overlay(name, names.plus(name), names.minus(name))",
-        "made[name] = Overlay(name, names.plus(name))",
+        "made[name] = Overlay(name, names.plus_name(name), names.minus_name(name))",
+        "made[name] = Overlay(name, names.plus_name(name))",
         _sequences("algebra and differencing"),
     ),
     Mutant(
@@ -367,7 +367,7 @@ MUTANTS = (
     Mutant(
         "a change is released before it was asked for through other views",
         "runtime/route.py",
-        "last = asked if names.new(name) in on_demand else direct",
+        "last = asked if names.new_name(name) in on_demand else direct",
         "last = direct",
         ("tests/unit/test_wanted_views.py", "-k", "reference and missed"),
     ),

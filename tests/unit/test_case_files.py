@@ -39,7 +39,7 @@ from deltalog.rewrites.propagation_rules import propagation_rules
 from deltalog.rewrites.recomputation import recomputation
 from deltalog.rewrites.rederive_on_demand import rederive_on_demand
 from deltalog.rewrites.split_joins import split_joins
-from deltalog.rewrites.states import unchanged
+from deltalog.rewrites.states import unchanged_name
 from deltalog.rewrites.transition_rules import transition_rules
 from deltalog.rewrites.unfold import unfold
 from deltalog.runtime.explain import explain
@@ -153,10 +153,14 @@ def _magic_updates(program: Program) -> str:
     rules, base = _core(program).rules, _base(program)
     augmented = (*rules, *propagation_rules(rules), *transition_rules(rules, base))
     views = dict.fromkeys(rule.head.predicate for rule in rules)
-    deltas = [change(view) for view in views for change in (names.plus, names.minus)]
-    given = {state(name) for name in base for state in (unchanged, names.plus, names.minus)}
+    deltas = [change(view) for view in views for change in (names.plus_name, names.minus_name)]
+    given = {
+        state(name)
+        for name in base
+        for state in (unchanged_name, names.plus_name, names.minus_name)
+    }
     rewritten = magic_updates(augmented, deltas, given)
-    parts = soft_partition(rewritten, names.source, stratification_of(augmented))
+    parts = soft_partition(rewritten, names.source_predicate, stratification_of(augmented))
     return "\n\n".join(f"% part {n}\n{_text(part)}" for n, part in enumerate(parts, start=1))
 
 
@@ -241,7 +245,9 @@ def _unfolded(program: Program) -> str:
 
 def _aggregates(program: Program) -> str:
     rules = (rule for rule in _core(program).rules if rule.is_aggregate)
-    return _text(made for rule in rules for made in aggregate_changes(rule, unchanged, names.new))
+    return _text(
+        made for rule in rules for made in aggregate_changes(rule, unchanged_name, names.new_name)
+    )
 
 
 def _group_states(program: Program) -> Iterator[tuple[Rule, ...]]:
@@ -255,7 +261,9 @@ def _group_state(program: Program) -> str:
 def _folded(program: Program) -> str:
     """How the group state of every aggregate changes."""
     states = (rule for made in _group_states(program) for rule in made if is_foldable(rule))
-    return "\n\n".join(_text(fold_changes(state, unchanged, names.new)) for state in states)
+    return "\n\n".join(
+        _text(fold_changes(state, unchanged_name, names.new_name)) for state in states
+    )
 
 
 def _recomputed(program: Program) -> str:

@@ -143,7 +143,7 @@ def asked(program: str, query: str) -> tuple[tuple[Rule, ...], Partition]:
         *desugar_query(parse_query(query), relations),
     )
     made = magic_sets(before, names.ANSWER, stored)
-    return made, soft_partition(made, names.source, stratification_of(before))
+    return made, soft_partition(made, names.source_predicate, stratification_of(before))
 
 
 def test_magic_sets_can_make_a_program_that_is_not_stratified() -> None:
@@ -154,7 +154,7 @@ def test_magic_sets_can_make_a_program_that_is_not_stratified() -> None:
 
 def test_rules_that_ask_belong_to_the_stratum_of_what_they_ask_for() -> None:
     _, partition = asked(ENTANGLED, "a(1, Y)")
-    sources = [{names.source(rule.head.predicate) for rule in part} for part in partition]
+    sources = [{names.source_predicate(rule.head.predicate) for rule in part} for part in partition]
     assert sources == [{"c", "d"}, {"a", "e", "answer__"}]
 
 

@@ -122,7 +122,7 @@ def test_nothing_is_differentiated_in_a_flat_network_that_nothing_reads() -> Non
     bushy = opened(program=PAPER, strategy="differencing")
     assert bushy.apply(insert=changes, views=["low"]) == change
     assert made_for(bushy, ["threshold"])["threshold"] > 0
-    assert bushy.statistics.generated[names.plus("threshold")] == 1
+    assert bushy.statistics.generated[names.plus_name("threshold")] == 1
 
 
 @pytest.mark.parametrize("engine", ENGINES)

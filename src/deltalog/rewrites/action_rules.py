@@ -63,7 +63,7 @@ def triggered_relation(rule: ActiveRule, relations: Relations) -> Relation:
     body = (*_activation_atoms(rule), *_event_atoms(rule), *rule.condition)
     types = variable_types(body, relations)
     columns = (Column(v.name.lower(), types.get(v.name), True) for v in driven_by(rule))
-    return Relation(names.triggered(rule.name), "base", tuple(columns))
+    return Relation(names.triggered_name(rule.name), "base", tuple(columns))
 
 
 def driven_by(rule: ActiveRule) -> tuple[Variable, ...]:
@@ -124,7 +124,7 @@ def _execution_body(rule: ActiveRule) -> tuple[Literal, ...]:
 
 
 def _triggered_atom(rule: ActiveRule) -> Atom:
-    return Atom(names.triggered(rule.name), driven_by(rule))
+    return Atom(names.triggered_name(rule.name), driven_by(rule))
 
 
 def _activation_atoms(rule: ActiveRule) -> tuple[Atom, ...]:

@@ -29,23 +29,26 @@ def aggregate_changes(rule: Rule, old: Rename, new: Rename) -> Iterator[Rule]:
     origin = Origin.made_by("aggregate_changes", rule.origin)
     predicate = rule.head.predicate
     group = _group_variables(rule)
-    touched = Atom(names.touched(predicate), group)
+    touched = Atom(names.touched_name(predicate), group)
     for position, _, _ in changing_literals(rule):
         rest = [x for i, x in enumerate(rule.body) if i != position]
         for truth, state in ((True, new), (False, old)):
             delta = transition_literals(rule, position, truth, state)
             body = (*delta, *(in_state(literal, state) for literal in rest))
             yield Rule(touched, body, origin, leads=True)
-    now = Atom(names.current(predicate), rule.head.arguments)
+    now = Atom(names.current_name(predicate), rule.head.arguments)
     new_body = tuple(in_state(literal, new) for literal in rule.body)
     yield Rule(now, (touched, *new_body), origin, leads=True)
     row = _head_row(rule)
     held = Atom(old(predicate), row)
-    holds = Atom(names.current(predicate), row)
-    yield Rule(Atom(names.plus(predicate), row), (holds, Negation(held)), origin, leads=True)
-    touched_row = Atom(names.touched(predicate), group)
+    holds = Atom(names.current_name(predicate), row)
+    yield Rule(Atom(names.plus_name(predicate), row), (holds, Negation(held)), origin, leads=True)
+    touched_row = Atom(names.touched_name(predicate), group)
     yield Rule(
-        Atom(names.minus(predicate), row), (touched_row, held, Negation(holds)), origin, leads=True
+        Atom(names.minus_name(predicate), row),
+        (touched_row, held, Negation(holds)),
+        origin,
+        leads=True,
     )
 
 

@@ -21,11 +21,11 @@ from deltalog.rewrites.partial_differentials import partial_differentials
 from deltalog.rewrites.propagation_rules import propagation_rules
 from deltalog.rewrites.recomputation import recomputation
 from deltalog.rewrites.rederive_on_demand import rederive_on_demand
-from deltalog.rewrites.states import rename_predicates, unchanged
+from deltalog.rewrites.states import rename_predicates, unchanged_name
 from deltalog.rewrites.transition_rules import transition_rules
 
 
-def recompute(form: ComponentForm) -> ComponentForm:
+def recompute_component(form: ComponentForm) -> ComponentForm:
     return replace(form, rules=recomputation(form.rules))
 
 
@@ -33,26 +33,26 @@ def take_deltas(form: ComponentForm) -> ComponentForm:
     return replace(form, rules=delta_rules(form.rules))
 
 
-def differentiate(form: ComponentForm) -> ComponentForm:
+def differentiate_rules(form: ComponentForm) -> ComponentForm:
     return replace(form, rules=partial_differentials(form.rules, form.choice.is_strict))
 
 
-def propagate(form: ComponentForm) -> ComponentForm:
+def propagate_changes(form: ComponentForm) -> ComponentForm:
     return replace(form, rules=propagation_rules(form.rules, form.choice.is_strict))
 
 
-def maintain(form: ComponentForm) -> ComponentForm:
+def maintain_component(form: ComponentForm) -> ComponentForm:
     return replace(form, rules=maintenance_rules(form.rules, form.choice.members, form.is_ranked))
 
 
-def factor(form: ComponentForm) -> ComponentForm:
+def factor_rederivations(form: ComponentForm) -> ComponentForm:
     """Only where a lookup is cheap enough to know what it finds, and not in recursive views."""
     if form.fanout is None or form.choice.is_recursive:
         return form
     return replace(form, rules=factor_rederivation(form.rules, form.choice.predicates, form.fanout))
 
 
-def rederive(form: ComponentForm) -> ComponentForm:
+def rederive_virtual_views(form: ComponentForm) -> ComponentForm:
     """A stored view has its old state, and asks for nothing."""
     if form.is_stored:
         return form
@@ -60,19 +60,19 @@ def rederive(form: ComponentForm) -> ComponentForm:
     return replace(form, rules=made.rules, asked_instead=made.asked_instead, silent=made.silent)
 
 
-def fold(form: ComponentForm) -> ComponentForm:
+def fold_group_state(form: ComponentForm) -> ComponentForm:
     """Group state is continued; it is stored, or there is nothing to continue."""
     (rule,) = form.rules
     if not form.is_stored or not is_foldable(rule):
         return form
-    return replace(form, rules=tuple(fold_changes(rule, unchanged, names.new)))
+    return replace(form, rules=tuple(fold_changes(rule, unchanged_name, names.new_name)))
 
 
 def aggregate_again(form: ComponentForm) -> ComponentForm:
     if form.rules is not form.choice.rules:  # it is continued
         return form
     (rule,) = form.rules
-    return replace(form, rules=tuple(aggregate_changes(rule, unchanged, names.new)))
+    return replace(form, rules=tuple(aggregate_changes(rule, unchanged_name, names.new_name)))
 
 
 def add_transitions(form: ComponentForm) -> ComponentForm:
@@ -105,7 +105,7 @@ def _with_own_new_state(form: ComponentForm) -> ComponentForm:
     The plain name means the stored state with the change, which is only being computed. One that
     is maintained reads its new state as it grows.
     """
-    apart = {names.new(name): names.derivable(name) for name in form.choice.predicates}
+    apart = {names.new_name(name): names.derivable_name(name) for name in form.choice.predicates}
     if not form.is_stored or form.choice.is_maintained or not read_by(form.rules) & apart.keys():
         return form
     return replace(

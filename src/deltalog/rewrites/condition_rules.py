@@ -56,7 +56,7 @@ def _condition_view(rule: ActiveRule) -> Rule:
         rest = (v for v in map(Variable, variable_names(*body)) if not v.is_wildcard)
         own += tuple(v for v in rest if v not in own and v.name in bound)
     origin = Origin.made_by("condition_rules", rule.origin)
-    return Rule(Atom(names.condition(rule.name), own), body, origin)
+    return Rule(Atom(names.condition_name(rule.name), own), body, origin)
 
 
 def _generalize_names(rule: Rule) -> Rule:

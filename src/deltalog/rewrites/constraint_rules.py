@@ -44,7 +44,7 @@ def keyed_views(relations: Relations) -> Iterator[Relation]:
 
 def _key_denial(relation: Relation) -> Iterator[Rule]:
     """A rule for each column in which two facts with one key can differ."""
-    row = names.row(relation.arity)
+    row = names.row_variables(relation.arity)
     other = tuple(
         variable if i in relation.key else Variable(f"Y{i + 1}") for i, variable in enumerate(row)
     )
@@ -56,4 +56,4 @@ def _key_denial(relation: Relation) -> Iterator[Rule]:
                 Atom(relation.name, other),
                 Comparison("!=", mine, others),
             )
-            yield Rule(Atom(names.key_denial(relation.name), row), body, origin)
+            yield Rule(Atom(names.key_denial_name(relation.name), row), body, origin)

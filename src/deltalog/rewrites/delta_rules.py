@@ -77,11 +77,11 @@ def _deltas_of_rule(rule: Rule) -> Iterator[Rule]:
 
 
 def _plus_atom(atom: Atom) -> Atom:
-    return Atom(names.plus(atom.predicate), atom.arguments)
+    return Atom(names.plus_name(atom.predicate), atom.arguments)
 
 
 def _minus_atom(atom: Atom) -> Atom:
-    return Atom(names.minus(atom.predicate), atom.arguments)
+    return Atom(names.minus_name(atom.predicate), atom.arguments)
 
 
 def _comparisons_of(rule: Rule) -> tuple[Literal, ...]:
@@ -120,7 +120,7 @@ def _deltas_of_projection(rule: Rule, q: Atom) -> Iterator[Rule]:
         yield _make_delta_rule(rule, _minus_atom(rule.head), _minus_atom(q))
         return
     yield _make_delta_rule(rule, _plus_atom(rule.head), _plus_atom(q), Negation(rule.head))
-    still = Atom(names.still(rule.head.predicate), rule.head.arguments)
+    still = Atom(names.still_matched_name(rule.head.predicate), rule.head.arguments)
     other, tests = _other_match(rule, q)
     yield _make_delta_rule(rule, still, _minus_atom(q), other, Negation(_minus_atom(other)), *tests)
     yield _make_delta_rule(rule, still, _minus_atom(q), _plus_atom(other), *tests)
@@ -146,7 +146,9 @@ def _deltas_of_negation(rule: Rule, negated: list[Atom]) -> Iterator[Rule]:
     """No positive atom: the head holds exactly while every negated atom fails."""
     for position, atom in enumerate(negated):
         others = [other for i, other in enumerate(negated) if i != position]
-        absent = [Negation(Atom(names.new(other.predicate), other.arguments)) for other in others]
+        absent = [
+            Negation(Atom(names.new_name(other.predicate), other.arguments)) for other in others
+        ]
         yield _make_delta_rule(
             rule, _plus_atom(rule.head), _minus_atom(atom), *absent, Negation(rule.head)
         )

@@ -57,7 +57,7 @@ from deltalog.language.walk import (
     variable_names,
     variables_of,
 )
-from deltalog.rewrites.names import ANSWER, bindings, total
+from deltalog.rewrites.names import ANSWER, bindings_name, total_name
 from deltalog.source import Origin
 
 
@@ -102,7 +102,7 @@ def _shared_heads(program: Program) -> set[str]:
 def _separate_aggregate(rule: Rule, number: int) -> tuple[Rule, Rule]:
     """The aggregate under a name of its own, and the rule that brings it back to its head."""
     row = tuple(Variable(f"T{i + 1}") for i in range(len(rule.head.arguments)))
-    name = total(rule.head.predicate, number)
+    name = total_name(rule.head.predicate, number)
     origin = Origin.made_by("desugar", rule.origin)
     union = Rule(Atom(rule.head.predicate, row), (Atom(name, row),), origin)
     return replace(rule, head=replace(rule.head, predicate=name)), union
@@ -137,7 +137,7 @@ def _typed_constant(term: Term, type_: str | None) -> Term:
 def _desugar_rule(rule: Rule, number: int, relations: Relations) -> Iterator[Rule]:
     types = variable_types(rule.body, relations)
     if rule.is_aggregate and any(isinstance(literal, Disjunction) for literal in rule.body):
-        union = Atom(bindings(rule.head.predicate, number), _binding_variables(rule.body))
+        union = Atom(bindings_name(rule.head.predicate, number), _binding_variables(rule.body))
         origin = Origin.made_by("desugar", rule.origin)
         for body in distribute_disjunctions(rule.body):
             yield _flatten_rule(Rule(union, body, origin), types, relations)

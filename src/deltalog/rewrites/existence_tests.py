@@ -52,7 +52,7 @@ def existence_tests(rules: Iterable[Rule]) -> tuple[Rule, ...]:
         for places in _groups_to_test(rule):
             group = tuple(rule.body[place] for place in places)
             if group not in known:
-                known[group] = Atom(names.existence(rule.head.predicate, len(known) + 1))
+                known[group] = Atom(names.existence_name(rule.head.predicate, len(known) + 1))
                 made.append(Rule(known[group], group, origin))
             replaced |= {**dict.fromkeys(places), places[0]: known[group]}
         if replaced:

@@ -56,7 +56,7 @@ def factor_rederivation(
     rules: Iterable[Rule], views: Iterable[str], fanout: Fanout | None = None
 ) -> tuple[Rule, ...]:
     """The rules that maintain some views, shared prefixes of their rederivations apart."""
-    rederived = {names.rederived(view): (view, count(1)) for view in views}
+    rederived = {names.rederived_name(view): (view, count(1)) for view in views}
     made: list[Rule] = []
     for rule in rules:
         if rule.head.predicate in rederived:
@@ -79,9 +79,10 @@ def _factor_rule(rule: Rule, view: str, number: int, fanout: Fanout | None) -> I
     others = [literal for literal in rest if literal not in prefix]
     own, needed = variable_names(*prefix), variable_names(rule.head, *others)
     shared = (Variable(name) for name in variable_names(estimate) if name in own)
-    keys = Atom(names.prefix_keys(view, number), tuple(shared))
+    keys = Atom(names.prefix_keys_name(view, number), tuple(shared))
     found = Atom(
-        names.shared_prefix(view, number), tuple(Variable(name) for name in own if name in needed)
+        names.shared_prefix_name(view, number),
+        tuple(Variable(name) for name in own if name in needed),
     )
     made = replace(rule, origin=Origin.made_by("factor_rederivation", rule.origin))
     yield replace(made, head=keys, body=(estimate,))

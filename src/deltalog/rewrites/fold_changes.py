@@ -70,10 +70,10 @@ def fold_changes(rule: Rule, old: Rename, new: Rename) -> Iterator[Rule]:
     group = group_of(rule)
     bound = (literal for literal in rule.body if not isinstance(literal, Negation))
     binding = tuple(Variable(name) for name in variable_names(*bound))
-    touched = Atom(names.touched(predicate), group)
+    touched = Atom(names.touched_name(predicate), group)
     sides = (
-        (True, new, names.inserted_bindings, names.inserted_totals),
-        (False, old, names.deleted_bindings, names.deleted_totals),
+        (True, new, names.inserted_bindings_name, names.inserted_totals_name),
+        (False, old, names.deleted_bindings_name, names.deleted_totals_name),
     )
     for truth, state, bindings, totals in sides:
         row = Atom(bindings(predicate), binding)
@@ -98,10 +98,10 @@ def _continue_totals(rule: Rule, touched: Atom, origin: Origin) -> Iterator[Rule
     operands: list[Literal] = []
     for side, source in (
         ("H", predicate),
-        ("M", names.inserted_totals(predicate)),
-        ("L", names.deleted_totals(predicate)),
+        ("M", names.inserted_totals_name(predicate)),
+        ("L", names.deleted_totals_name(predicate)),
     ):
-        known = Atom(names.or_zero(source), _with_totals(rule, columns[side]))
+        known = Atom(names.or_zero_name(source), _with_totals(rule, columns[side]))
         yield Rule(known, (touched, Atom(source, known.arguments)), origin, leads=True)
         blank = tuple(Variable(f"_{i + 1}") for i in range(len(totals)))
         absent = Negation(Atom(source, _with_totals(rule, blank)))
@@ -118,12 +118,12 @@ def _continue_totals(rule: Rule, touched: Atom, origin: Origin) -> Iterator[Rule
         sums.append(Comparison("=", columns["N"][i], value, type_))
         if term.function == "count":
             sums.append(Comparison(">", columns["N"][i], Constant(0, "int"), "int"))
-    now = Atom(names.current(predicate), _with_totals(rule, columns["N"]))
+    now = Atom(names.current_name(predicate), _with_totals(rule, columns["N"]))
     yield Rule(now, (touched, *operands, *sums), origin, leads=True)
     row = _with_totals(rule, columns["N"])
-    held, holds = Atom(predicate, row), Atom(names.current(predicate), row)
-    yield Rule(Atom(names.plus(predicate), row), (holds, Negation(held)), origin, leads=True)
-    minus = Atom(names.minus(predicate), row)
+    held, holds = Atom(predicate, row), Atom(names.current_name(predicate), row)
+    yield Rule(Atom(names.plus_name(predicate), row), (holds, Negation(held)), origin, leads=True)
+    minus = Atom(names.minus_name(predicate), row)
     yield Rule(minus, (touched, held, Negation(holds)), origin, leads=True)
 
 

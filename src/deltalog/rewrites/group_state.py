@@ -118,12 +118,12 @@ def group_state(rule: Rule) -> tuple[Rule, ...]:
             shown.append(ends[-1][0])
     state = _state_rule(rule, group, tuple(sums.values()), origin)
     parts = tuple(part for kept in sums.values() for part in kept.parts)
-    body: list[Literal] = [Atom(names.groups(predicate), (*group, count, *parts))]
+    body: list[Literal] = [Atom(names.groups_name(predicate), (*group, count, *parts))]
     made = [state]
     if ends:
-        extremes = Atom(names.ends(predicate), (*group, *(term for _, term in ends)))
+        extremes = Atom(names.ends_name(predicate), (*group, *(term for _, term in ends)))
         made.append(Rule(extremes, rule.body, origin))
-        body.append(Atom(names.ends(predicate), (*group, *(end for end, _ in ends))))
+        body.append(Atom(names.ends_name(predicate), (*group, *(end for end, _ in ends))))
     made.append(Rule(replace(rule.head, arguments=tuple(shown)), (*body, *equations), origin))
     return tuple(made)
 
@@ -139,5 +139,5 @@ def _state_rule(
 ) -> Rule:
     equations = (equation for kept in sums for equation in kept.equations())
     totals = (total for kept in sums for total in kept.totals())
-    head = Atom(names.groups(rule.head.predicate), (*group, Aggregate("count", None), *totals))
+    head = Atom(names.groups_name(rule.head.predicate), (*group, Aggregate("count", None), *totals))
     return Rule(head, (*rule.body, *equations), origin)

@@ -57,12 +57,12 @@ class _Asked:
 
     @property
     def name(self) -> str:
-        return names.adorned(self.predicate, self.adornment)
+        return names.adorned_name(self.predicate, self.adornment)
 
     def magic(self, atom: Atom) -> Atom:
         """The question for an atom: its bound arguments."""
         pairs = zip(atom.arguments, self.adornment, strict=True)
-        return Atom(names.magic(self.name), tuple(term for term, mark in pairs if mark == "b"))
+        return Atom(names.magic_name(self.name), tuple(term for term, mark in pairs if mark == "b"))
 
 
 def magic_sets(rules: Iterable[Rule], root: str, stored: Set[str]) -> tuple[Rule, ...]:
@@ -161,7 +161,7 @@ class _Rewriting:
             if len(prefix) > 1 and self.options.is_supplementary:
                 cuts += 1
                 kept = _needed_variables(rule, prefix, order[position:])
-                supplementary = Atom(names.supplementary(name, number, cuts), kept)
+                supplementary = Atom(names.supplementary_name(name, number, cuts), kept)
                 yield Rule(supplementary, tuple(prefix), origin, leads=True)
                 prefix = [supplementary]
             question = self._ask_question(atom, bound - self._computed_variables(rule, order, atom))

@@ -51,7 +51,7 @@ from deltalog.rewrites.states import (
     changing_literals,
     in_state,
     transition_literals,
-    unchanged,
+    unchanged_name,
 )
 from deltalog.source import Origin
 
@@ -79,13 +79,18 @@ def _ranked_rules(rules: tuple[Rule, ...], component: Set[str]) -> Iterator[Rule
         yield from suspect_rules(rule, component)
     for rule in rules:
         yield from doubtful_rules(rule, component)
-        yield from insertion_rules(rule, component, names.returned)
+        yield from insertion_rules(rule, component, names.returned_name)
     for predicate, arity in _head_arities(rules).items():
-        row = names.row(arity)
+        row = names.row_variables(arity)
         origin = Origin.made_by("maintenance_rules", *(r.origin for r in rules))
-        add, lost = Atom(names.returned(predicate), row), Atom(names.overdeleted(predicate), row)
-        yield Rule(Atom(names.plus(predicate), row), (add, Negation(lost)), origin, leads=True)
-        yield Rule(Atom(names.minus(predicate), row), (lost, Negation(add)), origin, leads=True)
+        add, lost = (
+            Atom(names.returned_name(predicate), row),
+            Atom(names.overdeleted_name(predicate), row),
+        )
+        yield Rule(Atom(names.plus_name(predicate), row), (add, Negation(lost)), origin, leads=True)
+        yield Rule(
+            Atom(names.minus_name(predicate), row), (lost, Negation(add)), origin, leads=True
+        )
 
 
 def _direct_rules(rules: tuple[Rule, ...], component: Set[str]) -> Iterator[Rule]:
@@ -97,14 +102,19 @@ def _direct_rules(rules: tuple[Rule, ...], component: Set[str]) -> Iterator[Rule
     for rule in rules:
         yield from deletion_rules(rule, component)
         yield from rederivation_rules(rule, component)
-        head = Atom(names.plus(rule.head.predicate), rule.head.arguments)
+        head = Atom(names.plus_name(rule.head.predicate), rule.head.arguments)
         for made in insertion_rules(rule, component):
             yield replace(made, head=head, body=(*made.body[:-1], Negation(rule.head)))
     for predicate, arity in _head_arities(rules).items():
-        row = names.row(arity)
-        lost, red = Atom(names.overdeleted(predicate), row), Atom(names.rederived(predicate), row)
+        row = names.row_variables(arity)
+        lost, red = (
+            Atom(names.overdeleted_name(predicate), row),
+            Atom(names.rederived_name(predicate), row),
+        )
         origin = Origin.made_by("maintenance_rules", *(r.origin for r in rules))
-        yield Rule(Atom(names.minus(predicate), row), (lost, Negation(red)), origin, leads=True)
+        yield Rule(
+            Atom(names.minus_name(predicate), row), (lost, Negation(red)), origin, leads=True
+        )
 
 
 def _rename_by_component(component: Set[str], inside: Rename, outside: Rename) -> Rename:
@@ -115,13 +125,13 @@ def deletion_rules(
     rule: Rule, component: Set[str], positions: Set[int] | None = None
 ) -> Iterator[Rule]:
     """(D): the head lost a derivation, because one literal no longer holds."""
-    head = Atom(names.overdeleted(rule.head.predicate), rule.head.arguments)
-    lost = _rename_by_component(component, names.overdeleted, names.minus)
+    head = Atom(names.overdeleted_name(rule.head.predicate), rule.head.arguments)
+    lost = _rename_by_component(component, names.overdeleted_name, names.minus_name)
     for position, _, _ in changing_literals(rule):
         if positions is not None and position not in positions:
             continue
-        delta = transition_literals(rule, position, False, unchanged, names.plus, lost)
-        yield _make_rule(rule, head, (*delta, *_other_literals(rule, position, unchanged)))
+        delta = transition_literals(rule, position, False, unchanged_name, names.plus_name, lost)
+        yield _make_rule(rule, head, (*delta, *_other_literals(rule, position, unchanged_name)))
 
 
 def suspect_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
@@ -130,7 +140,7 @@ def suspect_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
         position for position, atom, _ in changing_literals(rule) if atom.predicate not in component
     }
     for made in deletion_rules(rule, component, below):
-        head = replace(made.head, predicate=names.suspect(rule.head.predicate))
+        head = replace(made.head, predicate=names.suspect_name(rule.head.predicate))
         yield replace(made, head=head)
 
 
@@ -140,10 +150,10 @@ def rederivation_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
     What lies below comes first: `path__new(X, Y), edge__new(Y, Z)` for given X and Z walks all that
     X reaches, the other way round it tests a path for each edge to Z.
     """
-    estimate = Atom(names.overdeleted(rule.head.predicate), rule.head.arguments)
-    head = Atom(names.rederived(rule.head.predicate), rule.head.arguments)
+    estimate = Atom(names.overdeleted_name(rule.head.predicate), rule.head.arguments)
+    head = Atom(names.rederived_name(rule.head.predicate), rule.head.arguments)
     literals = sorted(rule.body, key=lambda literal: _is_inside(literal, component))
-    body = (estimate, *(in_state(literal, names.new) for literal in literals))
+    body = (estimate, *(in_state(literal, names.new_name) for literal in literals))
     yield _make_rule(rule, head, body)
 
 
@@ -155,10 +165,10 @@ def doubtful_rules(rule: Rule, component: Set[str]) -> Iterator[Rule]:
     rule without component literals derives nothing: it would have been support.
     """
     if any(_is_inside(literal, component) for literal in rule.body):
-        head = Atom(names.returned(rule.head.predicate), rule.head.arguments)
-        doubtful = Atom(names.doubtful(rule.head.predicate), rule.head.arguments)
+        head = Atom(names.returned_name(rule.head.predicate), rule.head.arguments)
+        doubtful = Atom(names.doubtful_name(rule.head.predicate), rule.head.arguments)
         below_first = sorted(rule.body, key=lambda literal: _is_inside(literal, component))
-        state = _rename_by_component(component, names.kept, names.new)
+        state = _rename_by_component(component, names.kept_name, names.new_name)
         yield _make_rule(rule, head, (doubtful, *(in_state(x, state) for x in below_first)))
 
 
@@ -172,29 +182,34 @@ def _is_inside(literal: Literal, component: Set[str]) -> bool:
 
 
 def insertion_rules(
-    rule: Rule, component: Set[str], comes: Rename = names.inserted
+    rule: Rule, component: Set[str], comes: Rename = names.inserted_name
 ) -> Iterator[Rule]:
     """(I): the head gained a derivation, because one literal now holds."""
     head = Atom(comes(rule.head.predicate), rule.head.arguments)
-    kept = Negation(Atom(names.kept(rule.head.predicate), rule.head.arguments))
-    gained = _rename_by_component(component, comes, names.plus)
+    kept = Negation(Atom(names.kept_name(rule.head.predicate), rule.head.arguments))
+    gained = _rename_by_component(component, comes, names.plus_name)
     for position, _, _ in changing_literals(rule):
-        delta = transition_literals(rule, position, True, names.new, gained, names.minus)
-        yield _make_rule(rule, head, (*delta, *_other_literals(rule, position, names.new), kept))
+        delta = transition_literals(rule, position, True, names.new_name, gained, names.minus_name)
+        yield _make_rule(
+            rule, head, (*delta, *_other_literals(rule, position, names.new_name), kept)
+        )
 
 
 def net_rules(rules: tuple[Rule, ...]) -> Iterator[Rule]:
     """(E1), (E2), and the union of what joins the kept facts."""
     for predicate, arity in _head_arities(rules).items():
-        row = names.row(arity)
-        ins, red = Atom(names.inserted(predicate), row), Atom(names.rederived(predicate), row)
-        held, lost = Atom(predicate, row), Atom(names.overdeleted(predicate), row)
+        row = names.row_variables(arity)
+        ins, red = (
+            Atom(names.inserted_name(predicate), row),
+            Atom(names.rederived_name(predicate), row),
+        )
+        held, lost = Atom(predicate, row), Atom(names.overdeleted_name(predicate), row)
         origin = Origin.made_by("maintenance_rules", *(r.origin for r in rules))
-        add = Atom(names.returned(predicate), row)
+        add = Atom(names.returned_name(predicate), row)
         yield Rule(add, (red,), origin, leads=True)
         yield Rule(add, (ins,), origin, leads=True)
-        yield Rule(Atom(names.plus(predicate), row), (ins, Negation(held)), origin, leads=True)
-        minus = Atom(names.minus(predicate), row)
+        yield Rule(Atom(names.plus_name(predicate), row), (ins, Negation(held)), origin, leads=True)
+        minus = Atom(names.minus_name(predicate), row)
         yield Rule(minus, (lost, Negation(ins), Negation(red)), origin, leads=True)
 
 

@@ -24,42 +24,42 @@ _EXISTENCE = re.compile(r"__exists[0-9]+$")
 _QUERY_PIECE = re.compile(r"[bf]+|0|[0-9]+_[0-9]+")
 
 
-def bindings(predicate: str, rule: int) -> str:
+def bindings_name(predicate: str, rule: int) -> str:
     """All bindings that the aggregate of a rule ranges over."""
     return f"{predicate}__all{rule}"
 
 
-def adorned(predicate: str, adornment: str) -> str:
+def adorned_name(predicate: str, adornment: str) -> str:
     return f"{predicate}__{adornment or '0'}"
 
 
-def magic(adorned_predicate: str) -> str:
+def magic_name(adorned_predicate: str) -> str:
     return f"{adorned_predicate}__magic"
 
 
-def supplementary(adorned_predicate: str, rule: int, position: int) -> str:
+def supplementary_name(adorned_predicate: str, rule: int, position: int) -> str:
     return f"{adorned_predicate}__{rule}_{position}"
 
 
 # --- requests, states and changes of a predicate -------------------------------------------------
 
 
-def plus(predicate: str) -> str:
+def plus_name(predicate: str) -> str:
     """Facts that a transaction really inserts into it."""
     return f"{predicate}__plus"
 
 
-def minus(predicate: str) -> str:
+def minus_name(predicate: str) -> str:
     """Facts that a transaction really deletes from it."""
     return f"{predicate}__minus"
 
 
-def request_plus(predicate: str) -> str:
+def request_plus_name(predicate: str) -> str:
     """Facts that are requested to hold."""
     return f"{predicate}{_REQUEST_PLUS}"
 
 
-def request_minus(predicate: str) -> str:
+def request_minus_name(predicate: str) -> str:
     """Facts that are requested not to hold."""
     return f"{predicate}{_REQUEST_MINUS}"
 
@@ -71,12 +71,12 @@ def as_request(predicate: str) -> tuple[str, bool] | None:
 
 def as_change(predicate: str) -> tuple[str, bool] | None:
     """The predicate that a change is of, and whether its fact is inserted; None of others."""
-    return None if as_request(predicate) else _split_sign(predicate, plus(""), minus(""))
+    return None if as_request(predicate) else _split_sign(predicate, plus_name(""), minus_name(""))
 
 
 def as_new(predicate: str) -> str | None:
     """The predicate whose new state this is; None of others."""
-    return predicate.removesuffix(new("")) if predicate.endswith(new("")) else None
+    return predicate.removesuffix(new_name("")) if predicate.endswith(new_name("")) else None
 
 
 def _split_sign(predicate: str, positive: str, negative: str) -> tuple[str, bool] | None:
@@ -86,183 +86,183 @@ def _split_sign(predicate: str, positive: str, negative: str) -> tuple[str, bool
     return None
 
 
-def new(predicate: str) -> str:
+def new_name(predicate: str) -> str:
     """Its state after the transaction."""
     return f"{predicate}__new"
 
 
-def old(predicate: str) -> str:
+def old_name(predicate: str) -> str:
     """Its state before the transaction, where the store has been updated in place."""
     return f"{predicate}__old"
 
 
-def overdeleted(predicate: str) -> str:
+def overdeleted_name(predicate: str) -> str:
     """Facts that lost a derivation: a first estimate of the deletions."""
     return f"{predicate}__overdeleted"
 
 
-def kept(predicate: str) -> str:
+def kept_name(predicate: str) -> str:
     """Its old state without the estimated deletions."""
     return f"{predicate}__kept"
 
 
-def rederived(predicate: str) -> str:
+def rederived_name(predicate: str) -> str:
     """Estimated deletions that have another derivation."""
     return f"{predicate}__red"
 
 
-def prefix_keys(predicate: str, rule: int) -> str:
+def prefix_keys_name(predicate: str, rule: int) -> str:
     """The values from which the rederivation by a rule begins, each once."""
     return f"{predicate}__prefix_keys{rule}"
 
 
-def shared_prefix(predicate: str, rule: int) -> str:
+def shared_prefix_name(predicate: str, rule: int) -> str:
     """The shared prefix of a rederivation: rows that are found from these keys."""
     return f"{predicate}__prefix{rule}"
 
 
-def inserted(predicate: str) -> str:
+def inserted_name(predicate: str) -> str:
     """Facts that gained a derivation and are not kept anyway."""
     return f"{predicate}__ins"
 
 
-def returned(predicate: str) -> str:
+def returned_name(predicate: str) -> str:
     """Facts that join the kept ones to form the new state: rederived and inserted ones."""
     return f"{predicate}__add"
 
 
-def doubtful(predicate: str) -> str:
+def doubtful_name(predicate: str) -> str:
     """Facts that a ranked deletion took away although facts of higher rank may derive them."""
     return f"{predicate}__doubtful"
 
 
-def suspect(predicate: str) -> str:
+def suspect_name(predicate: str) -> str:
     """Facts that lost a derivation to a change below their component."""
     return f"{predicate}__suspect"
 
 
-def derivable(predicate: str) -> str:
+def derivable_name(predicate: str) -> str:
     """Its new state while its change is still being computed: asked, never read through one."""
     return f"{predicate}__derivable"
 
 
-def total(predicate: str, rule: int) -> str:
+def total_name(predicate: str, rule: int) -> str:
     """An aggregate that shares its head with other rules."""
     return f"{predicate}__total{rule}"
 
 
-def touched(predicate: str) -> str:
+def touched_name(predicate: str) -> str:
     """Groups of an aggregate with an inserted or deleted binding."""
     return f"{predicate}__touched"
 
 
-def current(predicate: str) -> str:
+def current_name(predicate: str) -> str:
     """The rows that touched groups have after the transaction."""
     return f"{predicate}__now"
 
 
-def apart(predicate: str) -> str:
+def asked_name(predicate: str) -> str:
     """The same predicate in a query, kept apart from one of that name in update propagation."""
     return f"{predicate}__asked"
 
 
-def auxiliary(predicate: str, number: int) -> str:
+def auxiliary_name(predicate: str, number: int) -> str:
     """An intermediate result of a rule in algebra format."""
     return f"{predicate}__a{number}"
 
 
-def join(predicate: str, number: int) -> str:
+def join_name(predicate: str, number: int) -> str:
     """A join of two atoms in a rule for it, over the variables that are still needed."""
     return f"{predicate}__join{number}"
 
 
-def existence(predicate: str, number: int) -> str:
+def existence_name(predicate: str, number: int) -> str:
     """Whether a part of the body of a rule for it, which shares no variable with it, holds."""
     return f"{predicate}__exists{number}"
 
 
-def still(predicate: str) -> str:
+def still_matched_name(predicate: str) -> str:
     """Facts of a projection that keep a match although they lost one."""
     return f"{predicate}__still"
 
 
-def differential(predicate: str, rule: int, literal: int) -> str:
+def differential_name(predicate: str, rule: int, literal: int) -> str:
     """The change caused by one influent literal of a rule."""
     return f"{predicate}__by{rule}_{literal}"
 
 
-def inserted_candidates(predicate: str) -> str:
+def inserted_candidates_name(predicate: str) -> str:
     """Insertions that the differentials found, not yet tested."""
     return f"{predicate}__inserted"
 
 
-def deleted_candidates(predicate: str) -> str:
+def deleted_candidates_name(predicate: str) -> str:
     """Deletions that the differentials found, not yet tested."""
     return f"{predicate}__deleted"
 
 
-def choice(number: int) -> str:
+def choice_name(number: int) -> str:
     """The bindings for which one of the heads of a disjunctive rule must hold."""
     return f"choice__{number + 1}"
 
 
-def key_denial(predicate: str) -> str:
+def key_denial_name(predicate: str) -> str:
     """Facts of a view that share their key with another fact of it."""
     return f"{predicate}__key"
 
 
-def condition(rule: str) -> str:
+def condition_name(rule: str) -> str:
     """Instances for which the condition of an active rule holds."""
     return f"{rule}__condition"
 
 
-def triggered(rule: str) -> str:
+def triggered_name(rule: str) -> str:
     """Instances, or events, for which an active rule is executed."""
     return f"{rule}__triggered"
 
 
-def row(arity: int) -> tuple[Variable, ...]:
+def row_variables(arity: int) -> tuple[Variable, ...]:
     """Distinct variables for the columns of a relation."""
     return tuple(Variable(f"X{i + 1}") for i in range(arity))
 
 
-def groups(predicate: str) -> str:
+def groups_name(predicate: str) -> str:
     """The group state of an aggregate view."""
     return f"{predicate}__groups"
 
 
-def ends(predicate: str) -> str:
+def ends_name(predicate: str) -> str:
     """Smallest and largest values of the groups of an aggregate view."""
     return f"{predicate}__ends"
 
 
-def inserted_bindings(predicate: str) -> str:
+def inserted_bindings_name(predicate: str) -> str:
     """Bindings of an aggregate that are inserted."""
     return f"{predicate}__inserted"
 
 
-def deleted_bindings(predicate: str) -> str:
+def deleted_bindings_name(predicate: str) -> str:
     """Bindings of an aggregate that are deleted."""
     return f"{predicate}__deleted"
 
 
-def inserted_totals(predicate: str) -> str:
+def inserted_totals_name(predicate: str) -> str:
     """Totals of the inserted bindings, per group."""
     return f"{predicate}__inserted_totals"
 
 
-def deleted_totals(predicate: str) -> str:
+def deleted_totals_name(predicate: str) -> str:
     """Totals of the deleted bindings, per group."""
     return f"{predicate}__deleted_totals"
 
 
-def or_zero(predicate: str) -> str:
+def or_zero_name(predicate: str) -> str:
     """The same for every touched group, zero where there is nothing."""
     return f"{predicate}__zero"
 
 
 def is_existence(predicate: str) -> bool:
-    """Whether it was named by `existence`."""
+    """Whether it was named by `existence_name`."""
     return _EXISTENCE.search(predicate) is not None
 
 
@@ -270,11 +270,11 @@ def is_generated(predicate: str) -> bool:
     return "__" in predicate
 
 
-def source(predicate: str) -> str:
+def source_predicate(predicate: str) -> str:
     """The predicate that an adorned, magic or supplementary one was made for.
 
-    >>> source("path__new__bf__magic"), source("path__bf__1_2"), source("answer____1_1")
-    ('path__new', 'path', 'answer__')
+    >>> source_predicate("path__new__bf__magic"), source_predicate("answer____1_1")
+    ('path__new', 'answer__')
     """
     pieces = predicate.split("__")
     for position, piece in enumerate(pieces[1:], start=1):

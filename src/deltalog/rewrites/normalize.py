@@ -54,7 +54,7 @@ class _Predicate:
             self._add_operators(own[0], own[0].head)
             return self.rules
         arity = len(own[0].head.arguments)
-        row = names.row(arity)
+        row = names.row_variables(arity)
         operands = [self._operand_name(rule) for rule in own]
         union = operands[0]
         for number, operand in enumerate(operands[1:], start=1):
@@ -68,7 +68,7 @@ class _Predicate:
 
     def _next_auxiliary(self) -> str:
         self.count += 1
-        return names.auxiliary(self.name, self.count)
+        return names.auxiliary_name(self.name, self.count)
 
     def _operand_name(self, rule: Rule) -> str:
         """The name of what one rule contributes to a union; a mere copy needs no name."""

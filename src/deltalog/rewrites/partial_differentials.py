@@ -39,7 +39,7 @@ from deltalog.rewrites.states import (
     changing_literals,
     in_state,
     transition_literals,
-    unchanged,
+    unchanged_name,
 )
 from deltalog.source import Origin
 
@@ -58,14 +58,14 @@ class Differential:
         return self.rule.head.predicate
 
 
-def differentials(rules: Iterable[Rule]) -> Iterator[Differential]:
+def differentials_of(rules: Iterable[Rule]) -> Iterator[Differential]:
     """Every partial differential of every rule, positive and negative."""
     numbers: dict[str, int] = {}
     for rule in rules:
         name = rule.head.predicate
         numbers[name] = number = numbers.get(name, 0) + 1
         for position, atom, is_positive in changing_literals(rule):
-            for truth, state in ((True, names.new), (False, unchanged)):
+            for truth, state in ((True, names.new_name), (False, unchanged_name)):
                 made = _partial_differential(rule, number, position, truth, state)
                 sign = "+" if truth == is_positive else "-"
                 yield Differential(name, atom.predicate, sign, made)
@@ -74,8 +74,8 @@ def differentials(rules: Iterable[Rule]) -> Iterator[Differential]:
 def _partial_differential(
     rule: Rule, number: int, position: int, truth: bool, state: Rename
 ) -> Rule:
-    change = names.plus if truth else names.minus
-    name = change(names.differential(rule.head.predicate, number, position + 1))
+    change = names.plus_name if truth else names.minus_name
+    name = change(names.differential_name(rule.head.predicate, number, position + 1))
     delta = transition_literals(rule, position, truth, state)
     rest = (in_state(x, state) for i, x in enumerate(rule.body) if i != position)
     body: tuple[Literal, ...] = (*delta, *rest)
@@ -88,15 +88,15 @@ def _partial_differential(
 def partial_differentials(rules: Iterable[Rule], is_strict: bool = True) -> tuple[Rule, ...]:
     """The differentials, and the nodes that accumulate them."""
     rules = tuple(rules)
-    arcs = tuple(differentials(rules))
+    arcs = tuple(differentials_of(rules))
     made = [arc.rule for arc in arcs]
     for arc in arcs:
         head = arc.rule.head
         is_gain = head.predicate.endswith("__plus")
         node = (
-            names.inserted_candidates(arc.affected)
+            names.inserted_candidates_name(arc.affected)
             if is_gain
-            else names.deleted_candidates(arc.affected)
+            else names.deleted_candidates_name(arc.affected)
         )
         made.append(Rule(Atom(node, head.arguments), (head,), arc.rule.origin, leads=True))
     heads = {rule.head.predicate: len(rule.head.arguments) for rule in rules}
@@ -106,14 +106,14 @@ def partial_differentials(rules: Iterable[Rule], is_strict: bool = True) -> tupl
 
 
 def _rules_of_node(predicate: str, arity: int, is_strict: bool) -> Iterator[Rule]:
-    row = names.row(arity)
+    row = names.row_variables(arity)
     gain, loss = (
-        Atom(names.inserted_candidates(predicate), row),
-        Atom(names.deleted_candidates(predicate), row),
+        Atom(names.inserted_candidates_name(predicate), row),
+        Atom(names.deleted_candidates_name(predicate), row),
     )
     origin = Origin.made_by("partial_differentials")
-    held, holds = Atom(predicate, row), Atom(names.new(predicate), row)
+    held, holds = Atom(predicate, row), Atom(names.new_name(predicate), row)
     against = (held, holds) if is_strict else (loss, gain)
-    plus, minus = Atom(names.plus(predicate), row), Atom(names.minus(predicate), row)
+    plus, minus = Atom(names.plus_name(predicate), row), Atom(names.minus_name(predicate), row)
     yield Rule(plus, (gain, Negation(against[0])), origin, leads=True)
     yield Rule(minus, (loss, Negation(against[1])), origin, leads=True)

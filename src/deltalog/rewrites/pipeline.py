@@ -141,7 +141,7 @@ RECOMPUTATION = Pass(
     "derive the new state and compare it with the old",
     "first: it renames the rules of the component",
     "`--strategy recompute`",
-    component_passes.recompute,
+    component_passes.recompute_component,
 )
 DELTA_RULES = Pass(
     "delta_rules",
@@ -155,42 +155,42 @@ PARTIAL_DIFFERENTIALS = Pass(
     "a rule per influent and direction, and nodes that accumulate what these find",
     "first: the influents are what the bodies of the component read",
     "`--strategy differencing`; views that are not recursive",
-    component_passes.differentiate,
+    component_passes.differentiate_rules,
 )
 PROPAGATION_RULES = Pass(
     "propagation_rules",
     "a rule per body literal and direction, tested for effect",
     "first: a literal of a flat body either changes or only tests",
     "`--strategy magic`",
-    component_passes.propagate,
+    component_passes.propagate_changes,
 )
 MAINTENANCE_RULES = Pass(
     "maintenance_rules",
     "estimate deletions, rederive, insert, net out",
     "first: a literal of a flat body either changes or only tests",
     "`--strategy rederive` or `demand`",
-    component_passes.maintain,
+    component_passes.maintain_component,
 )
 FACTOR_REDERIVATION = Pass(
     "factor_rederivation",
     "evaluate the prefix that rederivations share once for all of them",
     "after maintenance_rules: it knows the form of rederivations",
     "`--strategy rederive`",
-    component_passes.factor,
+    component_passes.factor_rederivations,
 )
 REDERIVE_ON_DEMAND = Pass(
     "rederive_on_demand",
     "maintenance rules for a view that is not stored",
     "after maintenance_rules: it adds the new state as rules, and what they ask",
     "`--strategy demand --virtual`",
-    component_passes.rederive,
+    component_passes.rederive_virtual_views,
 )
 FOLD_CHANGES = Pass(
     "fold_changes",
     "continue counts and exact sums from the bindings that were inserted and deleted",
     "before aggregate_changes, which does what it cannot do",
     "stored views with a count, sum or average, except under `recompute`",
-    component_passes.fold,
+    component_passes.fold_group_state,
 )
 AGGREGATE_CHANGES = Pass(
     "aggregate_changes",
@@ -246,7 +246,7 @@ VIEW_UPDATE_RULES = Pass(
     "rules by which a request for a view becomes requests for what it reads",
     "last: it requests operator by operator, and reacts to the changes that propagation_rules find",
     '`realize` with `mode="first_level"`',
-    request_passes.request,
+    request_passes.make_requests,
 )
 
 UPDATE_VIEWS: tuple[Pass[RequestForm], ...] = (

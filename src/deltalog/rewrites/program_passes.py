@@ -163,11 +163,11 @@ def read_new_states(form: QueryForm) -> QueryForm:
     """The new state of stored relations that changed, as the direct transition rules define it."""
     if not form.changed:
         return form
-    new = {name: names.new(name) for name in form.changed}
+    new = {name: names.new_name(name) for name in form.changed}
     views = [rename_predicates(r, new) for r in form.views if r.head.predicate not in form.stored]
     for name in sorted(form.changed):
         views += direct_transition(name, form.declared[name].arity)
-    sides = {side(name) for name in form.changed for side in (names.plus, names.minus)}
+    sides = {side(name) for name in form.changed for side in (names.plus_name, names.minus_name)}
     return replace(
         form,
         views=tuple(views),

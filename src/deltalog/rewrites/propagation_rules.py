@@ -32,7 +32,7 @@ from deltalog.rewrites.states import (
     changing_literals,
     in_state,
     transition_literals,
-    unchanged,
+    unchanged_name,
 )
 from deltalog.source import Origin
 
@@ -52,12 +52,12 @@ def propagation_rules(rules: Iterable[Rule], is_strict: bool = True) -> tuple[Ru
 
 def _propagate_rule(rule: Rule, is_alone: bool, is_strict: bool) -> Iterator[Rule]:
     if rule.is_aggregate:
-        yield from aggregate_changes(rule, unchanged, names.new)
+        yield from aggregate_changes(rule, unchanged_name, names.new_name)
         return
     needs_test = is_strict and not (is_alone and is_injective(rule))
     for position, _, _ in changing_literals(rule):
-        yield _propagation_rule(rule, position, True, names.new, unchanged, needs_test)
-        yield _propagation_rule(rule, position, False, unchanged, names.new, needs_test)
+        yield _propagation_rule(rule, position, True, names.new_name, unchanged_name, needs_test)
+        yield _propagation_rule(rule, position, False, unchanged_name, names.new_name, needs_test)
 
 
 def _propagation_rule(
@@ -66,7 +66,7 @@ def _propagation_rule(
     """One propagation rule: the derivability test in state `here`, effective against `there`."""
     delta = transition_literals(rule, position, truth, here)
     rest = (in_state(x, here) for i, x in enumerate(rule.body) if i != position)
-    change = names.plus if truth else names.minus
+    change = names.plus_name if truth else names.minus_name
     body: tuple[Literal, ...] = (*delta, *rest)
     assert isinstance(body[0], Atom)
     ordered = evaluation_order(body, frozenset(), body[0])

@@ -27,13 +27,13 @@ def recomputation(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     own = {rule.head.predicate for rule in rules}
 
     def new(name: str) -> str:
-        return names.derivable(name) if name in own else names.new(name)
+        return names.derivable_name(name) if name in own else names.new_name(name)
 
     made = [rule_in_state(rule, new, "recomputation") for rule in rules]
     for predicate, arity in {r.head.predicate: len(r.head.arguments) for r in rules}.items():
-        row = names.row(arity)
+        row = names.row_variables(arity)
         held, holds = Atom(predicate, row), Atom(new(predicate), row)
         origin = Origin.made_by("recomputation")
-        made.append(Rule(Atom(names.plus(predicate), row), (holds, Negation(held)), origin))
-        made.append(Rule(Atom(names.minus(predicate), row), (held, Negation(holds)), origin))
+        made.append(Rule(Atom(names.plus_name(predicate), row), (holds, Negation(held)), origin))
+        made.append(Rule(Atom(names.minus_name(predicate), row), (held, Negation(holds)), origin))
     return tuple(made)

@@ -40,7 +40,7 @@ def rederive_on_demand(
     return OnDemand(
         (*maintained, *answered),
         frozenset(rule.head.predicate for rule in answered),
-        {state(name): name for name in component for state in (names.new, names.kept)},
+        {state(name): name for name in component for state in (names.new_name, names.kept_name)},
     )
 
 
@@ -48,15 +48,17 @@ def _new_state_rules(rules: Iterable[Rule]) -> Iterator[Rule]:
     """(N1) to (N3), and what is kept."""
     origin = Origin.made_by("rederive_on_demand")
     for predicate, arity in {r.head.predicate: len(r.head.arguments) for r in rules}.items():
-        row = names.row(arity)
-        standing = (Atom(predicate, row), Negation(Atom(names.overdeleted(predicate), row)))
-        yield Rule(Atom(names.kept(predicate), row), standing, origin)
-        new = Atom(names.new(predicate), row)
-        yield Rule(new, (Atom(names.kept(predicate), row),), origin)
-        yield Rule(new, (Atom(names.returned(predicate), row),), origin)
+        row = names.row_variables(arity)
+        standing = (Atom(predicate, row), Negation(Atom(names.overdeleted_name(predicate), row)))
+        yield Rule(Atom(names.kept_name(predicate), row), standing, origin)
+        new = Atom(names.new_name(predicate), row)
+        yield Rule(new, (Atom(names.kept_name(predicate), row),), origin)
+        yield Rule(new, (Atom(names.returned_name(predicate), row),), origin)
 
 
 def new_state_on_demand(predicate: str, arity: int) -> OnDemand:
     """The new state of such a view for what stands above it, once its change is complete."""
     rules = direct_transition(predicate, arity)
-    return OnDemand(rules, frozenset({names.new(predicate)}), {names.new(predicate): predicate})
+    return OnDemand(
+        rules, frozenset({names.new_name(predicate)}), {names.new_name(predicate): predicate}
+    )

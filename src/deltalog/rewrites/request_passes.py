@@ -26,7 +26,7 @@ def propagate_changes(form: RequestForm) -> RequestForm:
     return replace(form, changes=propagation_rules(form.rules))
 
 
-def request(form: RequestForm) -> RequestForm:
+def make_requests(form: RequestForm) -> RequestForm:
     requests, transitions = view_update_rules(form.rules, form.base, form.denied, form.required)
     return replace(form, requests=requests, transitions=transitions)
 

@@ -53,7 +53,7 @@ def split_joins(rules: Iterable[Rule]) -> tuple[Rule, ...]:
         while (pair := _choose_pair(rule, component)) is not None:
             predicate = rule.head.predicate
             counts[predicate] += 1
-            helper = Atom(names.join(predicate, counts[predicate]), pair.kept)
+            helper = Atom(names.join_name(predicate, counts[predicate]), pair.kept)
             component.add(helper.predicate)
             origin = Origin.made_by("split_joins", rule.origin)
             made.append(Rule(helper, pair.atoms, origin))

@@ -53,7 +53,7 @@ def rename_predicates(rule: Rule, new_names: Mapping[str, str]) -> Rule:
     return Rule(atom_in_state(rule.head, rename), body, rule.origin, rule.leads)
 
 
-def unchanged(predicate: str) -> str:
+def unchanged_name(predicate: str) -> str:
     """The name of the stored state."""
     return predicate
 
@@ -68,8 +68,8 @@ def changing_literals(rule: Rule) -> Iterator[tuple[int, Atom, bool]]:
 
 
 def transition_literals(
-    rule: Rule, position: int, truth: bool, after: Rename, plus: Rename = names.plus,
-    minus: Rename = names.minus,
+    rule: Rule, position: int, truth: bool, after: Rename, plus: Rename = names.plus_name,
+    minus: Rename = names.minus_name,
 ) -> tuple[Literal, ...]:  # fmt: skip
     """Literals that hold where the body literal becomes true (or false).
 

@@ -28,20 +28,20 @@ from deltalog.source import Origin
 def transition_rules(rules: Iterable[Rule], base: Mapping[str, int]) -> tuple[Rule, ...]:
     """Def. 6; `base` gives the arity of each extensional predicate."""
     direct = [rule for name, arity in base.items() for rule in direct_transition(name, arity)]
-    indirect = [rule_in_state(rule, names.new, "transition_rules") for rule in rules]
+    indirect = [rule_in_state(rule, names.new_name, "transition_rules") for rule in rules]
     return (*indirect, *direct)
 
 
 def direct_transition(predicate: str, arity: int) -> tuple[Rule, Rule]:
     """The new state of a predicate from its old state and its complete change."""
-    variables = names.row(arity)
-    head = Atom(names.new(predicate), variables)
+    variables = names.row_variables(arity)
+    head = Atom(names.new_name(predicate), variables)
     origin = Origin.made_by("transition_rules")
     return (
         Rule(
             head,
-            (Atom(predicate, variables), Negation(Atom(names.minus(predicate), variables))),
+            (Atom(predicate, variables), Negation(Atom(names.minus_name(predicate), variables))),
             origin,
         ),
-        Rule(head, (Atom(names.plus(predicate), variables),), origin),
+        Rule(head, (Atom(names.plus_name(predicate), variables),), origin),
     )

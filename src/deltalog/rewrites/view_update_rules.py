@@ -95,7 +95,7 @@ def _requests_of_operator(rule: Rule) -> Iterator[DisjunctiveRule]:
 
 
 def _request_atom(atom: Atom, shall_hold: bool) -> Atom:
-    name = names.request_plus if shall_hold else names.request_minus
+    name = names.request_plus_name if shall_hold else names.request_minus_name
     return Atom(name(atom.predicate), atom.arguments)
 
 
@@ -131,18 +131,18 @@ def _transition_rules(
     required: Iterable[tuple[str, Row]],
 ) -> Iterator[DisjunctiveRule]:
     for name, arity in arities.items():
-        atom = Atom(name, names.row(arity))
+        atom = Atom(name, names.row_variables(arity))
         yield _make_rule((), (_request_atom(atom, True), _request_atom(atom, False)))
     for name, row in required:
         atom = Atom(name, tuple(Constant(value, type_of(value) or "null") for value in row))
         yield _make_rule([_request_atom(atom, True)], (_change_atom(atom, False),))
     for name, arity in denied.items():
-        atom = Atom(name, names.row(arity))
+        atom = Atom(name, names.row_variables(arity))
         yield _make_rule([_request_atom(atom, False)], (_change_atom(atom, True),))
     for rule in requests:
         yield from _compensating_rules(rule)
     for name, arity in base.items():
-        atom = Atom(name, names.row(arity))
+        atom = Atom(name, names.row_variables(arity))
         for is_inserted in (True, False):
             state = Negation(atom) if is_inserted else atom
             yield _make_rule(
@@ -173,5 +173,5 @@ def _is_state(literal: Literal) -> bool:
 
 
 def _change_atom(atom: Atom, is_inserted: bool) -> Atom:
-    name: Callable[[str], str] = names.plus if is_inserted else names.minus
+    name: Callable[[str], str] = names.plus_name if is_inserted else names.minus_name
     return Atom(name(atom.predicate), atom.arguments)

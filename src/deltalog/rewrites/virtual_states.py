@@ -31,7 +31,7 @@ def virtual_states(choices: Iterable[Choice], stored: Set[str]) -> VirtualStates
         if choice.strategy == "demand" and not choice.is_aggregate:
             for rule in choice.rules:
                 name, arity = rule.head.predicate, len(rule.head.arguments)
-                on_demand[names.new(name)] = new_state_on_demand(name, arity)
+                on_demand[names.new_name(name)] = new_state_on_demand(name, arity)
         else:
             askable += transition_rules(choice.rules, {})
         for rule in askable:

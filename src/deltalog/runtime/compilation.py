@@ -19,14 +19,14 @@ from deltalog.plan.ranked_deletion import RankedComponent
 from deltalog.rewrites import names
 from deltalog.rewrites.forms import ComponentForm, VirtualStates, read_by
 from deltalog.rewrites.pipeline import apply_passes, maintenance_passes
-from deltalog.rewrites.states import Rename, unchanged
+from deltalog.rewrites.states import Rename, unchanged_name
 from deltalog.rewrites.strategies import Choice
 from deltalog.rewrites.virtual_states import virtual_states
 from deltalog.runtime.fanout import Samples
 from deltalog.runtime.fixpoint import Stage
 from deltalog.runtime.model import Model
 
-_STATES: tuple[Rename, ...] = (unchanged, names.new, names.kept)
+_STATES: tuple[Rename, ...] = (unchanged_name, names.new_name, names.kept_name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +53,13 @@ class Compiler:
         for name in stored:
             if relations[name].kind == "base" and self.model.is_in_place:
                 # the stored state is the new one, the old one a logical rollback
-                made[name] = Overlay(name, names.plus(name), names.minus(name))
-                made[names.new(name)] = name
+                made[name] = Overlay(name, names.plus_name(name), names.minus_name(name))
+                made[names.new_name(name)] = name
         whole = (choice.predicates for choice in self.model.choices if self.is_stored(choice))
         base = (name for name in stored if relations[name].kind == "base" and name not in made)
         for name in (*base, *(name for predicates in whole for name in predicates)):
-            made[names.new(name)] = Overlay(name, names.minus(name), names.plus(name))
+            inserted, deleted = names.plus_name(name), names.minus_name(name)
+            made[names.new_name(name)] = Overlay(name, deleted, inserted)
         return made
 
     def is_stored(self, choice: Choice) -> bool:
@@ -84,7 +85,7 @@ class Compiler:
             choice.is_recursive
             and choice.strategy == "rederive"
             and not self.model.options.is_migration
-            and all(names.new(name) in self.overlays for name in read_by(choice.rules))
+            and all(names.new_name(name) in self.overlays for name in read_by(choice.rules))
         )
 
     def compile(self, choice: Choice, samples: Samples | None = None) -> CompiledComponent:
@@ -113,9 +114,9 @@ def _growing_states(form: ComponentForm) -> dict[str, Overlay]:
     made: dict[str, Overlay] = {}
     if form.is_stored and form.choice.is_maintained:
         for name in form.choice.predicates:
-            overdeleted, returned = names.overdeleted(name), names.returned(name)
-            made[names.new(name)] = Overlay(name, overdeleted, returned)
-            made[names.kept(name)] = Overlay(name, overdeleted)
+            overdeleted, returned = names.overdeleted_name(name), names.returned_name(name)
+            made[names.new_name(name)] = Overlay(name, overdeleted, returned)
+            made[names.kept_name(name)] = Overlay(name, overdeleted)
     return made
 
 
@@ -123,11 +124,11 @@ def _ranked_component(choice: Choice) -> RankedComponent:
     return RankedComponent(
         choice.rules,
         choice.predicates,
-        names.suspect,
-        names.overdeleted,
-        names.doubtful,
-        names.kept,
-        names.new,
+        names.suspect_name,
+        names.overdeleted_name,
+        names.doubtful_name,
+        names.kept_name,
+        names.new_name,
     )
 
 
@@ -138,10 +139,10 @@ def _stages(
     strata = _strata(form.augmented, overlays, ranked)
     by_stratum: dict[int, list[Stage]] = {}
     if ranked is not None:
-        by_stratum[strata.stratum_of[names.overdeleted(ranked.predicates[0])]] = [ranked]
+        by_stratum[strata.stratum_of[names.overdeleted_name(ranked.predicates[0])]] = [ranked]
     rules: dict[int, list[Rule]] = {}
     for rule in form.rules:
-        stratum = strata.stratum_of[names.source(rule.head.predicate)]
+        stratum = strata.stratum_of[names.source_predicate(rule.head.predicate)]
         rules.setdefault(stratum, []).append(rule)
     for stratum, part in rules.items():
         by_stratum.setdefault(stratum, []).append(tuple(part))

@@ -89,7 +89,7 @@ def checks_of(checked: CheckedProgram) -> Iterator[Check]:
     for constraint in checked.program.constraints:
         yield _check(constraint, checked.relations[constraint.name])
     for relation in keyed_views(checked.relations):
-        hidden = names.key_denial(relation.name)
+        hidden = names.key_denial_name(relation.name)
         yield Check(
             f"key of {relation.name}", hidden, relation.name, key=relation.key, span=relation.span
         )

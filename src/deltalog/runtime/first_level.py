@@ -308,7 +308,7 @@ class FirstLevel:
             key = dict(zip(relation.key, key_of(relation, wish.row), strict=True))
             for row in self.database.engine.lookup(wish.relation, key):
                 if row != wish.row:
-                    return names.minus(wish.relation), row
+                    return names.minus_name(wish.relation), row
         return None
 
     # --- states and answers
@@ -343,7 +343,7 @@ class FirstLevel:
 
     def _keeps_keys(self, change: frozenset[Wish]) -> bool:
         """Whether every fact whose key another one gets is deleted."""
-        inserted = ((names.plus(wish.relation), wish.row) for wish in change if wish.holds)
+        inserted = ((names.plus_name(wish.relation), wish.row) for wish in change if wish.holds)
         replaced = (fact for fact in map(self._replaced, inserted) if fact is not None)
         return all(wish_of(fact) in change for fact in replaced)
 

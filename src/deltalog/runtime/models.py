@@ -252,7 +252,7 @@ def _links(heads: tuple[Atom, ...]) -> Iterator[Rule]:
 
 def _helper(number: int, rule: DisjunctiveRule) -> Rule:
     row = tuple(Variable(name) for name in variable_names(*rule.heads))
-    return Rule(Atom(names.choice(number), row), rule.body, rule.origin)
+    return Rule(Atom(names.choice_name(number), row), rule.body, rule.origin)
 
 
 def _helper_relation(helper: Rule, relations: Relations) -> Relation:

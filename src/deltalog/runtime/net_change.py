@@ -68,5 +68,5 @@ def _expect(
     """Prefetch keys; whole rows may become changes, which rules will look up, too."""
     engine.expect(relation, columns, keys)
     if len(columns) == relations[relation].arity:
-        for side in (names.plus, names.minus):
+        for side in (names.plus_name, names.minus_name):
             engine.look_ahead(side(relation), keys)

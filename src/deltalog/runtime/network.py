@@ -120,22 +120,22 @@ def _stage(stage: Stage) -> NetworkStage:
 
 
 _EFFECTS: Mapping[str, Sign] = {
-    names.plus(""): "+",
-    names.inserted(""): "+",
-    names.returned(""): "+",
-    names.minus(""): "-",
-    names.overdeleted(""): "-",
-    names.suspect(""): "-",
-    names.touched(""): "±",
-    names.inserted_bindings(""): "±",
-    names.deleted_bindings(""): "±",
+    names.plus_name(""): "+",
+    names.inserted_name(""): "+",
+    names.returned_name(""): "+",
+    names.minus_name(""): "-",
+    names.overdeleted_name(""): "-",
+    names.suspect_name(""): "-",
+    names.touched_name(""): "±",
+    names.inserted_bindings_name(""): "±",
+    names.deleted_bindings_name(""): "±",
 }
 _OWN_CHANGES: tuple[tuple[Sign, Callable[[str], str]], ...] = (
-    ("+", names.plus),
-    ("-", names.minus),
-    ("+", names.inserted),
-    ("+", names.returned),
-    ("-", names.overdeleted),
+    ("+", names.plus_name),
+    ("-", names.minus_name),
+    ("+", names.inserted_name),
+    ("+", names.returned_name),
+    ("-", names.overdeleted_name),
 )
 _CHANGES = _OWN_CHANGES[:2]
 
@@ -184,8 +184,8 @@ def _effect(rule: Rule) -> Sign | None:
 def _is_net(rule: Rule, first: Atom, view: str) -> bool:
     """Whether it only turns an estimate into the exact change of the same view."""
     return (rule.head.predicate, first.predicate) in (
-        (names.plus(view), names.inserted(view)),
-        (names.plus(view), names.returned(view)),
-        (names.returned(view), names.inserted(view)),
-        (names.minus(view), names.overdeleted(view)),
+        (names.plus_name(view), names.inserted_name(view)),
+        (names.plus_name(view), names.returned_name(view)),
+        (names.returned_name(view), names.inserted_name(view)),
+        (names.minus_name(view), names.overdeleted_name(view)),
     )

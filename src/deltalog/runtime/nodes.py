@@ -35,7 +35,7 @@ LOST_MIN = 50
 LOST_SHARE = 0.1
 """The same for what takes derivations from a recursive component: each may take many facts."""
 
-SIDES: tuple[Rename, ...] = (names.plus, names.minus)
+SIDES: tuple[Rename, ...] = (names.plus_name, names.minus_name)
 
 
 def sides_of(predicates: Iterable[str]) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ class Node:
         """The changes that take derivations away: deletions, or insertions where it is negated."""
         read = (found for rule in self.choice.rules for found in atoms_of(rule.body))
         return frozenset(
-            names.minus(atom.predicate) if is_positive else names.plus(atom.predicate)
+            names.minus_name(atom.predicate) if is_positive else names.plus_name(atom.predicate)
             for atom, is_positive in read
             if atom.predicate in self.influents
         )
@@ -123,7 +123,7 @@ class Node:
     def recomputed(self) -> frozenset[str]:
         """Its new state, which replaces the stored one as a whole."""
         is_recomputed = self.choice.strategy == "recompute"
-        return frozenset(map(names.derivable, self.choice.predicates if is_recomputed else ()))
+        return frozenset(map(names.derivable_name, self.choice.predicates if is_recomputed else ()))
 
     @cached_property
     def is_net(self) -> bool:
@@ -139,25 +139,25 @@ class Node:
     def outlasting(self) -> tuple[str, ...]:
         """Relations that are needed until the transaction is over."""
         sides: list[Rename] = [*SIDES]
-        sides += [names.overdeleted, names.returned] if self.choice.is_maintained else []
+        sides += [names.overdeleted_name, names.returned_name] if self.choice.is_maintained else []
         made = (side(name) for name in self.choice.predicates for side in sides)
         return (*made, *self.recomputed)
 
     @cached_property
     def moves(self) -> tuple[tuple[str, str, str], ...]:
         """How stored predicates are brought up: (stored, deleted rows, inserted rows)."""
-        deleted, inserted = names.minus, names.plus
+        deleted, inserted = names.minus_name, names.plus_name
         if self.recomputed:
-            deleted, inserted = names.derivable, names.derivable
+            deleted, inserted = names.derivable_name, names.derivable_name
         elif self.choice.is_maintained:
-            deleted, inserted = names.overdeleted, names.returned
+            deleted, inserted = names.overdeleted_name, names.returned_name
         stored = (name for name in self.choice.predicates if name in self.network.stored)
         return tuple((name, deleted(name), inserted(name)) for name in stored)
 
     def shown(self, views: frozenset[str]) -> tuple[tuple[str, str, str], ...]:
         """Its wanted views, with their changes: (view, insertions, deletions)."""
         wanted = (name for name in self.choice.predicates if name in views)
-        return tuple((name, names.plus(name), names.minus(name)) for name in wanted)
+        return tuple((name, names.plus_name(name), names.minus_name(name)) for name in wanted)
 
     def is_much_changed(self) -> bool:
         """Whether so much of what it reads has changed that recomputing it is cheaper."""

@@ -125,21 +125,21 @@ class Propagated:
                 yield station.name
 
     def inserted_count(self, name: str) -> int:
-        return self._propagation.engine.size(names.plus(name))
+        return self._propagation.engine.size(names.plus_name(name))
 
     def some_inserted(self, name: str, count: int) -> list[Row]:
         """Some of the inserted rows; of many that are elsewhere no more are fetched."""
-        held = self._propagation.engine.copied(names.plus(name))
+        held = self._propagation.engine.copied(names.plus_name(name))
         return held.first(count) if isinstance(held, LazyRows) else list(islice(held, count))
 
     def inserted_rows(self, name: str) -> Iterator[Row]:
-        return self._propagation.engine.rows(names.plus(name))
+        return self._propagation.engine.rows(names.plus_name(name))
 
     def deleted_rows(self, name: str) -> Iterator[Row]:
-        return self._propagation.engine.rows(names.minus(name))
+        return self._propagation.engine.rows(names.minus_name(name))
 
     def has_deleted(self, name: str, row: Row) -> bool:
-        (found,) = self._propagation.engine.present(names.minus(name), [row])
+        (found,) = self._propagation.engine.present(names.minus_name(name), [row])
         return found
 
     def apply(self) -> None:
@@ -251,7 +251,7 @@ class Propagated:
             else:
                 return None
             end = clock + len(rows)
-            sides = names.minus(name), names.plus(name)
+            sides = names.minus_name(name), names.plus_name(name)
             made.append(StoredChange(name, *sides, True, (), range(clock, end), rows))
             clock = end
         return made
@@ -280,10 +280,12 @@ class Propagated:
         inserted, deleted = change.sides
         bound: Collection[Row] = self._base.inserted[name]
         if inserted.get(name, NO_ROWS) is not bound:  # some of them were there already
-            bound = list(engine.rows(names.plus(name)))
+            bound = list(engine.rows(names.plus_name(name)))
         left = engine.ranks(name, change.deleted[name]) if name in deleted else ()
         ranks = range(clock, clock + len(bound))
-        yield StoredChange(name, names.minus(name), names.plus(name), True, left, ranks, bound)
+        yield StoredChange(
+            name, names.minus_name(name), names.plus_name(name), True, left, ranks, bound
+        )
 
     def _moved_view(self, node: Node, change: ChangeSet, clock: int) -> Iterator[StoredChange]:
         engine = cast("RankedEngine", self._propagation.engine)
@@ -322,7 +324,7 @@ class Propagated:
             rows = tuple(inserted[name])
             ranks = cast("RankedEngine", self._propagation.engine).ranks(name, rows)
             going = self._deleted_ranks[name] if name in deleted else ()
-            sides = names.minus(name), names.plus(name)
+            sides = names.minus_name(name), names.plus_name(name)
             yield StoredChange(name, *sides, True, going, ranks, rows)
 
 

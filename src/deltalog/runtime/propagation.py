@@ -177,7 +177,9 @@ class Propagation:
     def install(self, node: Node) -> Installed:
         """Lower and prepare a node, and create the relations that it fills."""
         if node.choice.is_maintained:
-            self._create_changes(node.choice.predicates, (names.overdeleted, names.returned))
+            self._create_changes(
+                node.choice.predicates, (names.overdeleted_name, names.returned_name)
+            )
         self._create(node.relations)
         overlays = node.compiled.overlays
         fanout = node.samples.fanout(overlays) if node.samples else None
@@ -193,7 +195,7 @@ class Propagation:
                 if atom.predicate not in local and atom.predicate not in known:
                     local[atom.predicate] = undeclared_view(atom, "virtual")
         if node.compiled.ranked is not None:
-            own = (names.suspect, names.doubtful)
+            own = (names.suspect_name, names.doubtful_name)
             local |= {each(n): self.relations[n] for each in own for n in node.choice.predicates}
         return local
 
@@ -202,7 +204,7 @@ class Propagation:
         known = {
             change(name): self.relations[name]
             for name in (node.choice.predicates if node.choice.is_maintained else ())
-            for change in (names.overdeleted, names.returned)
+            for change in (names.overdeleted_name, names.returned_name)
         }
         for name in read_by(rules) | {rule.head.predicate for rule in rules}:
             overlay = node.compiled.overlays.get(name, name)

@@ -82,7 +82,7 @@ def prepare_query(
     form = apply_passes((each for each in QUERY if magic or not each.is_optional), form, last)
     if form.rewritten is not None:
         rules = form.rewritten
-        partition = soft_partition(rules, names.source, stratification_of(form.rules))
+        partition = soft_partition(rules, names.source_predicate, stratification_of(form.rules))
     else:
         rules = needed_rules(form.rules, {names.ANSWER}, form.stored)
         partition = component_partition(rules)
@@ -126,7 +126,7 @@ def answer(
     """
     sides: dict[str, Collection[Row]] = {
         side(name): rows[name]
-        for side, rows in ((names.plus, change.inserted), (names.minus, change.deleted))
+        for side, rows in ((names.plus_name, change.inserted), (names.minus_name, change.deleted))
         for name in change.relations
     }
     given = {relation.name: relation for relation, _ in inputs}
@@ -134,11 +134,11 @@ def answer(
     try:
         create(engine, plan.relations)
         for relation, input_rows in inputs:
-            engine.insert(names.apart(relation.name), input_rows)
+            engine.insert(names.asked_name(relation.name), input_rows)
         for name, rows in sides.items():
-            engine.insert(names.apart(name), rows)
+            engine.insert(names.asked_name(name), rows)
         statistics = run(engine, install_lowered(engine, plan.lowered), limits, watch=watch)
-        found = engine.copied(names.apart(names.ANSWER))
+        found = engine.copied(names.asked_name(names.ANSWER))
     finally:
         for name in plan.relations:
             engine.drop(name)
@@ -191,10 +191,12 @@ def _plan(
     prepared = prepare_query(model, query, magic, changed, inputs=inputs)
     stored = {**{name: model.relations[name] for name in model.stored}, **inputs}
     sides = {
-        side(name): model.relations[name] for side in (names.plus, names.minus) for name in changed
+        side(name): model.relations[name]
+        for side in (names.plus_name, names.minus_name)
+        for name in changed
     }
     made = {**generated_relations(prepared.rules, {**stored, **sides}), **sides, **inputs}
-    apart = {name: names.apart(name) for name in made}
+    apart = {name: names.asked_name(name) for name in made}
     return _Plan(
         prepared.columns,
         {apart[name]: relation for name, relation in made.items()},

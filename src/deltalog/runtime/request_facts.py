@@ -12,7 +12,7 @@ from deltalog.runtime.rule_states import RuleState, row_of
 
 
 def request_of(wish: Wish) -> Fact:
-    name = names.request_plus if wish.holds else names.request_minus
+    name = names.request_plus_name if wish.holds else names.request_minus_name
     return name(wish.relation), wish.row
 
 
@@ -30,7 +30,7 @@ def has_contradiction(requests: Mapping[Fact, None]) -> bool:
     """Whether a fact is requested to hold and not to hold."""
     for predicate, row in requests:
         named = names.as_request(predicate)
-        if named is not None and named[1] and (names.request_minus(named[0]), row) in requests:
+        if named is not None and named[1] and (names.request_minus_name(named[0]), row) in requests:
             return True
     return False
 

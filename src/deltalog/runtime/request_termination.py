@@ -75,7 +75,7 @@ def _check(database: MemoryDatabase, view: str, holds: bool, steps: Iterable[Ste
     aggregate = aggregate_below(database, [view])
     if aggregate is not None:
         return RequestCheck(text, False, aggregate=aggregate.head.predicate)
-    start = names.request_plus(view) if holds else names.request_minus(view)
+    start = names.request_plus_name(view) if holds else names.request_minus_name(view)
     active = _active(start, steps)
     if not _is_endless(active):
         return RequestCheck(text, True)
@@ -157,7 +157,7 @@ def _path(start: str, active: list[Step]) -> list[str]:
 def _opposite(request: str) -> str:
     named = names.as_request(request)
     assert named is not None
-    return names.minus(named[0]) if named[1] else names.plus(named[0])
+    return names.minus_name(named[0]) if named[1] else names.plus_name(named[0])
 
 
 def _shortest(

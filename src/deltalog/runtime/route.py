@@ -113,7 +113,7 @@ class Route:
         found: dict[tuple[str, ...], tuple[str, ...]] = {}
         for name in direct:
             if name not in self.network.stored and name not in self._kept:
-                last = asked if names.new(name) in on_demand else direct
+                last = asked if names.new_name(name) in on_demand else direct
                 reader = self.nodes[last[name]].choice.predicates
                 found[reader] = (*found.get(reader, ()), *sides_of((name,)))
         return found

@@ -126,7 +126,7 @@ class AskedState:
 
     def matching(self, relation: str, columns: Sequence[int], keys: Iterable[Row]) -> list[Row]:
         """Return the rows that have one of the keys in these columns, sorted."""
-        atom = Atom(relation, names.row(self.model.relations[relation].arity))
+        atom = Atom(relation, names.row_variables(self.model.relations[relation].arity))
         terms = [term.name for term in atom.arguments if isinstance(term, Variable)]
         found = self.bindings((atom,), [terms[i] for i in columns], keys)
         return [tuple(each[name] for name in terms) for each in found]
