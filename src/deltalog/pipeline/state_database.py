@@ -333,7 +333,7 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
                 yield self._history.state_at(version, self.current_facts)
 
     @contextmanager
-    def _transition(self, version: int | None) -> Iterator[Transition]:
+    def _transition_at(self, version: int | None) -> Iterator[Transition]:
         with self.turn():
             self._load_all()
             wanted = self.version if version is None else version

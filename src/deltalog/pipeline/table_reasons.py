@@ -30,7 +30,7 @@ class TableReasons(TableHistory, WhyVerbs):
             yield self._history.state_at(version, database.current_facts)
 
     @contextmanager
-    def _transition(self, version: int | None) -> Iterator[Transition]:
+    def _transition_at(self, version: int | None) -> Iterator[Transition]:
         self._check_open()
         database = self._database
         with database.turn():

@@ -192,7 +192,7 @@ class FileDatabase(FileDeliveries, Logged):
             yield state
 
     @contextmanager
-    def _transition(self, version: int | None) -> Iterator[Transition]:
+    def _transition_at(self, version: int | None) -> Iterator[Transition]:
         """The states around the transaction that made a version, by default the last one."""
         with self.turn():
             with self._persistence.reading():

@@ -25,7 +25,7 @@ def change_activation(
     if statement.rule not in known:
         hint = did_you_mean(statement.rule, known)
         raise DataError([catalogue.UNKNOWN_RULE.at(statement.span, name=statement.rule, hint=hint)])
-    row = _arguments(workspace, known[statement.rule], statement)
+    row = _argument_values(workspace, known[statement.rule], statement)
     rules = database.model.checked.program.active_rules
     parameters = next(rule.parameters for rule in rules if rule.name == statement.rule)
     named = {variable.name: value for variable, value in zip(parameters, row, strict=True)}
@@ -33,7 +33,7 @@ def change_activation(
     verb(statement.rule, **named)
 
 
-def _arguments(workspace: Workspace, rule: CreateRule, statement: Activation) -> Row:
+def _argument_values(workspace: Workspace, rule: CreateRule, statement: Activation) -> Row:
     """The values of the arguments, which must be of the types of the parameters."""
     types = [parameter.type for parameter in rule.parameters]
     given = len(statement.arguments)

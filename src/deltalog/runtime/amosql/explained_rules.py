@@ -58,10 +58,10 @@ def explain_rules(schema: Schema) -> Iterator[RuleExplanation]:
     translator = SchemaTranslator(schema)
     program = replace(translator.program(), active_rules=())
     for statement in schema.rules.values():
-        yield _explained(translate_rule(translator, statement), program)
+        yield _explain_rule(translate_rule(translator, statement), program)
 
 
-def _explained(translated: TranslatedRule, program: Program) -> RuleExplanation:
+def _explain_rule(translated: TranslatedRule, program: Program) -> RuleExplanation:
     rule, name = translated.rule, condition_name(translated.rule.name)
     own = (*rule.parameters, *(rule.instance or ()))
     head = rule.condition[0] if translated.declarations else Atom(name, tuple(dict.fromkeys(own)))
@@ -69,12 +69,12 @@ def _explained(translated: TranslatedRule, program: Program) -> RuleExplanation:
     if not translated.declarations:
         written = Rule(head, rule.condition, rule.origin)
         return RuleExplanation(rule, head, (written,) if rule.condition else (), (), ())
-    database = _flat(program)
+    database = _flat_database(program)
     return RuleExplanation(
         rule,
         head,
         _rules_for(program.rules, name),
-        _rules_for(_unfolded(database), name),
+        _rules_for(_unfolded_rules(database), name),
         tuple(arc for arc in network(database).arcs if arc.affected == name),
     )
 
@@ -83,7 +83,7 @@ def _rules_for(rules: Iterable[Rule], name: str) -> tuple[Rule, ...]:
     return tuple(rule for rule in rules if rule.head.predicate == name)
 
 
-def _unfolded(database: MemoryDatabase) -> tuple[Rule, ...]:
+def _unfolded_rules(database: MemoryDatabase) -> tuple[Rule, ...]:
     """The rules with views expanded; where there is nothing to expand, the rules as they are."""
     try:
         return tuple(rule for part in rules_after(database, "unfold") for rule in part)
@@ -91,7 +91,7 @@ def _unfolded(database: MemoryDatabase) -> tuple[Rule, ...]:
         return database.model.rules
 
 
-def _flat(program: Program) -> MemoryDatabase:
+def _flat_database(program: Program) -> MemoryDatabase:
     """The program without facts, with virtual views only, expanded into those that use them."""
     options = Options.of("differencing", materialize=False, network="flat")
     model = make_model(check_program(program), options)

@@ -35,7 +35,7 @@ def create_instances(workspace: Workspace, statement: CreateInstances) -> None:
 def change_types(workspace: Workspace, statement: ChangeTypes) -> None:
     _check_type(workspace, statement.type, statement.span)
     for variable in statement.objects:
-        object_ = _object(workspace, variable)
+        object_ = _object_of(workspace, variable)
         if statement.verb == "add":
             if not workspace.is_of(object_, statement.type):
                 workspace.transaction.insert(direct_instances(statement.type), [(object_,)])
@@ -46,8 +46,8 @@ def change_types(workspace: Workspace, statement: ChangeTypes) -> None:
 def delete_objects(workspace: Workspace, statement: DeleteObjects) -> None:
     """Take objects out of all types and functions."""
     for variable in statement.objects:
-        object_ = _object(workspace, variable)
-        _forget(workspace, object_, workspace.types_of(object_), workspace.schema.types)
+        object_ = _object_of(workspace, variable)
+        _delete_types(workspace, object_, workspace.types_of(object_), workspace.schema.types)
         workspace.variables.pop(variable.name, None)
 
 
@@ -57,7 +57,7 @@ def _check_type(workspace: Workspace, name: str, span: Span) -> None:
         raise DataError([catalogue.UNKNOWN_TYPE.at(span, name=name, hint=hint)])
 
 
-def _object(workspace: Workspace, variable: ObjectName) -> str:
+def _object_of(workspace: Workspace, variable: ObjectName) -> str:
     found = workspace.find_object(variable)
     assert isinstance(found.term, Constant)
     if found.type is not None:
@@ -82,12 +82,14 @@ def _remove_type(workspace: Workspace, object_: str, type_: str, span: Span) -> 
     below = schema.subtypes(type_)
     above = {each for name in below for each in schema.types[name].supertypes} - set(below)
     kept = {each for each in above if each in before}
-    _forget(workspace, object_, before.intersection(below), below)
+    _delete_types(workspace, object_, before.intersection(below), below)
     for each in sorted(kept):
         workspace.transaction.insert(direct_instances(each), [(object_,)])
 
 
-def _forget(workspace: Workspace, object_: str, lost: Iterable[str], direct: Iterable[str]) -> None:
+def _delete_types(
+    workspace: Workspace, object_: str, lost: Iterable[str], direct: Iterable[str]
+) -> None:
     """Delete direct types, and the values of functions that are declared for types that end."""
     ending, term = set(lost), Constant(object_, "str")
     for function in workspace.schema.stored():

@@ -28,7 +28,7 @@ from deltalog.language.amosql.tree import (
     Update,
 )
 from deltalog.language.ast import Row
-from deltalog.runtime.amosql.updates import definition_for, update
+from deltalog.runtime.amosql.updates import carry_out_update, definition_for
 from deltalog.runtime.amosql.workspace import Workspace, as_constant
 from deltalog.runtime.transaction import Transaction
 from deltalog.source import Span
@@ -100,7 +100,7 @@ class Execution:
     def step(self, step: Step, scope: dict[str, Typed]) -> None:
         match step:
             case Update():
-                update(self.workspace, step, scope)
+                carry_out_update(self.workspace, step, scope)
             case Invocation(call=call):
                 self.invoke(call, scope)
             case _:

@@ -44,7 +44,7 @@ from deltalog.runtime.amosql.objects import change_types, create_instances, dele
 from deltalog.runtime.amosql.procedures import Execution, is_procedure_call
 from deltalog.runtime.amosql.stored_schema import StoredSchema, change_schema, read_schema
 from deltalog.runtime.amosql.tabulation import fill_tables, register_tabulations
-from deltalog.runtime.amosql.updates import update
+from deltalog.runtime.amosql.updates import carry_out_update
 from deltalog.runtime.amosql.workspace import Workspace
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.execution import make_changes
@@ -72,10 +72,10 @@ class AmosqlSession:
         self.variables: dict[str, Typed] = {}
         self._transaction: Transaction | None = None
         self._variables_before: dict[str, Typed] = {}
-        self._take(read_schema(database))
+        self._take_schema(read_schema(database))
         fill_tables(database, self.translator)
 
-    def _take(self, stored: StoredSchema) -> None:
+    def _take_schema(self, stored: StoredSchema) -> None:
         self.stored = stored
         self.translator = SchemaTranslator(stored.schema)
         register_tabulations(self.database, self.translator)
@@ -99,42 +99,42 @@ class AmosqlSession:
             source = Source("<text>", source)
         for piece in statement_pieces(source):
             try:
-                outcome = self._outcome(parse_piece(piece))
+                outcome = self._execute_statement(parse_piece(piece))
             except BaseException:
-                self._end(is_committed=False)
+                self._end_transaction(is_committed=False)
                 raise
             if outcome is not None:
                 yield outcome
 
-    def _outcome(self, parsed: Parsed) -> Selected | ChangeSet | None:
+    def _execute_statement(self, parsed: Parsed) -> Selected | ChangeSet | None:
         match parsed.statement:
             case CreateType() | CreateFunction() | CreateRule():
-                self._create(parsed)
+                self._extend_schema(parsed)
                 return None
             case Activation() as activation:
                 self._check_outside(activation.span)
-                workspace = self._workspace(self.database.transaction())
+                workspace = self._workspace_for(self.database.transaction())
                 change_activation(self.database, workspace, activation)
                 return None
             case Boundary():
-                return self._bound(parsed.statement)
+                return self._begin_or_end(parsed.statement)
             case Select() as select:
-                return self._selected(select)
+                return self._select_rows(select)
             case Invocation(call=call) if not is_procedure_call(self.stored.schema, call):
-                return self._selected(Select((call,), (), None, call.span))
+                return self._select_rows(Select((call,), (), None, call.span))
             case statement:
-                return self._change(statement)
+                return self._make_change(statement)
 
     # --- the schema
 
-    def _create(self, parsed: Parsed) -> None:
+    def _extend_schema(self, parsed: Parsed) -> None:
         statement = parsed.statement
         assert isinstance(statement, CreateType | CreateFunction | CreateRule)
         self._check_outside(statement.span)
         new = self.stored.extended(parsed)
         is_idle = isinstance(statement, CreateRule) and not statement.parameters
         change_schema(self.database, self.stored, new, [statement.name] if is_idle else [])
-        self._take(new)
+        self._take_schema(new)
         fill_tables(self.database, self.translator)
 
     def _check_outside(self, span: Span) -> None:
@@ -143,7 +143,7 @@ class AmosqlSession:
 
     # --- transactions
 
-    def _bound(self, statement: Boundary) -> ChangeSet | None:
+    def _begin_or_end(self, statement: Boundary) -> ChangeSet | None:
         if statement.verb == "begin":
             if self._transaction is not None:
                 raise DataError([errors.TRANSACTION_OPEN.at(statement.span)])
@@ -152,9 +152,9 @@ class AmosqlSession:
             return None
         if self._transaction is None:
             raise DataError([errors.NO_TRANSACTION.at(statement.span, verb=statement.verb)])
-        return self._end(is_committed=statement.verb == "commit")
+        return self._end_transaction(is_committed=statement.verb == "commit")
 
-    def _end(self, is_committed: bool) -> ChangeSet:
+    def _end_transaction(self, is_committed: bool) -> ChangeSet:
         """End the open transaction, if there is one."""
         transaction, self._transaction = self._transaction, None
         if transaction is None:
@@ -167,22 +167,22 @@ class AmosqlSession:
 
     # --- statements
 
-    def _workspace(self, transaction: Transaction) -> Workspace:
+    def _workspace_for(self, transaction: Transaction) -> Workspace:
         return Workspace(self.database, self.translator, transaction, self.variables)
 
-    def _selected(self, select: Select) -> Selected:
+    def _select_rows(self, select: Select) -> Selected:
         """Rows in the state of the open transaction, or in that of the database."""
         transaction = self._transaction or self.database.transaction()
-        return self._select(self._workspace(transaction), select)
+        return self._select_in(self._workspace_for(transaction), select)
 
-    def _change(self, statement: Statement) -> ChangeSet | None:
+    def _make_change(self, statement: Statement) -> ChangeSet | None:
         if self._transaction is not None:
-            self._carry_out(self._workspace(self._transaction), statement)
+            self._carry_out(self._workspace_for(self._transaction), statement)
             return None
         variables = dict(self.variables)
         try:
             with self.database.transaction() as transaction:
-                self._carry_out(self._workspace(transaction), statement)
+                self._carry_out(self._workspace_for(transaction), statement)
         except BaseException:
             self.variables = variables
             raise
@@ -197,9 +197,9 @@ class AmosqlSession:
             case DeleteObjects():
                 delete_objects(workspace, statement)
             case Update():
-                update(workspace, statement)
+                carry_out_update(workspace, statement)
             case Assignment():
-                self._assign(workspace, statement)
+                self._assign_variable(workspace, statement)
             case Invocation(call=call):
                 Execution(workspace, self._call_foreign).invoke(call)
             case _:
@@ -212,25 +212,25 @@ class AmosqlSession:
             raise DataError([errors.FOREIGN_UNKNOWN.at(span, name=name, hint=hint)])
         make_changes(transaction, name, self.database.call_action(name, [row]))
 
-    def _assign(self, workspace: Workspace, statement: Assignment) -> None:
+    def _assign_variable(self, workspace: Workspace, statement: Assignment) -> None:
         select = Select((statement.value,), (), None, statement.span, (statement.target,))
-        self._select(workspace, select)
+        self._select_in(workspace, select)
 
-    def _select(self, workspace: Workspace, select: Select) -> Selected:
+    def _select_in(self, workspace: Workspace, select: Select) -> Selected:
         body = workspace.body()
         body.declare(select.variables)
         body.require(select.condition)
         values = [body.value(each) for each in select.values]
         rows = workspace.ask(body, [each.term for each in values])
         if select.into:
-            self._bind(select, values, rows)
+            self._bind_variables(select, values, rows)
         columns = tuple(
-            Column(_title(expression), column_type(each.type or "object"))
+            Column(_column_title(expression), column_type(each.type or "object"))
             for expression, each in zip(select.values, values, strict=True)
         )
         return Selected(" ".join(select.span.text.split()), columns, tuple(rows))
 
-    def _bind(self, select: Select, values: list[Typed], rows: list[Row]) -> None:
+    def _bind_variables(self, select: Select, values: list[Typed], rows: list[Row]) -> None:
         if len(rows) != 1 or len(select.into) != len(values):
             raise DataError([errors.NOT_ONE_ROW.at(select.span, count=len(rows))])
         for name, value, typed in zip(select.into, rows[0], values, strict=True):
@@ -239,7 +239,7 @@ class AmosqlSession:
             self.variables[name.name] = Typed(constant, type_)
 
 
-def _title(expression: Expression) -> str:
+def _column_title(expression: Expression) -> str:
     match expression:
         case Name(name=name) | Call(function=name):
             return name

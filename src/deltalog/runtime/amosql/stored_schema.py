@@ -87,8 +87,8 @@ def change_schema(
     is still there, so that an interruption at any point leaves the old one or the new one.
     """
     before = database.model.checked.program
-    after = _exchanged(before, old.program(), new.program())
-    moved = dict(_moved(old.schema, new.schema))
+    after = _replace_amosql_part(before, old.program(), new.program())
+    moved = dict(_renamed_relations(old.schema, new.schema))
     if moved:
         database.change_program(after, is_committed=False)  # which raises if it is not right
         names = set(moved.values())
@@ -104,7 +104,7 @@ def change_schema(
     database.change_program(after, inactive=inactive)
 
 
-def _moved(old: Schema, new: Schema) -> Iterator[tuple[str, str]]:
+def _renamed_relations(old: Schema, new: Schema) -> Iterator[tuple[str, str]]:
     """Relations of stored functions whose names change."""
     for function in old.stored():
         source, target = predicate_of(old, function), predicate_of(new, function)
@@ -112,27 +112,27 @@ def _moved(old: Schema, new: Schema) -> Iterator[tuple[str, str]]:
             yield source, target
 
 
-def _exchanged(program: Program, old: Program, new: Program) -> Program:
+def _replace_amosql_part(program: Program, old: Program, new: Program) -> Program:
     """The program with the part that comes from AMOSQL replaced.
 
     Relations of the new schema may be there already, after an interruption.
     """
     replaced = (*old.declarations, *new.declarations)
-    kept = _without(program.declarations, replaced, print_declaration)
+    kept = _items_without(program.declarations, replaced, print_declaration)
     return replace(
         program,
         declarations=(*kept, *new.declarations),
-        rules=(*_without(program.rules, old.rules, print_rule), *new.rules),
-        facts=(*_without(program.facts, old.facts, print_atom), *new.facts),
+        rules=(*_items_without(program.rules, old.rules, print_rule), *new.rules),
+        facts=(*_items_without(program.facts, old.facts, print_atom), *new.facts),
         active_rules=(
-            *_without(program.active_rules, old.active_rules, print_active_rule),
+            *_items_without(program.active_rules, old.active_rules, print_active_rule),
             *new.active_rules,
         ),
         queries=(),
     )
 
 
-def _without(
+def _items_without(
     items: Iterable[_Node], removed: Iterable[_Node], text: Callable[[_Node], str]
 ) -> tuple[_Node, ...]:
     """The items that are not among those removed; what is written alike is the same."""

@@ -28,7 +28,7 @@ ROUNDS_MAX = 1_000
 Facts = dict[str, list[Row]]
 
 
-def computed(
+def tabulated_facts(
     database: MemoryDatabase, predicate: str, function: Function, rows: Iterable[Row]
 ) -> Facts:
     """The facts that a function of Python adds to its tables for these arguments."""
@@ -52,7 +52,7 @@ def register_tabulations(database: MemoryDatabase, translator: SchemaTranslator)
     for predicate, function in translator.tabulated():
 
         def action(rows: list[Row], name: str = predicate, of: Function = function) -> Any:
-            return {"insert": computed(database, name, of, rows)}
+            return {"insert": tabulated_facts(database, name, of, rows)}
 
         database.action(tabulation_name(predicate))(action)
 
@@ -65,7 +65,7 @@ def fill_tables(database: MemoryDatabase, translator: SchemaTranslator) -> None:
             view = missing_name(predicate)
             rows = database.facts(view) if view in database.relations else set()
             if rows:
-                facts |= computed(database, predicate, function, rows)
+                facts |= tabulated_facts(database, predicate, function, rows)
         if not facts:
             return
         database.apply(insert=facts)
@@ -88,16 +88,16 @@ def tabulate_wanted(
     for _ in range(ROUNDS_MAX if wanted else 0):
         found = False
         for predicate, function in wanted.items():
-            query = _missing(predicate, function, translation.wanted_name(predicate))
+            query = _missing_query(predicate, function, translation.wanted_name(predicate))
             rows = list(transaction._query_with_views(query, helpers))
-            for relation, facts in computed(database, predicate, function, rows).items():
+            for relation, facts in tabulated_facts(database, predicate, function, rows).items():
                 transaction.insert(relation, facts)
             found = found or bool(rows)
         if not found:
             return
 
 
-def _missing(predicate: str, function: Function, view: str) -> Query:
+def _missing_query(predicate: str, function: Function, view: str) -> Query:
     variables = tuple(Variable(f"V{place}") for place in range(len(function.types)))
     return Query(
         (

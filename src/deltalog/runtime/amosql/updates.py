@@ -22,7 +22,9 @@ from deltalog.runtime.amosql.workspace import Workspace
 from deltalog.source import Span
 
 
-def update(workspace: Workspace, statement: Update, scope: dict[str, Typed] | None = None) -> None:
+def carry_out_update(
+    workspace: Workspace, statement: Update, scope: dict[str, Typed] | None = None
+) -> None:
     """Carry out an update; `scope` has the parameters of a procedure that it is a step of."""
     body = workspace.body()
     for name, argument in (scope or {}).items():
@@ -32,7 +34,7 @@ def update(workspace: Workspace, statement: Update, scope: dict[str, Typed] | No
     call = statement.target
     given = [body.value(each) for each in call.arguments]
     functions = candidate_functions(workspace.schema, call, [each.type for each in given])
-    value = None if statement.value is None else _value(body, statement.value, functions[0])
+    value = None if statement.value is None else _typed_value(body, statement.value, functions[0])
     terms = [
         widened_term(each, column_type(type_))
         for each, type_ in zip(given, functions[0].types, strict=True)
@@ -42,7 +44,7 @@ def update(workspace: Workspace, statement: Update, scope: dict[str, Typed] | No
     for function, chosen in _by_function(workspace, functions, rows, call).items():
         _check_stored(function, call)
         _check_objects(workspace, function, typed, chosen, call.span)
-        _change(workspace, function, statement.verb, chosen)
+        _change_function(workspace, function, statement.verb, chosen)
 
 
 def _check_stored(function: Function, call: Call) -> None:
@@ -52,7 +54,7 @@ def _check_stored(function: Function, call: Call) -> None:
         )
 
 
-def _value(body: Body, expression: Expression, function: Function) -> Typed:
+def _typed_value(body: Body, expression: Expression, function: Function) -> Typed:
     found = body.value(expression)
     span = expression.span
     assert span is not None
@@ -103,7 +105,7 @@ def _check_objects(
                 workspace.check_object(value, type_, span)
 
 
-def _change(workspace: Workspace, function: Function, verb: str, rows: list[Row]) -> None:
+def _change_function(workspace: Workspace, function: Function, verb: str, rows: list[Row]) -> None:
     relation, transaction = predicate_of(workspace.schema, function), workspace.transaction
     arity = len(function.types)
     if verb == "set" and function.parameters and not function.is_bag:

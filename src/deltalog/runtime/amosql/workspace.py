@@ -88,7 +88,7 @@ class Workspace:
             rows = self.transaction._query_with_views(query, helpers)
         else:
             rows = self.transaction.query(query)
-        return sorted(_projected(rows, shown), key=sort_key)
+        return sorted(_project_rows(rows, shown), key=sort_key)
 
     def matching(self, relation: str, arguments: Sequence[Value], arity: int) -> list[Row]:
         """The facts of a relation that begin with these values."""
@@ -150,7 +150,7 @@ def _constant_value(term: Term) -> Value:
     return term.value
 
 
-def _projected(rows: Rows, terms: Iterable[Term]) -> Iterable[Row]:
+def _project_rows(rows: Rows, terms: Iterable[Term]) -> Iterable[Row]:
     places = {name: place for place, name in enumerate(rows.names)}
     chosen = list(terms)
     for row in rows:

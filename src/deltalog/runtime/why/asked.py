@@ -31,7 +31,7 @@ def parse_asked(text: str, relations: Relations, has_variables: bool = False) ->
     body = parse_query(text).body
     atom = body[0] if len(body) == 1 else None
     if not isinstance(atom, Atom):
-        raise _refusal(text)
+        raise _not_a_fact(text)
     relation = relations.get(atom.predicate)
     if relation is None:
         hint = did_you_mean(atom.predicate, relations)
@@ -44,7 +44,7 @@ def parse_asked(text: str, relations: Relations, has_variables: bool = False) ->
     if not (known and has_variables) or any(
         isinstance(term, Variable) and term.is_parameter for term in atom.arguments
     ):
-        raise _refusal(text)
+        raise _not_a_fact(text)
     return Asked(atom, None)
 
 
@@ -55,5 +55,5 @@ def parse_fact(text: str, relations: Relations) -> Fact:
     return fact
 
 
-def _refusal(text: str) -> DataError:
+def _not_a_fact(text: str) -> DataError:
     return DataError([errors.NOT_A_FACT.at(None, text=text)])

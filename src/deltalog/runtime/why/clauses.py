@@ -89,12 +89,12 @@ def clauses_of(checked: CheckedProgram) -> Clauses:
     found: dict[str, list[Clause]] = {
         name: [] for name, each in checked.relations.items() if each.kind == "view"
     }
-    for rule in _written(checked):
-        found[rule.head.predicate] += _clauses(rule, checked)
+    for rule in _written_rules(checked):
+        found[rule.head.predicate] += _rule_clauses(rule, checked)
     return {name: tuple(each) for name, each in found.items()}
 
 
-def _written(checked: CheckedProgram) -> Iterator[Rule]:
+def _written_rules(checked: CheckedProgram) -> Iterator[Rule]:
     program = checked.program
     yield from program.rules
     for constraint in program.constraints:
@@ -105,7 +105,7 @@ def _written(checked: CheckedProgram) -> Iterator[Rule]:
             yield Rule(fact)
 
 
-def _clauses(rule: Rule, checked: CheckedProgram) -> Iterator[Clause]:
+def _rule_clauses(rule: Rule, checked: CheckedProgram) -> Iterator[Clause]:
     made = flat_rules(rule, checked.relations)
     if not rule.is_aggregate:
         yield from (Clause(rule, each.head, (each.body,)) for each in made)
@@ -119,11 +119,11 @@ def _clauses(rule: Rule, checked: CheckedProgram) -> Iterator[Clause]:
     union = branches[0].head
     rest = tuple(x for x in whole.body if not (isinstance(x, Atom) and is_generated(x.predicate)))
     taken = {*variable_names(*rest)} - {*variable_names(union)}
-    bodies = tuple((*_apart(branch.body, taken), *rest) for branch in branches)
+    bodies = tuple((*_rename_apart(branch.body, taken), *rest) for branch in branches)
     yield Clause(rule, whole.head, bodies, variable_names(union))
 
 
-def _apart(body: tuple[Literal, ...], taken: Set[str]) -> tuple[Literal, ...]:
+def _rename_apart(body: tuple[Literal, ...], taken: Set[str]) -> tuple[Literal, ...]:
     """A body with other names in the place of those taken: both have variables for expressions."""
     if taken.isdisjoint(variable_names(*body)):
         return body

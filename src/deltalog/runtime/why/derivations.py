@@ -15,7 +15,7 @@ from typing import Any
 from deltalog.runtime.derivation import Fact, fact_text
 from deltalog.runtime.why.instances import Instance
 from deltalog.runtime.why.proof import LINES_MAX, Proof
-from deltalog.runtime.why.proofs import leaf, step
+from deltalog.runtime.why.proofs import proof_leaf, proof_step
 from deltalog.runtime.why.search import ProofSearch
 
 
@@ -84,13 +84,13 @@ def derivations_of(search: ProofSearch, goal: Fact, is_complete: bool) -> Deriva
                 each,
                 Proof(fact_text(*each), "base" if each[0] not in search.clauses else "derived")
                 if isinstance(each, tuple)
-                else leaf(each),
+                else proof_leaf(each),
             )
             for each in instance.premises
         )
 
     steps = [
-        step(fact, instance, shown(instance), 1)
+        proof_step(fact, instance, shown(instance), 1)
         for fact, found in search.found.items()
         for instance in found
     ]

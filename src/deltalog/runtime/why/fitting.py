@@ -27,12 +27,12 @@ def fitting_row(relation: Relation, row: Row) -> Row | None:
 def fitting_values(columns: tuple[Column, ...], values: Row) -> Row | None:
     """Values for some columns, of the types of these."""
     try:
-        return tuple(_fitting(v, column) for v, column in zip(values, columns, strict=True))
+        return tuple(_fitting_value(v, column) for v, column in zip(values, columns, strict=True))
     except (_UnfitError, *VALUE_ERRORS):
         return None
 
 
-def _fitting(value: Value, column: Column) -> Value:
+def _fitting_value(value: Value, column: Column) -> Value:
     if value is None or column.type is None:
         if value is None and not column.nullable:
             raise _UnfitError

@@ -67,7 +67,7 @@ class Instance:
         return (each for each in self.premises if isinstance(each, tuple))
 
 
-def instances(
+def rule_instances(
     state: AskedState, clauses: Clauses, facts: Iterable[Fact]
 ) -> Iterator[tuple[Fact, Instance]]:
     """Yield every rule instance that derives one of the facts, which are of views."""
@@ -101,7 +101,7 @@ def _of_aggregate(
             wanted.setdefault(tuple(group[name] for name in clause.group), []).append(row)
     for key, (bindings, values) in groups_of(state, clause, wanted).items():
         for row in wanted[key]:
-            if aggregated(clause, row) == values:
+            if aggregated_values(clause, row) == values:
                 yield row, _group_instance(clause, row, bindings)
 
 
@@ -124,10 +124,10 @@ def groups_of(
         key: [each for _, each in sorted(members.items(), key=lambda item: sort_key(item[0]))]
         for key, members in found.items()
     }
-    return {key: (group, _totals(clause, group)) for key, group in groups.items()}
+    return {key: (group, _group_totals(clause, group)) for key, group in groups.items()}
 
 
-def _totals(clause: Clause, group: Group) -> Row:
+def _group_totals(clause: Clause, group: Group) -> Row:
     found: list[Value] = []
     for term in clause.head.arguments:
         if isinstance(term, Aggregate):
@@ -137,7 +137,7 @@ def _totals(clause: Clause, group: Group) -> Row:
     return tuple(found)
 
 
-def aggregated(clause: Clause, row: Row) -> Row:
+def aggregated_values(clause: Clause, row: Row) -> Row:
     """The values of a fact in the columns of aggregates."""
     pairs = zip(clause.head.arguments, row, strict=True)
     return tuple(value for term, value in pairs if isinstance(term, Aggregate))
@@ -180,12 +180,12 @@ def literal_text(literal: Literal, binding: Binding) -> str:
     def value(variable: Variable) -> Expression:
         if variable.name not in binding:
             return variable
-        return constant(binding[variable.name])
+        return constant_of(binding[variable.name])
 
     return print_literal(substitute_literal(literal, value))
 
 
-def constant(value: Value) -> Constant:
+def constant_of(value: Value) -> Constant:
     """A value as a constant of its own type."""
     types = {bool: "bool", int: "int", float: "float", str: "str", type(None): "null"}
     return Constant(value, types.get(type(value), type(value).__name__.lower()))

@@ -76,13 +76,13 @@ def changed_relations(
     for name in found:
         for sign, side in sides:
             if name in side.relations:
-                yield ProgramChange(sign, "relation", _declared(side.relations[name]))
+                yield ProgramChange(sign, "relation", _declaration_text(side.relations[name]))
 
 
 def _is_other(relation: Relation, other: Relation | None) -> bool:
     return other is None or (relation.kind, relation.types) != (other.kind, other.types)
 
 
-def _declared(relation: Relation) -> str:
+def _declaration_text(relation: Relation) -> str:
     columns = tuple(replace(column, span=None) for column in relation.columns)
     return print_declaration(Declaration(relation.kind, relation.name, columns))

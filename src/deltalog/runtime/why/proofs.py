@@ -20,14 +20,14 @@ def proofs_of(search: ProofSearch, goals: Iterable[Fact]) -> dict[Fact, Proof]:
             made[fact] = Proof(fact_text(*fact), "base", relation=fact[0], row=fact[1])
             continue
         below = [
-            made[each] if isinstance(each, tuple) else leaves.setdefault(each, leaf(each))
+            made[each] if isinstance(each, tuple) else leaves.setdefault(each, proof_leaf(each))
             for each in instance.premises
         ]
-        made[fact] = step(fact, instance, tuple(below), search.heights[fact])
+        made[fact] = proof_step(fact, instance, tuple(below), search.heights[fact])
     return made
 
 
-def step(fact: Fact, instance: Instance, premises: tuple[Proof, ...], height: int) -> Proof:
+def proof_step(fact: Fact, instance: Instance, premises: tuple[Proof, ...], height: int) -> Proof:
     clause = instance.clause
     return Proof(
         fact_text(*fact),
@@ -42,7 +42,7 @@ def step(fact: Fact, instance: Instance, premises: tuple[Proof, ...], height: in
     )
 
 
-def leaf(premise: Absence | Compared | Fact) -> Proof:
+def proof_leaf(premise: Absence | Compared | Fact) -> Proof:
     """The step of a premise that no rule is asked about."""
     kind = "absent" if isinstance(premise, Absence) else "comparison"
     relation = premise.predicate if isinstance(premise, Absence) else None

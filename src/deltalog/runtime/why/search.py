@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from deltalog.runtime.derivation import Fact
 from deltalog.runtime.why.clauses import Clauses
-from deltalog.runtime.why.instances import Instance, instances
+from deltalog.runtime.why.instances import Instance, rule_instances
 from deltalog.runtime.why.state import AskedState
 
 FACTS_MAX = 200_000
@@ -47,28 +47,28 @@ class ProofSearch:
 
         False if the bounds are reached before.
         """
-        level, frontier = 0, self._views(goals)
+        level, frontier = 0, self._new_view_facts(goals)
         while any(self.heights.get(goal, level + 1) > level for goal in goals):
             if not frontier:  # every instance is known, however high
                 return all(goal in self.heights for goal in goals)
             if self.is_exhausted:
                 return False
-            frontier = self._expand(frontier)
+            frontier = self._expand_frontier(frontier)
             level += 1
         return True
 
     def every(self, goals: Collection[Fact]) -> bool:
         """Find all instances that take part in any derivation of the goals."""
-        frontier = self._views(goals)
+        frontier = self._new_view_facts(goals)
         while frontier and not self.is_exhausted:
-            frontier = self._expand(frontier)
+            frontier = self._expand_frontier(frontier)
         return not frontier
 
     @property
     def is_exhausted(self) -> bool:
         return len(self.found) >= self.facts_max or self._count >= INSTANCES_MAX
 
-    def _views(self, facts: Iterable[Fact]) -> list[Fact]:
+    def _new_view_facts(self, facts: Iterable[Fact]) -> list[Fact]:
         """Those of the facts that rules derive, if they are new; others have height 0."""
         fresh: dict[Fact, None] = {}
         for fact in facts:
@@ -78,32 +78,32 @@ class ProofSearch:
                 fresh[fact] = None
         return list(fresh)
 
-    def _expand(self, frontier: list[Fact]) -> list[Fact]:
+    def _expand_frontier(self, frontier: list[Fact]) -> list[Fact]:
         """Find the instances of all these facts; returns their premises that are new."""
         for fact in frontier:
             self.found[fact] = []
         next_: dict[Fact, None] = {}
-        for fact, instance in instances(self.state, self.clauses, frontier):
+        for fact, instance in rule_instances(self.state, self.clauses, frontier):
             self.found[fact].append(instance)
             self._count += 1
-            next_.update(dict.fromkeys(self._views(instance.facts)))
+            next_.update(dict.fromkeys(self._new_view_facts(instance.facts)))
             for premise in set(instance.facts):
                 self._using.setdefault(premise, []).append((fact, instance))
-            self._settle(fact, instance)
+            self._lower_heights(fact, instance)
         return [fact for fact in next_ if fact not in self.found]
 
-    def _settle(self, fact: Fact, instance: Instance) -> None:
+    def _lower_heights(self, fact: Fact, instance: Instance) -> None:
         """Lower the heights of a fact, and of those above it, by what an instance allows."""
         pending = deque([(fact, instance)])
         while pending:
             fact, instance = pending.popleft()
-            height = self._height(instance)
+            height = self._instance_height(instance)
             if height is None or self.heights.get(fact, height + 1) <= height:
                 continue
             self.heights[fact], self.chosen[fact] = height, instance
             pending.extend(self._using.get(fact, ()))
 
-    def _height(self, instance: Instance) -> int | None:
+    def _instance_height(self, instance: Instance) -> int | None:
         highest = 0
         for fact in instance.facts:
             height = self.heights.get(fact)

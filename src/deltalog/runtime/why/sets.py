@@ -78,7 +78,7 @@ class SetProof:
 
     def sentences(self) -> list[str]:
         """The sentences of the rules, each with how often; a rule without one is its text."""
-        return [f"{each.sentence or each.rule} ({_times(each.count)})" for each in self.rules]
+        return [f"{each.sentence or each.rule} ({_times_text(each.count)})" for each in self.rules]
 
     def to_json(self) -> dict[str, Any]:
         """Return it as values that JSON has."""
@@ -108,7 +108,7 @@ class SetProof:
 
     def __str__(self) -> str:
         part = "" if self.proved == self.count else f", of which {self.proved:,} are proved"
-        lines = [f"{self.conclusion}: {_counted(self.count, 'fact')}{part}"]
+        lines = [f"{self.conclusion}: {_count_text(self.count, 'fact')}{part}"]
         for table in self.tables:
             shown = ", ".join(fact_text(table.relation, row) for row in table.rows)
             more = ", …" if table.count > len(table.rows) else ""
@@ -118,20 +118,20 @@ class SetProof:
             read = ", ".join((*rule.premises, *(f"not {name}" for name in rule.absent)))
             place = f"{rule.place}   " if rule.place else ""
             lines.append(
-                f"  by {place}{rule.conclusion} ← {read or 'nothing'}   {_times(rule.count)}"
+                f"  by {place}{rule.conclusion} ← {read or 'nothing'}   {_times_text(rule.count)}"
             )
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"SetProof({self.conclusion}, {_counted(self.count, 'fact')})"
+        return f"SetProof({self.conclusion}, {_count_text(self.count, 'fact')})"
 
 
-def _counted(count: int, what: str) -> str:
+def _count_text(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def _times(count: int) -> str:
-    return _counted(count, "time")
+def _times_text(count: int) -> str:
+    return _count_text(count, "time")
 
 
 def set_proof(
@@ -146,19 +146,21 @@ def set_proof(
         if instance is not None:
             applied.setdefault(instance.clause, []).append(instance)
     height = max((search.heights[goal] for goal in goals), default=0)
-    tables = tuple(_table(name, rows, name not in search.clauses) for name, rows in used.items())
-    rules = tuple(_rule(clause, found) for clause, found in applied.items())
+    tables = tuple(
+        _proof_table(name, rows, name not in search.clauses) for name, rows in used.items()
+    )
+    rules = tuple(_proof_rule(clause, found) for clause, found in applied.items())
     ordered = sorted(tables, key=lambda each: (each.is_base, each.relation))
     by_rule = sorted(rules, key=lambda each: (each.conclusion, each.place, each.rule))
     return SetProof(conclusion, count, len(goals), height, tuple(ordered), tuple(by_rule))
 
 
-def _table(name: str, rows: list[Row], is_base: bool) -> ProofTable:
+def _proof_table(name: str, rows: list[Row], is_base: bool) -> ProofTable:
     shown = sorted(rows, key=sort_key)[:ROWS_SHOWN]
     return ProofTable(name, is_base, len(rows), tuple(shown))
 
 
-def _rule(clause: Clause, found: Iterable[Instance]) -> ProofRule:
+def _proof_rule(clause: Clause, found: Iterable[Instance]) -> ProofRule:
     found = list(found)
     premises = {name: None for each in found for name, _ in each.facts}
     absent = {

@@ -105,7 +105,7 @@ class WhyVerbs:
             return None
 
     @contextmanager
-    def _transition(self, version: int | None) -> Iterator[Transition]:
+    def _transition_at(self, version: int | None) -> Iterator[Transition]:
         """The states around a transaction, by default the last one."""
         database = cast("MemoryDatabase", self)
         if version is not None and version != database.version:
@@ -119,7 +119,7 @@ class WhyVerbs:
         They are changes of base facts, and of rules where the version changed the program.
         `version` is by default the last. A database in memory knows only that one.
         """
-        with self._transition(version) as transition:
+        with self._transition_at(version) as transition:
             return why_changed_fact(transition, parse_changed(fact, transition))
 
 

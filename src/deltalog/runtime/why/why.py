@@ -53,7 +53,7 @@ def why_set(
     state: AskedState, asked: Asked, when: str = "", facts_max: int = FACTS_MAX
 ) -> SetProof:
     """The proofs of all facts that an atom with variables matches, as one."""
-    goals = _matches(state, asked.atom)
+    goals = _matching_facts(state, asked.atom)
     text = print_atom(asked.atom)
     if not goals:
         hint = "`why_not` (`deltalog why-not`) shows what is missing for one fact"
@@ -69,7 +69,7 @@ GOALS_MAX = 10_000
 """Facts that are proved together."""
 
 
-def _matches(state: AskedState, atom: Atom) -> list[Fact]:
+def _matching_facts(state: AskedState, atom: Atom) -> list[Fact]:
     """The facts that an atom with variables matches, sorted."""
     name = atom.predicate
     typed = typed_atom(atom, state.model.relations[name]).arguments

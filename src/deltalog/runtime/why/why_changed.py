@@ -37,7 +37,7 @@ from deltalog.runtime.why.change_reason import (
 )
 from deltalog.runtime.why.clauses import Clause, clauses_of
 from deltalog.runtime.why.fitting import fitting_row, fitting_values
-from deltalog.runtime.why.instances import Instance, Premise, groups_of, instances, premises_of
+from deltalog.runtime.why.instances import Instance, Premise, groups_of, premises_of, rule_instances
 from deltalog.runtime.why.program_difference import ProgramSide, changed_relations
 from deltalog.runtime.why.search import ProofSearch
 from deltalog.runtime.why.state import AskedState
@@ -68,13 +68,13 @@ def parse_changed(text: str, transition: Transition) -> Fact:
     try:
         return parse_fact(text, {**before, **after})
     except DataError as error:
-        found = _earlier(text, before, after)
+        found = _earlier_fact(text, before, after)
         if found is None:
             raise error
         return found
 
 
-def _earlier(text: str, before: Relations, after: Relations) -> Fact | None:
+def _earlier_fact(text: str, before: Relations, after: Relations) -> Fact | None:
     try:
         found = parse_fact(text, before)
     except DataError:
@@ -152,8 +152,10 @@ class _Following:
         self.seen.update(level)
         while level:
             found: dict[Changed, None] = {}
-            for derived, changed, kept in self._compared(list(self._level(level))):
-                self._note(derived, changed, kept)
+            for derived, changed, kept in self._compare_premises(
+                list(self._level_derivations(level))
+            ):
+                self._note_step(derived, changed, kept)
                 found.update(dict.fromkeys(changed))
             level = [each for each in found if each not in self.seen]
             self.seen.update(level)
@@ -161,7 +163,7 @@ class _Following:
                 self.is_complete = False
                 return
 
-    def _level(self, level: Iterable[Changed]) -> Iterator[_Derived]:
+    def _level_derivations(self, level: Iterable[Changed]) -> Iterator[_Derived]:
         """The derivations that the facts of a level have, each in the state that has it."""
         derived: dict[Sign, list[Fact]] = {"+": [], "-": []}
         for op, fact in level:
@@ -169,20 +171,20 @@ class _Following:
                 self.causes.add((op, *fact))
             else:
                 derived[op].append(fact)
-        for op, find in (("+", self._gained), ("-", self._lost)):
+        for op, find in (("+", self._inserted_instances), ("-", self._deleted_instances)):
             found = find(derived[op])
-            yield from (self._derived(op, fact, instance) for fact, instance in found)
+            yield from (self._derived_fact(op, fact, instance) for fact, instance in found)
 
-    def _gained(self, facts: list[Fact]) -> list[tuple[Fact, Instance]]:
+    def _inserted_instances(self, facts: list[Fact]) -> list[tuple[Fact, Instance]]:
         """The lowest proof of each fact that is new."""
         if not self.proofs.least(facts):
             raise too_long(self.proofs, fact_text(*facts[0]))
         return [(fact, self.proofs.chosen[fact]) for fact in facts]
 
-    def _lost(self, facts: list[Fact]) -> list[tuple[Fact, Instance]]:
+    def _deleted_instances(self, facts: list[Fact]) -> list[tuple[Fact, Instance]]:
         """Every derivation, up to a number, of each fact that is gone."""
         kept: list[tuple[Fact, Instance]] = []
-        for fact, instance in instances(self.states["-"], self.sides["-"].clauses, facts):
+        for fact, instance in rule_instances(self.states["-"], self.sides["-"].clauses, facts):
             self.lost[fact] = self.lost.get(fact, 0) + 1
             if self.lost[fact] <= LOST_MAX:
                 kept.append((fact, instance))
@@ -190,14 +192,14 @@ class _Following:
                 self.is_complete = False
         return kept
 
-    def _derived(self, op: Sign, fact: Fact, instance: Instance) -> _Derived:
+    def _derived_fact(self, op: Sign, fact: Fact, instance: Instance) -> _Derived:
         """An aggregate has all rows of its group that only one of the states has as premises."""
         clause = instance.clause
         if not clause.is_aggregate:
             premises = tuple((op, each) for each in dict.fromkeys(instance.premises))
             return _Derived(op, fact, instance, premises, False)
-        here = self._group(op, clause, fact[1])
-        there = self._group(_OPPOSITE[op], self._counterpart(op, clause), fact[1])
+        here = self._group_premises(op, clause, fact[1])
+        there = self._group_premises(_OPPOSITE[op], self._counterpart_clause(op, clause), fact[1])
         found: dict[tuple[Sign, Premise], None] = {}
         for sign, rows, others in ((op, here, there), (_OPPOSITE[op], there, here)):
             for binding, members in rows.items():
@@ -205,7 +207,9 @@ class _Following:
                     found.update(dict.fromkeys((sign, each) for each in members))
         return _Derived(op, fact, instance, tuple(found), True)
 
-    def _group(self, op: Sign, clause: Clause | None, row: Row) -> dict[Row, tuple[Premise, ...]]:
+    def _group_premises(
+        self, op: Sign, clause: Clause | None, row: Row
+    ) -> dict[Row, tuple[Premise, ...]]:
         """The premises of each binding of the group of a fact, in one of the states."""
         fitting = None
         if clause is not None:
@@ -220,12 +224,12 @@ class _Following:
             for n, binding in members
         }
 
-    def _counterpart(self, op: Sign, clause: Clause) -> Clause | None:
+    def _counterpart_clause(self, op: Sign, clause: Clause) -> Clause | None:
         if self.is_same_program:
             return clause
         return self.sides[op].counterpart(self.sides[_OPPOSITE[op]], clause)
 
-    def _compared(
+    def _compare_premises(
         self, level: list[_Derived]
     ) -> Iterator[tuple[_Derived, list[Changed], list[str]]]:
         """Each derivation with those of its premises that changed, and with the others as text.
@@ -255,7 +259,7 @@ class _Following:
                     kept.append(fact_text(*premise) if isinstance(premise, tuple) else str(premise))
             yield each, list(changed), kept
 
-    def _note(self, derived: _Derived, changed: list[Changed], kept: list[str]) -> None:
+    def _note_step(self, derived: _Derived, changed: list[Changed], kept: list[str]) -> None:
         effect, fact = derived.op, derived.fact
         clause = derived.instance.clause
         program = tuple(self._program_change(effect, clause, bool(changed)))
@@ -278,7 +282,7 @@ class _Following:
 
     def _program_change(self, op: Sign, clause: Clause, is_led: bool) -> Iterator[ProgramChange]:
         """The rule itself if only one of the programs has it; else columns, if nothing changed."""
-        if self._counterpart(op, clause) is None:
+        if self._counterpart_clause(op, clause) is None:
             yield ProgramChange(op, "rule", clause.text, clause.place)
         elif not is_led and not self.is_same_program:
             yield from changed_relations(op, self.sides[op], self.sides[_OPPOSITE[op]], clause)

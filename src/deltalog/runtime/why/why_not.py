@@ -26,7 +26,7 @@ from deltalog.language.values import print_value
 from deltalog.language.walk import variable_names, variables_of
 from deltalog.runtime.derivation import Fact, fact_text
 from deltalog.runtime.why.clauses import Clause, clauses_of
-from deltalog.runtime.why.instances import aggregated, groups_of, literal_text
+from deltalog.runtime.why.instances import aggregated_values, groups_of, literal_text
 from deltalog.runtime.why.state import AskedState, Binding, pattern_of
 
 if TYPE_CHECKING:
@@ -152,10 +152,10 @@ class WhyNot:
 def why_not_fact(state: AskedState, fact: Fact) -> tuple[BlockedRule, ...]:
     """The rules for a fact that does not hold, as they are written, each with what blocks it."""
     clauses = clauses_of(state.model.checked)
-    return tuple(_blocked(state, clause, fact[1]) for clause in clauses.get(fact[0], ()))
+    return tuple(_blocked_rule(state, clause, fact[1]) for clause in clauses.get(fact[0], ()))
 
 
-def _blocked(state: AskedState, clause: Clause, row: Row) -> BlockedRule:
+def _blocked_rule(state: AskedState, clause: Clause, row: Row) -> BlockedRule:
     group = clause.group_of(row)
     if group is None:
         head = literal_text(clause.head, {})
@@ -173,12 +173,12 @@ def _blocked(state: AskedState, clause: Clause, row: Row) -> BlockedRule:
 def _other_value(clause: Clause, row: Row, values: Row, count: int) -> BlockedRule:
     """A group that is there, and has other values."""
     terms = [term for term in clause.head.arguments if isinstance(term, Aggregate)]
-    pairs = zip(terms, aggregated(clause, row), values, strict=True)
+    pairs = zip(terms, aggregated_values(clause, row), values, strict=True)
     wrong = [(term, wanted, real) for term, wanted, real in pairs if wanted != real]
     literal = ", ".join(f"{print_term(t)} = {print_value(wanted)}" for t, wanted, _ in wrong)
     rows = f"{count:,} row{'' if count == 1 else 's'}"
     reason = ", ".join(f"it is {print_value(real)}" for _, _, real in wrong) + f", of {rows}"
-    values_of = {t.function: v for t, v in zip(terms, aggregated(clause, row), strict=True)}
+    values_of = {t.function: v for t, v in zip(terms, aggregated_values(clause, row), strict=True)}
     said = clause.said({**values_of, **(clause.group_of(row) or {})})
     return BlockedRule(clause.text, clause.place, "aggregate", literal, reason, sentence=said)
 
@@ -194,43 +194,43 @@ class _Body:
 
     def nearest(self) -> BlockedRule:
         order = evaluation_order(self.body, frozenset(self.group))
-        for left_out in self._choices(order):
-            kept, unknown = self._evaluable([x for x in order if not _is_in(x, left_out)])
+        for left_out in self._left_out_choices(order):
+            kept, unknown = self._split_evaluable([x for x in order if not _is_in(x, left_out)])
             if unknown and len(left_out) + len(unknown) > LEFT_OUT_MAX:
                 continue
-            binding = self._solution(kept)
+            binding = self._first_solution(kept)
             if binding is None:
                 continue
             for literal in left_out:
                 if self._is_false(literal, binding):
                     others = [x for x in (*left_out, *unknown) if x is not literal]
-                    return self._failure(literal, kept, others, binding)
-        return self._longest(order)
+                    return self._blocked_by(literal, kept, others, binding)
+        return self._first_failure(order)
 
-    def _choices(self, order: Sequence[Literal]) -> Iterator[tuple[Literal, ...]]:
+    def _left_out_choices(self, order: Sequence[Literal]) -> Iterator[tuple[Literal, ...]]:
         for count in range(1, min(LEFT_OUT_MAX, len(order)) + 1):
             yield from reversed(list(combinations(order, count)))
 
-    def _evaluable(self, literals: list[Literal]) -> tuple[list[Literal], list[Literal]]:
+    def _split_evaluable(self, literals: list[Literal]) -> tuple[list[Literal], list[Literal]]:
         """The literals that can be evaluated by themselves, and the others."""
         bound = bound_variables(literals, frozenset(self.group))
-        unknown = [x for x in literals if not _needs(x, self.body) <= bound]
+        unknown = [x for x in literals if not _needed_variables(x, self.body) <= bound]
         return [x for x in literals if not _is_in(x, unknown)], unknown
 
-    def _solution(self, literals: Sequence[Literal]) -> Binding | None:
+    def _first_solution(self, literals: Sequence[Literal]) -> Binding | None:
         """The first binding for which all these literals hold, each connected part by itself."""
         found: Binding = dict(self.group)
-        for part in _parts(literals, frozenset(self.group)):
+        for part in _connected_parts(literals, frozenset(self.group)):
             given = tuple(self.group)
             rows = [tuple(self.group.values())]
-            first = next(self.state.bindings(part, given, rows, self._typing), None)
+            first = next(self.state.bindings(part, given, rows, self._typing_literals), None)
             if first is None:
                 return None
             found.update(first)
         return found
 
     @property
-    def _typing(self) -> tuple[Literal, ...]:
+    def _typing_literals(self) -> tuple[Literal, ...]:
         """Literals that the types of all variables are known from; the head, too."""
         if self.clause.is_aggregate:
             return self.body
@@ -238,29 +238,31 @@ class _Body:
 
     def _is_false(self, literal: Literal, binding: Binding) -> bool:
         known = {n: binding[n] for n in variable_names(literal) if n in binding}
-        found = self.state.bindings((literal,), tuple(known), [tuple(known.values())], self._typing)
-        if not _needs(literal, self.body) <= known.keys() | _own(literal):
+        found = self.state.bindings(
+            (literal,), tuple(known), [tuple(known.values())], self._typing_literals
+        )
+        if not _needed_variables(literal, self.body) <= known.keys() | _equated_variables(literal):
             return False  # it cannot be looked at
         return next(found, None) is None
 
-    def _longest(self, order: tuple[Literal, ...]) -> BlockedRule:
+    def _first_failure(self, order: tuple[Literal, ...]) -> BlockedRule:
         """The failure of the first literal that no instance of those before it satisfies."""
         binding: Binding = dict(self.group)
         for i, literal in enumerate(order):
-            longer = self._solution(order[: i + 1])
+            longer = self._first_solution(order[: i + 1])
             if longer is None:
-                return self._failure(literal, order[:i], order[i + 1 :], binding)
+                return self._blocked_by(literal, order[:i], order[i + 1 :], binding)
             binding = longer
         raise AssertionError("a body that holds does not fail")
 
-    def _failure(
+    def _blocked_by(
         self,
         literal: Literal,
         holding: Sequence[Literal],
         others: Sequence[Literal],
         binding: Binding,
     ) -> BlockedRule:
-        kind, reason, relation, excluding, change = self._reason(literal, binding)
+        kind, reason, relation, excluding, change = self._failure_reason(literal, binding)
         written = [x for x in self.body if _is_in(x, holding)]
         return BlockedRule(
             self.clause.text,
@@ -276,7 +278,7 @@ class _Body:
             self.clause.said(binding),
         )
 
-    def _reason(
+    def _failure_reason(
         self, literal: Literal, binding: Binding
     ) -> tuple[BlockKind, str, str | None, tuple[Row, ...], str | None]:
         relations = self.state.model.relations
@@ -323,7 +325,7 @@ def shown_literal(literal: Literal, binding: Binding) -> str:
     return f"not {text}" if isinstance(literal, Negation) else text
 
 
-def _needs(literal: Literal, body: tuple[Literal, ...]) -> set[str]:
+def _needed_variables(literal: Literal, body: tuple[Literal, ...]) -> set[str]:
     """The variables that must have a value before a literal can be evaluated."""
     match literal:
         case Negation(atom=atom):
@@ -334,7 +336,7 @@ def _needs(literal: Literal, body: tuple[Literal, ...]) -> set[str]:
             return set()
 
 
-def _own(literal: Literal) -> set[str]:
+def _equated_variables(literal: Literal) -> set[str]:
     """A variable that an equation may give its value to."""
     if isinstance(literal, Comparison) and literal.operator == "=":
         sides = (literal.left, literal.right)
@@ -347,7 +349,9 @@ def _is_in(literal: Literal, literals: Sequence[Literal]) -> bool:
     return any(each is literal for each in literals)
 
 
-def _parts(literals: Sequence[Literal], given: frozenset[str]) -> list[tuple[Literal, ...]]:
+def _connected_parts(
+    literals: Sequence[Literal], given: frozenset[str]
+) -> list[tuple[Literal, ...]]:
     """The literals in parts that share no variable but those given."""
     parts: list[tuple[set[str], list[Literal]]] = []
     for literal in literals:
