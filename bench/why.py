@@ -48,12 +48,14 @@ def compiled(is_kept: bool) -> type[deltalog.MemoryDatabase]:
 
     Both are compiled anew, so that they differ in nothing else.
     """
-    text = inspect.getsource(deltalog.MemoryDatabase._propagated)
+    text = inspect.getsource(deltalog.MemoryDatabase._run_propagation)
     if KEPT not in text:
         raise BenchError("the commit does not keep its last change by these lines any more")
     names = dict(vars(module))
     exec(textwrap.dedent(text if is_kept else text.replace(KEPT, "\n")), names)
-    return type("Compiled", (deltalog.MemoryDatabase,), {"_propagated": names["_propagated"]})
+    return type(
+        "Compiled", (deltalog.MemoryDatabase,), {"_run_propagation": names["_run_propagation"]}
+    )
 
 
 def commits() -> Found:

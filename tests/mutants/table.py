@@ -772,8 +772,8 @@ MUTANTS = (
     Mutant(
         "an interrupt stops a change of rules half-way",
         "runtime/program_change.py",
-        "    rebuild(database.engine, new, stale, UNLIMITED, _only_reporting(database.watch))",
-        "    rebuild(database.engine, new, stale, UNLIMITED, database.watch)",
+        "rebuild_views(database.engine, new, stale, UNLIMITED, _only_reporting(database.watch))",
+        "rebuild_views(database.engine, new, stale, UNLIMITED, database.watch)",
         (WALKS, "-k", "once and interrupt and reference"),
     ),
     Mutant(

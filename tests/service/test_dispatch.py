@@ -29,8 +29,8 @@ from deltalog.runtime.deliveries import (
     Outcome,
     Recorded,
     Target,
-    forget,
-    resume,
+    forget_deliveries,
+    resume_deliveries,
     retry_dead_letters,
 )
 from deltalog.service.dispatch import Dispatcher, Summary
@@ -203,8 +203,8 @@ def test_410_stops_a_target_until_it_is_resumed(shop: deltalog.FileDatabase) -> 
         dispatch_once(shop.path, target)
         assert len(receiver.requests) == 1
         with closing(FileJournal(shop.path, JournalUse.CHANGE)) as journal:
-            assert resume(journal, "shop")
-            assert not resume(journal, "shop")
+            assert resume_deliveries(journal, "shop")
+            assert not resume_deliveries(journal, "shop")
         assert dispatch_once(shop.path, target)[0].is_complete
     assert items(receiver) == ["a", "a", "b"]
 
@@ -431,8 +431,8 @@ def test_messages_are_kept_for_every_target_that_is_known(shop: deltalog.FileDat
         emit(shop, *(f"j{number}" for number in range(152)))
         assert len(shop.messages()) == 303
         with closing(FileJournal(shop.path)) as journal:
-            assert forget(journal, "slow")
-            assert not forget(journal, "slow")
+            assert forget_deliveries(journal, "slow")
+            assert not forget_deliveries(journal, "slow")
         dispatch_once(shop.path, http_target(receiver.url))
         emit(shop, *(f"k{number}" for number in range(310)))
     assert len(shop.messages()) < 350

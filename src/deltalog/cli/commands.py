@@ -27,7 +27,7 @@ from deltalog.language.ast import Declaration
 from deltalog.language.parser import parse_query
 from deltalog.language.printer import print_declaration, print_program, print_rule
 from deltalog.language.values import sort_key
-from deltalog.runtime.explain import explain, strata
+from deltalog.runtime.explain import explain, predicates_by_stratum
 from deltalog.runtime.explanation_text import explanation_text, strata_text
 from deltalog.source import Source
 
@@ -156,7 +156,7 @@ def _set_parameter(session: Session, arguments: str) -> Iterator[Line]:
 
 
 def _show_strata(session: Session, arguments: str) -> Iterator[Line]:
-    yield strata_text(strata(session.database.model.checked))
+    yield strata_text(predicates_by_stratum(session.database.model.checked))
 
 
 def _show_strategies(session: Session, arguments: str) -> Iterator[Line]:

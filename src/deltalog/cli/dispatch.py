@@ -23,7 +23,12 @@ from deltalog.diagnostics import service_catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.pipeline.spark_needed import spark_needed
-from deltalog.runtime.deliveries import Recorded, forget, resume, retry_dead_letters
+from deltalog.runtime.deliveries import (
+    Recorded,
+    forget_deliveries,
+    resume_deliveries,
+    retry_dead_letters,
+)
 from deltalog.runtime.delivery_records import Journal
 from deltalog.service.addresses import Network
 from deltalog.service.http_needed import http_needed
@@ -187,10 +192,10 @@ def change_recipients(journal: Journal, resumed: str | None, forgotten: str | No
             entry = service_catalogue.NO_SUCH_RECIPIENT
             raise DataError([entry.at(None, name=name, hint=hint)])
     if resumed:
-        was_stopped = resume(journal, resumed)
+        was_stopped = resume_deliveries(journal, resumed)
         write_note(f"`{resumed}` {'gets messages again' if was_stopped else 'was not stopped'}")
     if forgotten:
-        forget(journal, forgotten)
+        forget_deliveries(journal, forgotten)
         write_note(f"nothing is held for `{forgotten}` any more")
 
 

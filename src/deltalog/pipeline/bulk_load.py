@@ -27,7 +27,7 @@ from deltalog.pipeline.stored_table import StoredTable
 from deltalog.runtime.checked_rows import CheckedRows
 from deltalog.runtime.constraints import check_state
 from deltalog.runtime.database import MemoryDatabase
-from deltalog.runtime.evaluation import evaluate
+from deltalog.runtime.evaluation import evaluate_views
 
 
 def check_bulk_keys(database: MemoryDatabase, frames: Mapping[str, DataFrame]) -> None:
@@ -59,7 +59,7 @@ def bulk_load(
             engine.insert(name, data)
         else:
             engine.load_frame(name, data)
-    evaluate(engine, database.model, database.limits, database.watch)
+    evaluate_views(engine, database.model, database.limits, database.watch)
     check_state(database)
     draft = Draft(engine.spark)
     for name, table in writer.stored.items():

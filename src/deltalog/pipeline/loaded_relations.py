@@ -10,7 +10,7 @@ from deltalog.language.ast import Row
 from deltalog.pipeline.state_tables import kept_relations
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.engine_choice import DEFAULT_ENGINE, ENGINES
-from deltalog.runtime.evaluation import create
+from deltalog.runtime.evaluation import create_relations
 from deltalog.runtime.model import Model, Options, make_model, query_model
 from deltalog.store.programs import stored_program
 
@@ -23,7 +23,7 @@ class LoadedRelations:
         self.engine: Engine = ENGINES[DEFAULT_ENGINE]() if engine is None else engine
         self.names: set[str] = set()
         if engine is None:
-            create(self.engine, {name: model.relations[name] for name in model.stored})
+            create_relations(self.engine, {name: model.relations[name] for name in model.stored})
 
     def load(self, name: str, rows: set[Row]) -> None:
         self.engine.insert(name, rows)

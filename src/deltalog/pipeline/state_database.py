@@ -35,7 +35,7 @@ from deltalog.pipeline.virtual_rows import virtual_rows
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.engine_choice import DEFAULT_ENGINE, ENGINES, known_engine
-from deltalog.runtime.evaluation import Difference, differences
+from deltalog.runtime.evaluation import Difference, compare_views
 from deltalog.runtime.fixpoint import Statistics
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.parameters import Parameters
@@ -234,7 +234,7 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
             return self._rows_at(relation, self.version, {})
         return super().current_facts(relation)
 
-    def _answer(self, query: Query, magic: bool = True) -> Rows:
+    def _answer_query(self, query: Query, magic: bool = True) -> Rows:
         bound = self._bound_rows(query)
         if bound is not None:
             return answer(bound, self._reading, query, self.limits, self.watch, magic)
@@ -347,7 +347,7 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
             is_same = engine in (None, held.name)
             made = held.twin() if is_same and is_twinned(held) else known_engine(str(engine))()
             arguments = self.current_facts, made, self.limits, self.watch
-            return tuple(differences(held, self._reading, *arguments))
+            return tuple(compare_views(held, self._reading, *arguments))
 
     def violations(self, name: str | None = None) -> tuple[Violation, ...]:
         """Return the violations of all constraints, or of the one of that name, as of now."""

@@ -17,7 +17,7 @@ from deltalog.pipeline.state import State
 from deltalog.pipeline.state_tables import known_table
 from deltalog.pipeline.stored_table import StoredTable
 from deltalog.runtime.engine_choice import DEFAULT_ENGINE, ENGINES
-from deltalog.runtime.evaluation import create
+from deltalog.runtime.evaluation import create_relations
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import query_model
 from deltalog.runtime.queries import answer, stored_reads
@@ -38,7 +38,7 @@ def virtual_rows(
     query = Query((Atom(name, tuple(terms)),))
     engine = ENGINES[DEFAULT_ENGINE]()
     for read in stored_reads(model, query):
-        create(engine, {read: checked.relations[read]})
+        create_relations(engine, {read: checked.relations[read]})
         engine.insert(read, set(_stored_facts(state, read, version)))
     found = answer(engine, model, query, Limits())
     return known_rows(table, (_fill_constants(terms, row) for row in found), bindings)

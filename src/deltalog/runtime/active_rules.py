@@ -36,7 +36,7 @@ Delta = tuple[frozenset[Row], frozenset[Row]]
 NO_DELTA: Delta = (frozenset(), frozenset())
 
 
-def composed(first: Delta, later: Delta) -> Delta:
+def compose_deltas(first: Delta, later: Delta) -> Delta:
     """The change that one and then a later one make together."""
     if not first[0] and not first[1]:
         return later
@@ -83,12 +83,12 @@ class PreparedRule:
         """
         rose, fell = set(since[0]), set(since[1])
         if self.rule.event is not None:
-            return set(self._events(rose, fell)), set()  # for each activation, when it is executed
+            return set(self._event_bindings(rose, fell)), set()  # per activation, when executed
         width = self.input.arity
         rose, fell = ({row[:width] for row in each} for each in (rose, fell))
         return rose, fell if self.rule.otherwise else set()
 
-    def _events(self, rose: set[Row], fell: set[Row]) -> Iterator[Row]:
+    def _event_bindings(self, rose: set[Row], fell: set[Row]) -> Iterator[Row]:
         """The bindings of the variables of the event that facts match."""
         event = self.rule.event
         assert event is not None
@@ -99,7 +99,7 @@ class PreparedRule:
             facts = {row for row in rose if key_of(relation, row) in replaced}
         names = [variable.name for variable in event_variables(self.rule)]
         for row in facts:
-            binding = _matched(event.atom.arguments, row)
+            binding = _match_terms(event.atom.arguments, row)
             if binding is not None:
                 yield tuple(binding[name] for name in names)
 
@@ -108,11 +108,11 @@ class PreparedRule:
         rule = self.rule
         terms = (*event_variables(rule), *rule.parameters)
         names = [variable.name for variable in driven_by(rule)]
-        bindings = (_matched(terms, (*e, *a)) for e in events for a in activations)
+        bindings = (_match_terms(terms, (*e, *a)) for e in events for a in activations)
         return {tuple(b[name] for name in names) for b in bindings if b is not None}
 
 
-def _matched(terms: Iterable[object], row: Row) -> dict[str, Value] | None:
+def _match_terms(terms: Iterable[object], row: Row) -> dict[str, Value] | None:
     found: dict[str, Value] = {}
     for term, value in zip(terms, row, strict=True):
         if isinstance(term, Variable):

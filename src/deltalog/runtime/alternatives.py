@@ -30,7 +30,7 @@ from deltalog.language.ast import (
     Variable,
 )
 from deltalog.language.walk import variable_names
-from deltalog.runtime.equations import compared_with, determined, is_passed
+from deltalog.runtime.equations import compared_with, determine_variables, is_passed
 from deltalog.runtime.hypothetical import Binding, Hypothetical
 from deltalog.runtime.placeholders import Placeholder, Unifier, is_open
 from deltalog.runtime.realization import ANY, Wish, contradict
@@ -66,7 +66,7 @@ class Instance:
     def missing(self, atoms: Iterable[Atom]) -> Iterator[Wish]:
         """The wishes for some of the positive atoms of the rule."""
         chosen = list(atoms)
-        for atom, wish in zip(_positive(self.rule), self.positive, strict=True):
+        for atom, wish in zip(_positive_atoms(self.rule), self.positive, strict=True):
             if any(atom is each for each in chosen):
                 yield wish
 
@@ -74,13 +74,13 @@ class Instance:
 # --- a fact becomes true
 
 
-def phases(rules: Iterable[Rule]) -> Iterator[Phase]:
+def rule_phases(rules: Iterable[Rule]) -> Iterator[Phase]:
     """Every choice of missing atoms of every rule, few first."""
     rules = tuple(rules)
-    most = max((len(_positive(rule)) for rule in rules), default=0)
+    most = max((len(_positive_atoms(rule)) for rule in rules), default=0)
     for count in range(most + 1):
         for rule in rules:
-            for missing in combinations(_positive(rule), count):
+            for missing in combinations(_positive_atoms(rule), count):
                 yield Phase(rule, missing)
 
 
@@ -91,7 +91,7 @@ class Completion(NamedTuple):
     unifier: Unifier
 
 
-def completions(
+def phase_completions(
     phase: Phase,
     row: Row,
     state: Hypothetical,
@@ -106,10 +106,10 @@ def completions(
     """
     rule, missing = phase
     unifier = Unifier()
-    given = unified(rule.head, row, unifier)
+    given = unify_head(rule.head, row, unifier)
     if given is None:
         return
-    present = [atom for atom in _positive(rule) if not any(atom is each for each in missing)]
+    present = [atom for atom in _positive_atoms(rule) if not any(atom is each for each in missing)]
     ground = {name: value for name, value in given.items() if not isinstance(value, Placeholder)}
     bound = {*ground, *variable_names(*present)}
     tests = [each for each in rule.body if isinstance(each, Comparison)]
@@ -117,16 +117,16 @@ def completions(
     rest = [test for test in tests if test not in asked]
     compared = {name for test in rest for name in variable_names(test)}
     for found in state.bindings((*present, *asked), ground, rule.body):
-        for binding in completed(found, missing, rest, values, unsolved, compared):
+        for binding in completed_bindings(found, missing, rest, values, unsolved, compared):
             joined = Unifier(unifier.bound)
             if all(joined.equate(given[n], v) for n, v in binding.items() if n in given):
-                whole = {**_opened(missing, opened), **given, **binding}
-                made = instance(rule, {name: joined.value(v) for name, v in whole.items()})
+                whole = {**_open_variables(missing, opened), **given, **binding}
+                made = rule_instance(rule, {name: joined.value(v) for name, v in whole.items()})
                 if not any(_is_held(wish, state) for wish in made.missing(missing)):
                     yield Completion(made, joined)
 
 
-def _opened(missing: Iterable[Atom], opened: Opened) -> dict[str, Value]:
+def _open_variables(missing: Iterable[Atom], opened: Opened) -> dict[str, Value]:
     """A placeholder for every variable of missing atoms."""
     found: dict[str, Value] = {}
     for atom in missing:
@@ -140,7 +140,7 @@ def _is_held(wish: Wish, state: Hypothetical) -> bool:
     return not is_open(wish) and state.holds(wish.relation, wish.row)
 
 
-def completed(
+def completed_bindings(
     binding: Binding,
     missing: Sequence[Atom],
     tests: Sequence[Comparison],
@@ -149,7 +149,7 @@ def completed(
     wanted: Collection[str] | None = None,
 ) -> Iterator[Binding]:
     """Bindings of all variables of missing atoms, or of those `wanted`, which pass the tests."""
-    solved = determined(dict(binding), tests)
+    solved = determine_variables(dict(binding), tests)
     if solved is None:
         return
     free: dict[str, tuple[str, int]] = {}
@@ -171,21 +171,23 @@ def completed(
         if test.operator == "=" and name in variable_names(test):
             unsolved(test, name)
     for value in values(*free[name], solved.values(), anchors[name]):
-        yield from completed({**solved, name: value}, missing, tests, values, unsolved, wanted)
+        yield from completed_bindings(
+            {**solved, name: value}, missing, tests, values, unsolved, wanted
+        )
 
 
 # --- a fact becomes false
 
 
-def derivation(
+def find_derivation(
     rules: Iterable[Rule], row: Row, state: Hypothetical, wishes: Set[Wish]
 ) -> Instance | None:
     """An instance that derives a fact in a state, and that no wish is going to break."""
     for rule in rules:
-        given = unified(rule.head, row)
+        given = unify_head(rule.head, row)
         if given is not None:
             for binding in state.bindings(rule.body, given):
-                made = instance(rule, binding)
+                made = rule_instance(rule, binding)
                 if not any(_is_broken(wish, wishes) for wish in made.wishes):
                     return made
     return None
@@ -198,7 +200,7 @@ def _is_broken(literal: Wish, wishes: Set[Wish]) -> bool:
     return any(contradict(literal, wish) for wish in wishes)
 
 
-def breaks(made: Instance, opened: Opened) -> Iterator[Wish]:
+def breaking_wishes(made: Instance, opened: Opened) -> Iterator[Wish]:
     """Wishes by each of which an instance does not derive its head any more."""
     for wish in made.positive:
         yield wish._replace(holds=False)
@@ -210,7 +212,7 @@ def breaks(made: Instance, opened: Opened) -> Iterator[Wish]:
 # --- rules and values
 
 
-def unified(head: Atom, row: Row, unifier: Unifier | None = None) -> dict[str, Value] | None:
+def unify_head(head: Atom, row: Row, unifier: Unifier | None = None) -> dict[str, Value] | None:
     """The values of head variables with which a head is this fact."""
     unifier = unifier or Unifier()
     found: dict[str, Value] = {}
@@ -225,24 +227,26 @@ def unified(head: Atom, row: Row, unifier: Unifier | None = None) -> dict[str, V
     return {name: unifier.value(value) for name, value in found.items()}
 
 
-def instance(rule: Rule, binding: Binding) -> Instance:
-    positive = tuple(Wish(True, *_of(atom, binding)) for atom in _positive(rule))
+def rule_instance(rule: Rule, binding: Binding) -> Instance:
+    positive = tuple(Wish(True, *_fact_of(atom, binding)) for atom in _positive_atoms(rule))
     negated = (each.atom for each in rule.body if isinstance(each, Negation))
-    return Instance(rule, positive, tuple(Wish(False, *_of(atom, binding)) for atom in negated))
+    return Instance(
+        rule, positive, tuple(Wish(False, *_fact_of(atom, binding)) for atom in negated)
+    )
 
 
-def _of(atom: Atom, binding: Binding) -> tuple[str, Row]:
-    return atom.predicate, tuple(_value(term, binding) for term in atom.arguments)
+def _fact_of(atom: Atom, binding: Binding) -> tuple[str, Row]:
+    return atom.predicate, tuple(_term_value(term, binding) for term in atom.arguments)
 
 
-def _value(term: Term, binding: Binding) -> Value:
+def _term_value(term: Term, binding: Binding) -> Value:
     if isinstance(term, Variable):
         return ANY if term.is_wildcard else binding[term.name]
     assert isinstance(term, Constant), "desugared atoms hold no expressions"
     return term.value
 
 
-def _positive(rule: Rule) -> list[Atom]:
+def _positive_atoms(rule: Rule) -> list[Atom]:
     return [literal for literal in rule.body if isinstance(literal, Atom)]
 
 

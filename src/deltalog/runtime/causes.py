@@ -37,19 +37,19 @@ class Causes:
 
     def of_new(self, derivation: Derivation) -> tuple[Cause, ...]:
         """The causes of a fact that has this derivation in the state after the change."""
-        return self._of(derivation, is_new=True)
+        return self._collect_causes(derivation, is_new=True)
 
     def of_lost(self, derivation: Derivation) -> tuple[Cause, ...]:
         """The causes of the loss of a fact that had this derivation in the state before."""
-        return self._of(derivation, is_new=False)
+        return self._collect_causes(derivation, is_new=False)
 
-    def _of(self, derivation: Derivation, is_new: bool) -> tuple[Cause, ...]:
+    def _collect_causes(self, derivation: Derivation, is_new: bool) -> tuple[Cause, ...]:
         self._found = set()
-        self._follow(derivation, is_new)
+        self._follow_derivation(derivation, is_new)
         return tuple(sorted(self._found, key=lambda each: (each[1], each[0], sort_key(each[2]))))
 
-    def _follow(self, derivation: Derivation, is_new: bool) -> None:
-        for each in _distinct(derivation):
+    def _follow_derivation(self, derivation: Derivation, is_new: bool) -> None:
+        for each in _distinct_nodes(derivation):
             op, change = ("+", self.base.inserted) if is_new else ("-", self.base.deleted)
             if each.row in change[each.predicate]:
                 self._found.add((op, each.predicate, each.row))
@@ -87,14 +87,14 @@ class Causes:
         """Follow a derivation in the other state, but not back by way of the same group."""
         if derivation.rule is not None and derivation.rule.is_aggregate:
             for premise in derivation.premises:
-                self._follow(premise, is_new)
+                self._follow_derivation(premise, is_new)
             for absence in derivation.absent:
                 self._follow_absence(absence, is_new)
         else:
-            self._follow(derivation, is_new)
+            self._follow_derivation(derivation, is_new)
 
 
-def _distinct(derivation: Derivation) -> Iterator[Derivation]:
+def _distinct_nodes(derivation: Derivation) -> Iterator[Derivation]:
     """Every node of a derivation, shared ones once."""
     seen, pending = {derivation.fact}, [derivation]
     while pending:

@@ -176,7 +176,7 @@ class ChangeSet:
         import pyarrow
 
         sides = [held.get(relation, NO_ROWS) for held in (self.deleted.held, self.inserted.held)]
-        columns = _columns(self._declared, relation, *sides)
+        columns = _columns_of(self._declared, relation, *sides)
         op = "op__" if "op" in {column.name for column in columns} else "op"
         tables = [Rows(columns, side).to_arrow() for side in sides]
         signs = [pyarrow.repeat(sign, len(side)) for sign, side in zip("-+", sides, strict=True)]
@@ -200,7 +200,7 @@ class ChangeSet:
     def __hash__(self) -> int:
         return hash((frozenset(self.inserted.items()), frozenset(self.deleted.items())))
 
-    def _some(self, count: int) -> list[tuple[str, str, Row]]:
+    def _some_changes(self, count: int) -> list[tuple[str, str, Row]]:
         """Return some of the changes: the first, or of many those that are read soonest."""
         if len(self) <= SORTED_MAX:
             return list(islice(self, count))
@@ -212,12 +212,12 @@ class ChangeSet:
         return found
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{op}{name}{row}" for op, name, row in self._some(TEXT_ROWS))
+        shown = ", ".join(f"{op}{name}{row}" for op, name, row in self._some_changes(TEXT_ROWS))
         more = f", … {len(self) - TEXT_ROWS} more" if len(self) > TEXT_ROWS else ""
         return f"ChangeSet({shown}{more})"
 
     def _repr_html_(self) -> str:
-        shown = self._some(HTML_ROWS)
+        shown = self._some_changes(HTML_ROWS)
         rows = [(op, name, ", ".join(map(print_value, row))) for op, name, row in shown]
         title = f"{len(self):,} change{'' if len(self) == 1 else 's'}"
         return html_table(title, ("op", "relation", "fact"), rows, len(self) - len(rows))
@@ -235,7 +235,7 @@ class _Sparse(Mapping[str, frozenset[Row]]):
     def rows(self, name: str) -> Rows:
         """Return the facts of one relation, to be read as tuples or as a table of any kind."""
         held = self.held.get(name, NO_ROWS)
-        return Rows(_columns(self.declared, name, held), held)
+        return Rows(_columns_of(self.declared, name, held), held)
 
     @property
     def size(self) -> int:
@@ -263,7 +263,7 @@ class _Sparse(Mapping[str, frozenset[Row]]):
         return "{" + ", ".join(f"{n!r}: {len(held)} facts" for n, held in self.held.items()) + "}"
 
 
-def _columns(declared: Relations, name: str, *sides: Changed) -> tuple[Column, ...]:
+def _columns_of(declared: Relations, name: str, *sides: Changed) -> tuple[Column, ...]:
     """The columns of a relation; of a change made by hand, as many as its rows have."""
     if name in declared:
         return declared[name].columns

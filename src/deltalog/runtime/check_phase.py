@@ -28,7 +28,7 @@ from deltalog.runtime.active_rules import (
     ActiveRules,
     Delta,
     PreparedRule,
-    composed,
+    compose_deltas,
 )
 from deltalog.runtime.changes import ChangeSet, Firing, with_firings
 from deltalog.runtime.derivation import fact_text
@@ -75,10 +75,10 @@ class CheckPhase:
 
         That is all changes of the transaction so far, or a step behind those known before.
         """
-        self._watch({} if outcome is None else self._deltas(outcome), is_step)
+        self._accumulate_deltas({} if outcome is None else self._watched_deltas(outcome), is_step)
         self._chosen = None
         inactive: set[str] | None = None
-        for prepared in self._candidates():
+        for prepared in self._candidate_rules():
             if only_immediate and not prepared.rule.is_immediate:
                 continue
             rose, fell = prepared.triggered(self._since[prepared.name])
@@ -97,7 +97,7 @@ class CheckPhase:
         """Whether a rule is triggered and not yet executed."""
         return self._chosen is not None
 
-    def _deltas(self, outcome: Propagated) -> dict[str, Delta]:
+    def _watched_deltas(self, outcome: Propagated) -> dict[str, Delta]:
         watched = self._rules.by_watched
         return {
             name: (frozenset(outcome.inserted_rows(name)), frozenset(outcome.deleted_rows(name)))
@@ -105,7 +105,7 @@ class CheckPhase:
             if name in watched
         }
 
-    def _watch(self, deltas: dict[str, Delta], is_step: bool) -> None:
+    def _accumulate_deltas(self, deltas: dict[str, Delta], is_step: bool) -> None:
         """Add to what each rule has not been checked for: (∆now ∪ −∆before) of what it watches."""
         steps = deltas
         if not is_step:
@@ -113,21 +113,21 @@ class CheckPhase:
             if before:
                 names = before.keys() | deltas.keys()
                 undone = {name: before.get(name, NO_DELTA)[::-1] for name in names}
-                steps = {n: composed(undone[n], deltas.get(n, NO_DELTA)) for n in names}
+                steps = {n: compose_deltas(undone[n], deltas.get(n, NO_DELTA)) for n in names}
         for watched, delta in steps.items():
             for prepared in self._rules.by_watched[watched]:
-                self._since[prepared.name] = composed(
+                self._since[prepared.name] = compose_deltas(
                     self._since.get(prepared.name, NO_DELTA), delta
                 )
 
-    def _candidates(self) -> list[PreparedRule]:
+    def _candidate_rules(self) -> list[PreparedRule]:
         """Rules whose watched relation has changed since they were last checked."""
         found = (self._rules.by_name[name] for name in self._since)
         return sorted(found, key=lambda each: self._rules.place[each.name])
 
     def end(self, only_immediate: bool) -> None:
         """All rules of this phase have been checked in the state as it is now."""
-        for prepared in self._candidates():
+        for prepared in self._candidate_rules():
             if prepared.rule.is_immediate or not only_immediate:
                 del self._since[prepared.name]
 
@@ -150,9 +150,11 @@ class CheckPhase:
         if not self._is_tried:
             self._pending += execution.emitted
         if fired and not self._is_tried:
-            self._count(accumulated, prepared.name, len(fired), time.perf_counter() - started)
+            self._count_firings(
+                accumulated, prepared.name, len(fired), time.perf_counter() - started
+            )
         if len(self._executed) >= self._database.limits.firings_max:
-            raise self._endless()
+            raise self._endless_error()
 
     @property
     def has_messages(self) -> bool:
@@ -166,28 +168,32 @@ class CheckPhase:
         self._sent += len(self._pending)
         self._pending = []
 
-    def _count(self, accumulated: Transaction, name: str, fired: int, seconds: float) -> None:
+    def _count_firings(
+        self, accumulated: Transaction, name: str, fired: int, seconds: float
+    ) -> None:
         before = accumulated._fact_with_key(STATISTICS, (name,))
         total, spent = (0, 0.0) if before is None else before[1:3]
         now = datetime.now(UTC).replace(tzinfo=None)
         accumulated.set(STATISTICS, (name, total + fired, spent + seconds, now))  # type: ignore[operator]
 
-    def _endless(self) -> LimitError:
+    def _endless_error(self) -> LimitError:
         """Name the rules between the last two executions of the last one, with their facts."""
         names = [name for name, _ in self._executed]
         rest = names[:-1]
         turn = rest[::-1].index(names[-1]) + 1 if names[-1] in rest else len(names)
-        shown = [self._shown(*each) for each in self._executed[-turn:]]
+        shown = [self._firing_text(*each) for each in self._executed[-turn:]]
         entry = catalogue.FIRINGS_LIMIT
         hint = "`Limits(firings_max=…)` or `--firings-max` raises the limit"
         return LimitError([entry.at(None, limit=len(names), cycle=" → ".join(shown), hint=hint)])
 
-    def _shown(self, name: str, fired: list[Row]) -> str:
+    def _firing_text(self, name: str, fired: list[Row]) -> str:
         facts = [fact_text(name, row) for row in islice(fired, FACTS_SHOWN)]
         return ", ".join(facts) if facts else name
 
 
-def settle(database: MemoryDatabase, phase: CheckPhase, base: ChangeSet, run: Run) -> ChangeSet:
+def settle_transaction(
+    database: MemoryDatabase, phase: CheckPhase, base: ChangeSet, run: Run
+) -> ChangeSet:
     """Run a transaction until no rule is triggered; returns its change, with what has fired."""
     with Rehearsal(database, base) as rehearsal:
         try:
@@ -201,13 +207,13 @@ def settle(database: MemoryDatabase, phase: CheckPhase, base: ChangeSet, run: Ru
                 phase.execute(rehearsal.transaction, unmade)
             if phase.is_over or rehearsal.is_advanced:
                 found = rehearsal.commit(run)
-            return _shown(database, rehearsal.base, found, phase)
+            return _visible_change(database, rehearsal.base, found, phase)
         except ConstraintError as refused:
             refused.base = rehearsal.base
             raise
 
 
-def _shown(
+def _visible_change(
     database: MemoryDatabase, base: ChangeSet, change: ChangeSet, phase: CheckPhase
 ) -> ChangeSet:
     """The change without relations that nobody sees, and with what has fired."""

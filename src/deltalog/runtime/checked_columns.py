@@ -65,12 +65,12 @@ def checked_column(vector: Vector, column: Column) -> Checked:
     import pyarrow
 
     type_ = column.type or "int"
-    array = _arrow(vector)
+    array = _arrow_values(vector)
     if isinstance(array, list):
         return _checked_values(array, type_, column.nullable)
-    array = _decoded(_owned(array))
+    array = _decode_array(_owned_copy(array))
     if array.null_count and not column.nullable:
-        return Checked(None, _first(array.is_null()), None)
+        return Checked(None, _first_true(array.is_null()), None)
     if array.null_count == len(array):
         return Checked(pyarrow.chunked_array([pyarrow.nulls(len(array), arrow_type(type_))]))
     if vector.is_pandas and type_ == "int" and array.null_count:
@@ -78,10 +78,10 @@ def checked_column(vector: Vector, column: Column) -> Checked:
     try:
         return Checked(_FITTING[type_](array))
     except _MisfitError as error:
-        return Checked(None, error.at, _shown(array[error.at]))
+        return Checked(None, error.at, _shown_scalar(array[error.at]))
 
 
-def _owned(array: pyarrow.Array | pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
+def _owned_copy(array: pyarrow.Array | pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
     """Return a copy in memory of its own: the caller may write to what they gave later on."""
     import pyarrow
 
@@ -92,7 +92,7 @@ def _owned(array: pyarrow.Array | pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
     return pyarrow.ipc.open_stream(sink.getvalue()).read_all().column(0)
 
 
-def _decoded(array: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
+def _decode_array(array: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
     """Return plain values for those of an extension type, of runs, or of a dictionary."""
     import pyarrow
     import pyarrow.compute
@@ -107,17 +107,17 @@ def _decoded(array: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
     return array
 
 
-def _shown(scalar: Any) -> Any:
+def _shown_scalar(scalar: Any) -> Any:
     """A value to be shown; bytes for text, and NumPy's form of dates, that Python does not have."""
     try:
         return scalar.as_py()
     except UnicodeError:
         return scalar.as_buffer().to_pybytes()
     except (ValueError, OverflowError):
-        return _moment(scalar)
+        return _numpy_moment(scalar)
 
 
-def _moment(scalar: Any) -> Any:
+def _numpy_moment(scalar: Any) -> Any:
     """Return a date or timestamp that Python does not have as one of NumPy."""
     import numpy
     import pyarrow
@@ -128,7 +128,7 @@ def _moment(scalar: Any) -> Any:
     return numpy.array(scalar.value).astype(f"datetime64[{unit}]")[()]
 
 
-def _first(wrong: pyarrow.ChunkedArray) -> int:
+def _first_true(wrong: pyarrow.ChunkedArray) -> int:
     """Where the first true value is."""
     import pyarrow.compute
 
@@ -138,7 +138,7 @@ def _first(wrong: pyarrow.ChunkedArray) -> int:
 # Columns as they are given
 
 
-def _arrow(vector: Vector) -> Any:
+def _arrow_values(vector: Vector) -> Any:
     """The column as Arrow, or a list of values to be looked at one by one."""
     import pyarrow
 
@@ -233,27 +233,27 @@ def _whole_numbers(array: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
 # Columns of each type, or a `_MisfitError`
 
 
-def _require(array: pyarrow.ChunkedArray, fits: bool) -> None:
+def _require_type(array: pyarrow.ChunkedArray, fits: bool) -> None:
     """No value fits if the type does not."""
     if not fits:
-        raise _MisfitError(_first(array.is_valid()))
+        raise _MisfitError(_first_true(array.is_valid()))
 
 
-def _refuse(wrong: pyarrow.ChunkedArray) -> None:
+def _refuse_any(wrong: pyarrow.ChunkedArray) -> None:
     """None of the values may be wrong."""
     import pyarrow.compute as compute
 
     if compute.any(wrong).as_py():
-        raise _MisfitError(_first(wrong))
+        raise _MisfitError(_first_true(wrong))
 
 
 def _fit_int(array: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
     import pyarrow
     import pyarrow.compute as compute
 
-    _require(array, pyarrow.types.is_integer(array.type))
+    _require_type(array, pyarrow.types.is_integer(array.type))
     if pyarrow.types.is_uint64(array.type):
-        _refuse(compute.greater(array, pyarrow.scalar(2**63 - 1, pyarrow.uint64())))
+        _refuse_any(compute.greater(array, pyarrow.scalar(2**63 - 1, pyarrow.uint64())))
     values = array.cast(pyarrow.int64())
     _refuse_outside(values, INT_MIN, INT_MAX)
     return values
@@ -264,9 +264,9 @@ def _fit_float(array: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
     import pyarrow.compute as compute
 
     types = pyarrow.types
-    _require(array, types.is_floating(array.type) or types.is_integer(array.type))
+    _require_type(array, types.is_floating(array.type) or types.is_integer(array.type))
     values = array.cast(pyarrow.float64(), safe=False)
-    _refuse(compute.invert(compute.is_finite(values)))
+    _refuse_any(compute.invert(compute.is_finite(values)))
     return compute.add(values, 0.0)  # no negative zero
 
 
@@ -275,7 +275,7 @@ def _fit_str(array: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
 
     types = pyarrow.types
     known = (types.is_string, types.is_large_string, types.is_string_view)
-    _require(array, any(is_text(array.type) for is_text in known))
+    _require_type(array, any(is_text(array.type) for is_text in known))
     try:
         array.validate(full=True)
     except pyarrow.ArrowException:
@@ -294,16 +294,16 @@ def _is_broken(text: Any) -> bool:
 def _fit_bool(array: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
     import pyarrow
 
-    _require(array, pyarrow.types.is_boolean(array.type))
+    _require_type(array, pyarrow.types.is_boolean(array.type))
     return array
 
 
 def _fit_date(array: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
     import pyarrow
 
-    _require(array, pyarrow.types.is_date(array.type))
+    _require_type(array, pyarrow.types.is_date(array.type))
     if pyarrow.types.is_date64(array.type):  # milliseconds
-        days = _floored(array.cast(pyarrow.int64()), PER_DAY // 1_000)
+        days = _floor_divide(array.cast(pyarrow.int64()), PER_DAY // 1_000)
     else:
         days = array.cast(pyarrow.int32()).cast(pyarrow.int64())
     _refuse_outside(days, DAY_MIN, DAY_MAX)
@@ -314,17 +314,17 @@ def _fit_timestamp(array: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
     import pyarrow
     import pyarrow.compute as compute
 
-    _require(array, pyarrow.types.is_timestamp(array.type))
+    _require_type(array, pyarrow.types.is_timestamp(array.type))
     ticks = array.cast(pyarrow.int64())
     if array.type.unit == "ns":
-        ticks = _floored(ticks, 1_000)
+        ticks = _floor_divide(ticks, 1_000)
     scale = MICROSECONDS.get(array.type.unit, 1)
     per_day = PER_DAY // scale
     _refuse_outside(ticks, DAY_MIN * per_day, (DAY_MAX + 1) * per_day - 1)
     return compute.multiply(ticks, scale).cast(pyarrow.timestamp("us"))
 
 
-def _floored(array: pyarrow.ChunkedArray, divisor: int) -> pyarrow.ChunkedArray:
+def _floor_divide(array: pyarrow.ChunkedArray, divisor: int) -> pyarrow.ChunkedArray:
     """Divided and rounded down, which Arrow's division does for positive numbers only."""
     import pyarrow.compute as compute
 
@@ -338,7 +338,7 @@ def _refuse_outside(array: pyarrow.ChunkedArray, low: int, high: int) -> None:
 
     found = compute.min_max(array).as_py()
     if found["min"] is not None and (found["min"] < low or found["max"] > high):
-        _refuse(compute.or_(compute.less(array, low), compute.greater(array, high)))
+        _refuse_any(compute.or_(compute.less(array, low), compute.greater(array, high)))
 
 
 def _fit_decimal(array: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
@@ -346,7 +346,7 @@ def _fit_decimal(array: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
 
     types = pyarrow.types
     is_exact = types.is_decimal(array.type) or types.is_integer(array.type)
-    _require(array, is_exact or types.is_floating(array.type))
+    _require_type(array, is_exact or types.is_floating(array.type))
     if is_exact:
         try:
             exact = array if types.is_decimal(array.type) else array.cast(pyarrow.decimal128(20, 0))

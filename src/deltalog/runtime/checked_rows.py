@@ -65,7 +65,7 @@ def checked_rows(relation: Relation, rows: Iterable[Any]) -> list[Row]:
     elif isinstance(rows, CheckedRows) and rows.relation is relation:
         return rows.copy()
     else:
-        given = _iterated(relation, rows)
+        given = _list_rows(relation, rows)
     if is_canonical(given, relation.types):
         return given
     if len(given) == relation.arity > 1 and not any(map(_is_row, given)):
@@ -102,7 +102,7 @@ def checked_row(relation: Relation, row: Any, number: int | None = None) -> Row:
             ]
         )
     except VALUE_ERRORS:
-        raise DataError(list(_misfits(relation, row, number))) from None
+        raise DataError(list(_row_misfits(relation, row, number))) from None
 
 
 def checked_table(relation: Relation, vectors: Sequence[Vector]) -> pyarrow.Table:
@@ -115,20 +115,22 @@ def checked_table(relation: Relation, vectors: Sequence[Vector]) -> pyarrow.Tabl
         if checked.wrong_at is None:
             found.append(checked.values)
         else:
-            wrong.append(misfit(relation, column, checked.wrong, checked.wrong_at + 1))
+            wrong.append(value_misfit(relation, column, checked.wrong, checked.wrong_at + 1))
     if wrong:
         raise DataError(wrong)
     return pyarrow.Table.from_arrays(found, schema=arrow_schema(relation.columns))
 
 
-def _misfits(relation: Relation, row: Sequence[Any], number: int | None) -> Iterator[Diagnostic]:
+def _row_misfits(
+    relation: Relation, row: Sequence[Any], number: int | None
+) -> Iterator[Diagnostic]:
     for value, column in zip(row, relation.columns, strict=True):
         if column.nullable and is_null(value):
             continue
         try:
             canonical_value(value, str(column.type))
         except VALUE_ERRORS:
-            yield misfit(relation, column, value, number)
+            yield value_misfit(relation, column, value, number)
 
 
 def _by_name(relation: Relation, row: Mapping[Any, Any], number: int | None) -> list[Any]:
@@ -159,7 +161,7 @@ def columns_differ(
     )
 
 
-def _iterated(relation: Relation, rows: Iterable[Any]) -> list[Any]:
+def _list_rows(relation: Relation, rows: Iterable[Any]) -> list[Any]:
     if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
         raise DataError([wrong_arity(relation, repr(rows)[:80], "is not a list", FORMS)])
     try:
@@ -168,7 +170,7 @@ def _iterated(relation: Relation, rows: Iterable[Any]) -> list[Any]:
         raise DataError([wrong_arity(relation, repr(rows)[:80], "is not a list", FORMS)]) from None
 
 
-def misfit(relation: Relation, column: Column, value: Any, number: int | None) -> Diagnostic:
+def value_misfit(relation: Relation, column: Column, value: Any, number: int | None) -> Diagnostic:
     """Report that a value, that of a row with this number, does not fit its column."""
     return catalogue.VALUE_MISFIT.at(
         None,
@@ -176,11 +178,11 @@ def misfit(relation: Relation, column: Column, value: Any, number: int | None) -
         column=column.name,
         name=relation.name,
         type=column.type,
-        hint=None if value is None else _hint(value, str(column.type)),
+        hint=None if value is None else _misfit_hint(value, str(column.type)),
     )
 
 
-def _hint(value: Any, type_: str) -> str:
+def _misfit_hint(value: Any, type_: str) -> str:
     is_far = type(value).__name__ == "datetime64" and type_ in ("date", "timestamp")
     return PYTHON_HINTS[type_] + (", of the years 1 to 9999" if is_far else "")
 
@@ -199,7 +201,12 @@ PYTHON_HINTS = {
 def wrong_arity(relation: Relation, row: str, has: str, hint: str | None) -> Diagnostic:
     """Report that something is no row of a relation."""
     return catalogue.ROW_ARITY.at(
-        None, name=relation.name, wanted=_values(relation.arity), row=row, has=has, hint=hint
+        None,
+        name=relation.name,
+        wanted=_count_of_values(relation.arity),
+        row=row,
+        has=has,
+        hint=hint,
     )
 
 
@@ -209,7 +216,7 @@ def shown_value(value: Any) -> str:
     return print_value(value) if known else repr(value)
 
 
-def _values(number: int) -> str:
+def _count_of_values(number: int) -> str:
     return f"{number} value{'' if number == 1 else 's'}"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
-from deltalog.runtime.evaluation import create
+from deltalog.runtime.evaluation import create_relations
 from deltalog.runtime.propagation import Propagation
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ class Closable:
             if not self._is_closed:
                 self._is_closed = True
                 self.engine = self.engine.fresh()
-                create(self.engine, {n: self.model.relations[n] for n in self.model.stored})
+                create_relations(
+                    self.engine, {n: self.model.relations[n] for n in self.model.stored}
+                )
                 self.propagation = Propagation(self.engine, self.model)
 
     def __enter__(self) -> Self:

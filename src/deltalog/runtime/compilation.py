@@ -96,7 +96,7 @@ class Compiler:
         offered = {**self.overlays, **_growing_states(form)}
         overlays = {name: offered[name] for name in used if name in offered}
         ranked = _ranked_component(choice) if form.is_ranked else None
-        return CompiledComponent(form, overlays, ranked, _stages(form, overlays, ranked))
+        return CompiledComponent(form, overlays, ranked, _rule_stages(form, overlays, ranked))
 
 
 @dataclass(frozen=True)
@@ -132,11 +132,11 @@ def _ranked_component(choice: Choice) -> RankedComponent:
     )
 
 
-def _stages(
+def _rule_stages(
     form: ComponentForm, overlays: Overlays, ranked: RankedComponent | None
 ) -> tuple[Stage, ...]:
     """The rules by the strata of those that they were made from, lowest first."""
-    strata = _strata(form.augmented, overlays, ranked)
+    strata = _stratify_rules(form.augmented, overlays, ranked)
     by_stratum: dict[int, list[Stage]] = {}
     if ranked is not None:
         by_stratum[strata.stratum_of[names.overdeleted_name(ranked.predicates[0])]] = [ranked]
@@ -149,7 +149,7 @@ def _stages(
     return tuple(stage for number in sorted(by_stratum) for stage in by_stratum[number])
 
 
-def _strata(
+def _stratify_rules(
     rules: Iterable[Rule], overlays: Overlays, ranked: RankedComponent | None
 ) -> Stratification:
     """A stratification of the rules before questions are rewritten, overlays seen as rules."""

@@ -64,14 +64,14 @@ class Check:
         return Violation(
             self.name,
             row,
-            self._message(row),
+            self._violation_message(row),
             relation=self.relation,
             is_required=self.required is not None,
             key=self.key,
             span=self.span,
         )
 
-    def _message(self, row: Row) -> str:
+    def _violation_message(self, row: Row) -> str:
         if self.template is not None:
             known = {
                 name: value_in_message(v) for name, v in zip(self.columns, row, strict=True) if name
@@ -87,7 +87,7 @@ class Check:
 def checks_of(checked: CheckedProgram) -> Iterator[Check]:
     """The checks of a program: its constraints, then the keys of its views."""
     for constraint in checked.program.constraints:
-        yield _check(constraint, checked.relations[constraint.name])
+        yield _make_check(constraint, checked.relations[constraint.name])
     for relation in keyed_views(checked.relations):
         hidden = names.key_denial_name(relation.name)
         yield Check(
@@ -95,7 +95,7 @@ def checks_of(checked: CheckedProgram) -> Iterator[Check]:
         )
 
 
-def _check(constraint: Constraint, relation: Relation) -> Check:
+def _make_check(constraint: Constraint, relation: Relation) -> Check:
     head, name = constraint.head, constraint.name
     is_required = constraint.kind == "require"
     return Check(
@@ -150,9 +150,9 @@ class ConstraintChecks:
         """The same, or only of those constraints that are immediate."""
         found: list[Violation] = []
         total = 0
-        for check in self._reached(outcome, "enforce"):
+        for check in self._reached_checks(outcome, "enforce"):
             if check.is_immediate or not is_immediate:
-                rows, count = _violating(check, outcome)
+                rows, count = _violating_rows(check, outcome)
                 found += [check.violation(row) for row in rows]
                 total += count
         if found:
@@ -160,12 +160,12 @@ class ConstraintChecks:
 
     def new_warnings(self, outcome: Propagated) -> list[Violation]:
         """The violations by a change of constraints that only warn."""
-        reached = self._reached(outcome, "warn")
-        found = [c.violation(row) for c in reached for row in _violating(c, outcome)[0]]
+        reached = self._reached_checks(outcome, "warn")
+        found = [c.violation(row) for c in reached for row in _violating_rows(c, outcome)[0]]
         self.last_warnings = tuple(found)
         return found
 
-    def _reached(self, outcome: Propagated, mode: str) -> Iterator[Check]:
+    def _reached_checks(self, outcome: Propagated, mode: str) -> Iterator[Check]:
         for name in outcome.reached():
             for check in self._by_watched.get(name, ()):
                 if check.mode == mode:
@@ -197,7 +197,7 @@ def unknown_constraint(name: str, known: Collection[str]) -> DataError:
     return DataError([catalogue.UNKNOWN_OPTION.at(None, what="constraint", name=name, hint=hint)])
 
 
-def _violating(check: Check, outcome: Propagated) -> tuple[list[Row], int]:
+def _violating_rows(check: Check, outcome: Propagated) -> tuple[list[Row], int]:
     """Rows by which a change violates a constraint, some of many, and their number."""
     if check.required is not None:
         is_lost = outcome.has_deleted(check.watched, check.required)

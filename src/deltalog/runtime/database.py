@@ -35,7 +35,7 @@ from deltalog.runtime.closable import Closable
 from deltalog.runtime.constraints import check_state, issue_warnings
 from deltalog.runtime.delivery_verbs import DeliveryVerbs
 from deltalog.runtime.engine_choice import known_engine
-from deltalog.runtime.evaluation import Difference, create, differences, evaluate
+from deltalog.runtime.evaluation import Difference, compare_views, create_relations, evaluate_views
 from deltalog.runtime.fact_arguments import fill, load_facts
 from deltalog.runtime.fixpoint import Statistics, Watch
 from deltalog.runtime.limits import Limits
@@ -92,7 +92,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         self._lock = threading.RLock()
         self._ground: Ground | None = None
         self.follower: Follower | None = None
-        create(engine, {name: model.relations[name] for name in model.stored})
+        create_relations(engine, {name: model.relations[name] for name in model.stored})
         if persistence is None:
             self.statistics = self.compute_state(facts)
         else:
@@ -140,17 +140,17 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         """All facts of a relation or view, in the turn of the caller, as the engine has them."""
         if relation in self.model.stored:
             return self.engine.copied(relation)
-        return self._answers(relation).held
+        return self._read_whole(relation).held
 
     def current_facts(self, relation: str) -> set[Row]:
         if relation in self.model.stored:
             return set(self.engine.rows(relation))
-        return set(self._answers(relation).held)
+        return set(self._read_whole(relation).held)
 
-    def _answers(self, relation: str) -> Rows:
-        return self._answer(whole_relation(self.model.readable[relation]), False)
+    def _read_whole(self, relation: str) -> Rows:
+        return self._answer_query(whole_relation(self.model.readable[relation]), False)
 
-    def _answer(self, query: Query, magic: bool = True) -> Rows:
+    def _answer_query(self, query: Query, magic: bool = True) -> Rows:
         arguments = self.limits, self.watch, magic, NO_CHANGE, system_inputs(self, query)
         return answer(self.engine, self.model, query, *arguments)
 
@@ -168,7 +168,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         """
         self._check_version_known(version)
         with self.turn():
-            return self._answer(bound_query(text, parameters, self.model.readable))
+            return self._answer_query(bound_query(text, parameters, self.model.readable))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.relations)} relations, version {self.version})"
@@ -196,7 +196,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         if self.propagation.rules is not None:
             self.check_actions()
         if not self.propagation.has_immediate:
-            return self._transaction(commit)
+            return self._transaction_by(commit)
         return self.immediate_transaction(commit, False)
 
     def apply(
@@ -226,11 +226,11 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         self.rewind_rehearsal()
         known = known_views(self.propagation, self.relations, views)
         commit = partial(self.propagate_wanted, is_committed=False, views=known, is_firing=True)
-        is_plain = not self.propagation.has_immediate
-        tried = self._transaction(commit) if is_plain else self.immediate_transaction(commit, True)
+        checks = self.propagation.has_immediate
+        tried = self.immediate_transaction(commit, True) if checks else self._transaction_by(commit)
         return fill(tried, insert, delete, set).commit()
 
-    def _transaction(self, commit: Commit, make: MakeTransaction = Transaction) -> Transaction:
+    def _transaction_by(self, commit: Commit, make: MakeTransaction = Transaction) -> Transaction:
         known = self.model.checked.relations
         if self._ground is None or self._ground.relations is not known:
             self._ground = ground_of(self.engine, known, self._lock)
@@ -245,7 +245,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
     ) -> ChangeSet:
         """Commit, or only try, a net change; a commit fires rules unless `is_firing` is False."""
         with self.turn():
-            return self._propagate(change, is_committed, views, is_firing)
+            return self._propagate_change(change, is_committed, views, is_firing)
 
     def propagate_wanted(
         self,
@@ -260,21 +260,21 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         network = self.propagation
         base = wanted if network.is_narrowing else self.net(wanted)
         if network.is_unguarded and self._synchronization is None:
-            return self._propagated(base, is_committed, views)
-        return self._propagate(base, is_committed, views, is_firing)
+            return self._run_propagation(base, is_committed, views)
+        return self._propagate_change(base, is_committed, views, is_firing)
 
     def net(self, wanted: ChangeSet) -> ChangeSet:
         """Return the change without its no-ops."""
         return net_change(self.engine, self.model.checked.relations, wanted)
 
-    def _propagate(
+    def _propagate_change(
         self,
         base: ChangeSet,
         is_committed: bool,
         views: frozenset[str] | None,
         is_firing: bool | None = None,
     ) -> ChangeSet:
-        run: Callable[..., ChangeSet] = self._propagated
+        run: Callable[..., ChangeSet] = self._run_propagation
         if self.propagation.rules is not None and (is_committed or is_firing):
             run = run if is_firing is False else self.settled
         try:
@@ -285,7 +285,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         except ConstraintError as refused:
             raise with_causes(self, base, refused) from None
 
-    def _propagated(
+    def _run_propagation(
         self,
         base: ChangeSet,
         is_committed: bool,
@@ -387,7 +387,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
             is_same = engine in (None, self.engine.name)
             made = self._second_engine() if is_same else known_engine(engine or "")()
             arguments = self.model, self.current_facts, made, self.limits, self.watch
-            return tuple(differences(self.engine, *arguments))
+            return tuple(compare_views(self.engine, *arguments))
 
     def _second_engine(self) -> Engine:
         return self.engine.twin() if is_twinned(self.engine) else self.engine.fresh()
@@ -395,6 +395,6 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
     def compute_state(self, facts: Facts) -> Statistics:
         """Load the facts of the program and others into empty relations, and compute all views."""
         load_facts(self.engine, self.model, facts, self.rehearsal(NO_CHANGE))
-        statistics = evaluate(self.engine, self.model, self.limits, self.watch)
+        statistics = evaluate_views(self.engine, self.model, self.limits, self.watch)
         check_state(self)
         return statistics

@@ -112,10 +112,10 @@ class Deliveries:
         self._unsettled: dict[str, deque[StoredMessage]] = {}
         self._busy: set[QueueKey] = set()
         self.book = Book()
-        self._register()
+        self._register_recipients()
         self.refresh()
 
-    def _register(self) -> None:
+    def _register_recipients(self) -> None:
         """Write down who gets messages; whoever is known keeps its place."""
         known = self._journal.read().recipients
         put: list[Record] = []
@@ -148,7 +148,7 @@ class Deliveries:
                     queue = recipient.name, stored.rule
                     if stored.sequence > self.book.queue(*queue).settled:
                         self._waiting.setdefault(queue, deque()).append(stored)
-        self._write(self._newly_settled(self.book), ())
+        self._write_records(self._newly_settled(self.book), ())
 
     # --- which is next
 
@@ -160,7 +160,7 @@ class Deliveries:
                 yield Delivery(letter.recipient, letter.message, letter.attempts + 1, letter)
         for queue in list(self._waiting):
             if self._is_open(queue) and self.book.queue(*queue).due <= now:
-                message = self._first(queue)
+                message = self._first_message(queue)
                 if message is not None:
                     self._busy.add(queue)
                     yield Delivery(queue[0], message, self.book.queue(*queue).attempts + 1)
@@ -171,7 +171,7 @@ class Deliveries:
         recipient = self.book.recipients.get((queue[0],))
         return recipient is not None and not recipient.stopped
 
-    def _first(self, queue: QueueKey) -> Message | None:
+    def _first_message(self, queue: QueueKey) -> Message | None:
         """The first message of a queue; those that are not stored any more are passed over."""
         waiting = self._waiting[queue]
         while waiting:
@@ -220,14 +220,14 @@ class Deliveries:
         removed: list[Record] = []
         found = []
         for delivery, outcome in ended:
-            made, state, due = self._consequence(book, delivery, outcome, now)
+            made, state, due = self._consequence_of(book, delivery, outcome, now)
             put += made
             if delivery.letter is not None and outcome.is_delivered:
                 removed.append(delivery.letter)
             book.change(made, ())
             found.append(Recorded(delivery, outcome, state, due))
         put += self._newly_settled(book)
-        self._write(put, removed)
+        self._write_records(put, removed)
         for delivery, _ in ended:
             self._busy.discard(delivery.queue)
             waiting = self._waiting.get(delivery.queue, deque())
@@ -235,7 +235,7 @@ class Deliveries:
                 waiting.popleft()
         return found
 
-    def _consequence(
+    def _consequence_of(
         self, book: Book, delivery: Delivery, outcome: Outcome, now: float
     ) -> tuple[list[Record], str, float]:
         """The records that an outcome leads to, the state of the message, and its next attempt."""
@@ -262,7 +262,7 @@ class Deliveries:
         failed = replace(before, attempts=delivery.attempt, due=due, error=reason)
         return [*made, failed], "waiting", due
 
-    def _write(self, put: Sequence[Record], removed: Sequence[Record]) -> None:
+    def _write_records(self, put: Sequence[Record], removed: Sequence[Record]) -> None:
         if put or removed:
             self._journal.write(put, removed)
             self.book.change(put, removed)
@@ -323,7 +323,7 @@ def retry_dead_letters(journal: Journal, recipient: str | None = None) -> int:
     return len(found)
 
 
-def resume(journal: Journal, recipient: str) -> bool:
+def resume_deliveries(journal: Journal, recipient: str) -> bool:
     """Let a stopped recipient get messages again; returns whether it was stopped."""
     book = journal.read()
     known = book.recipients.get((recipient,))
@@ -336,7 +336,7 @@ def resume(journal: Journal, recipient: str) -> bool:
     return True
 
 
-def forget(journal: Journal, recipient: str) -> bool:
+def forget_deliveries(journal: Journal, recipient: str) -> bool:
     """Hold nothing any more for a recipient, and drop its dead letters."""
     book = journal.read()
     known = book.recipients.get((recipient,))

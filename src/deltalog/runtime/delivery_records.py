@@ -37,12 +37,12 @@ class Recipient:
     """The reason why nothing is delivered to it any more, if it is so."""
 
     def takes(self, rule: str, name: str) -> bool:
-        names, rules = _names(self.messages), _names(self.rules)
+        names, rules = _parse_names(self.messages), _parse_names(self.rules)
         return (not names or name in names) and (not rules or rule in rules)
 
 
 @lru_cache(maxsize=1_000)
-def _names(text: str) -> frozenset[str]:
+def _parse_names(text: str) -> frozenset[str]:
     return frozenset(json.loads(text))
 
 
@@ -95,12 +95,12 @@ Record: TypeAlias = Recipient | Queue | DeadLetter | Settled
 KINDS: tuple[type[Record], ...] = (Recipient, Queue, DeadLetter, Settled)
 
 
-def values(record: Record) -> tuple[Any, ...]:
+def record_values(record: Record) -> tuple[Any, ...]:
     return tuple(getattr(record, field.name) for field in fields(record))
 
 
-def key(record: Record) -> Key:
-    return values(record)[: record.KEYS]
+def record_key(record: Record) -> Key:
+    return record_values(record)[: record.KEYS]
 
 
 class Book:
@@ -113,14 +113,14 @@ class Book:
 
     def change(self, put: Iterable[Record], removed: Iterable[Record]) -> None:
         for record in removed:
-            self._by_kind[type(record)].pop(key(record), None)
-            self._retried.pop(key(record), None)
+            self._by_kind[type(record)].pop(record_key(record), None)
+            self._retried.pop(record_key(record), None)
         for record in put:
-            self._by_kind[type(record)][key(record)] = record
+            self._by_kind[type(record)][record_key(record)] = record
             if isinstance(record, DeadLetter):
-                self._retried.pop(key(record), None)
+                self._retried.pop(record_key(record), None)
                 if record.is_retried:
-                    self._retried[key(record)] = record
+                    self._retried[record_key(record)] = record
 
     def draft(self) -> Self:
         """Recipients and queues, to be changed without effect on this book."""

@@ -155,9 +155,9 @@ class DerivationSearch:
 
     def derive(self, state: ReadableState, predicate: str, row: Row) -> Derivation | None:
         """Return a derivation of a fact; None if it does not hold, or none is found in time."""
-        return self._derive(state, (predicate, row), {})
+        return self._derive_fact(state, (predicate, row), {})
 
-    def _derive(
+    def _derive_fact(
         self, state: ReadableState, fact: Fact, known: dict[Fact, Derivation]
     ) -> Derivation | None:
         if fact in known:
@@ -166,15 +166,15 @@ class DerivationSearch:
         if predicate not in self._rules:
             holding = any(True for _ in state.matching(predicate, dict(enumerate(row))))
             return Derivation(predicate, row) if holding else None
-        for head, instance in self._justified(state, fact):
-            premises = [self._derive(state, each, known) for each in instance.facts]
+        for head, instance in self._justified_facts(state, fact):
+            premises = [self._derive_fact(state, each, known) for each in instance.facts]
             if None in premises:
                 return None
             found = tuple(each for each in premises if each is not None)
             known[head] = Derivation(*head, instance.rule, found, instance.absent)
         return known.get(fact)
 
-    def _justified(self, state: ReadableState, fact: Fact) -> list[tuple[Fact, Instance]]:
+    def _justified_facts(self, state: ReadableState, fact: Fact) -> list[tuple[Fact, Instance]]:
         """Facts of the component, premises first, up to this one, each with an instance."""
         component = self._component[fact[0]]
         if not component:
@@ -190,7 +190,7 @@ class DerivationSearch:
                 seen |= inner
         if fact not in search.proved:
             return []
-        return _needed(search.proved, fact, component)
+        return _needed_instances(search.proved, fact, component)
 
     # --- rule instances
 
@@ -202,13 +202,13 @@ class DerivationSearch:
             if start is None:
                 continue
             body = evaluation_order(rule.body, frozenset(start))
-            found = self._solutions(state, body, start)
+            found = self._solve_body(state, body, start)
             if rule.is_aggregate:
                 yield from _aggregate_instance(rule, row, list(found))
             else:
-                yield from (Instance(rule, *_premises(rule.body, each)) for each in found)
+                yield from (Instance(rule, *_premises_of(rule.body, each)) for each in found)
 
-    def _solutions(
+    def _solve_body(
         self, state: ReadableState, body: tuple[Literal, ...], binding: Binding
     ) -> Iterator[Binding]:
         if not body:
@@ -217,19 +217,19 @@ class DerivationSearch:
         literal, rest = body[0], body[1:]
         match literal:
             case Atom():
-                for row in self._matching(state, literal, binding):
-                    found = _matched(literal, row, binding)
+                for row in self._matching_rows(state, literal, binding):
+                    found = _match_atom(literal, row, binding)
                     if found is not None:
-                        yield from self._solutions(state, rest, found)
+                        yield from self._solve_body(state, rest, found)
             case Negation(atom=atom):
-                if not any(True for _ in self._matching(state, atom, binding)):
-                    yield from self._solutions(state, rest, binding)
+                if not any(True for _ in self._matching_rows(state, atom, binding)):
+                    yield from self._solve_body(state, rest, binding)
             case Comparison():
-                compared = _compared(literal, binding)
+                compared = _solve_comparison(literal, binding)
                 if compared is not None:
-                    yield from self._solutions(state, rest, compared)
+                    yield from self._solve_body(state, rest, compared)
 
-    def _matching(self, state: ReadableState, atom: Atom, binding: Binding) -> Iterator[Row]:
+    def _matching_rows(self, state: ReadableState, atom: Atom, binding: Binding) -> Iterator[Row]:
         key = dict(_known_columns(atom, binding))
         if "__" not in atom.predicate:
             yield from state.matching(atom.predicate, key)
@@ -240,13 +240,13 @@ class DerivationSearch:
                 for i, term in enumerate(rule.head.arguments)
                 if i in key and isinstance(term, Variable)
             }
-            for found in self._solutions(state, evaluation_order(rule.body, set(start)), start):
-                row = tuple(_value(term, found)[1] for term in rule.head.arguments)
+            for found in self._solve_body(state, evaluation_order(rule.body, set(start)), start):
+                row = tuple(_evaluate_term(term, found)[1] for term in rule.head.arguments)
                 if fits(row, key):
                     yield row
 
 
-def _needed(
+def _needed_instances(
     proved: Mapping[Fact, Instance], fact: Fact, component: frozenset[str]
 ) -> list[tuple[Fact, Instance]]:
     """Facts that a proof of the fact uses, premises first, with their instances."""
@@ -278,7 +278,7 @@ def _aggregate_instance(rule: Rule, row: Row, found: list[Binding]) -> Iterator[
     for term, value in zip(rule.head.arguments, row, strict=True):
         if isinstance(term, Aggregate):
             values = [
-                None if term.argument is None else _value(term.argument, each)[1]
+                None if term.argument is None else _evaluate_term(term.argument, each)[1]
                 for each in distinct
             ]
             if not distinct or aggregate(term.function, term.type, values) != value:
@@ -286,20 +286,20 @@ def _aggregate_instance(rule: Rule, row: Row, found: list[Binding]) -> Iterator[
     facts: dict[Fact, None] = {}
     absent: dict[Absence, None] = {}
     for each in distinct[:PREMISES_MAX]:
-        used, missing = _premises(rule.body, each)
+        used, missing = _premises_of(rule.body, each)
         facts.update(dict.fromkeys(used))
         absent.update(dict.fromkeys(missing))
     yield Instance(rule, tuple(facts), tuple(absent))
 
 
-def _premises(
+def _premises_of(
     body: tuple[Literal, ...], binding: Binding
 ) -> tuple[tuple[Fact, ...], tuple[Absence, ...]]:
     facts: list[Fact] = []
     absent: list[Absence] = []
     for literal in body:
         if isinstance(literal, Atom):
-            row = tuple(_value(term, binding)[1] for term in literal.arguments)
+            row = tuple(_evaluate_term(term, binding)[1] for term in literal.arguments)
             facts.append((literal.predicate, row))
         elif isinstance(literal, Negation):
             atom = literal.atom
@@ -316,7 +316,7 @@ def _known_columns(atom: Atom, binding: Binding) -> Iterator[tuple[int, Value]]:
             yield i, binding[term.name]
 
 
-def _matched(atom: Atom, row: Row, binding: Binding) -> Binding | None:
+def _match_atom(atom: Atom, row: Row, binding: Binding) -> Binding | None:
     found = dict(binding)
     for term, value in zip(atom.arguments, row, strict=True):
         if isinstance(term, Variable) and found.setdefault(term.name, value) != value:
@@ -324,29 +324,29 @@ def _matched(atom: Atom, row: Row, binding: Binding) -> Binding | None:
     return found
 
 
-def _compared(literal: Comparison, binding: Binding) -> Binding | None:
+def _solve_comparison(literal: Comparison, binding: Binding) -> Binding | None:
     """The binding, or a longer one that an equation makes; None if it does not hold."""
     for target, other in ((literal.left, literal.right), (literal.right, literal.left)):
         if literal.operator == "=" and isinstance(target, Variable) and target.name not in binding:
-            has_value, value = _value(other, binding)
+            has_value, value = _evaluate_term(other, binding)
             return {**binding, target.name: value} if has_value else None
-    has_left, left = _value(literal.left, binding)
-    has_right, right = _value(literal.right, binding)
+    has_left, left = _evaluate_term(literal.left, binding)
+    has_right, right = _evaluate_term(literal.right, binding)
     return binding if has_left and has_right and holds(literal.operator, left, right) else None
 
 
-def _value(term: Term, binding: Binding) -> tuple[bool, Value]:
+def _evaluate_term(term: Term, binding: Binding) -> tuple[bool, Value]:
     """Whether a term has a value, and which: null is one."""
     if isinstance(term, Variable):
         return True, binding[term.name]
     if isinstance(term, Constant):
         return True, term.value
     assert not isinstance(term, Aggregate)
-    operands = [_value(each, binding)[1] for each in _operands(term)]
+    operands = [_evaluate_term(each, binding)[1] for each in _operands_of(term)]
     result = compute(term.function, str(term.type), operands)
     return result is not None, result
 
 
-def _operands(term: Expression) -> tuple[Expression, ...]:
+def _operands_of(term: Expression) -> tuple[Expression, ...]:
     assert not isinstance(term, Variable | Constant)
     return term.arguments

@@ -12,7 +12,7 @@ from deltalog.engines.base import Engine
 from deltalog.engines.reference.engine import ReferenceEngine
 
 
-def _embedded() -> Engine:
+def _embedded_engine() -> Engine:
     """Imported when it is asked for: numba takes its time. Without numba the reference serves."""
     try:
         from deltalog.engines.embedded.engine import EmbeddedEngine
@@ -36,11 +36,11 @@ def spark_engine(session: Any = None) -> Engine:
         hint = "install it with `pip install 'deltalog[spark]'`"
         needed = {"name": "spark", "needed": "pyspark", "hint": hint}
         raise DataError([catalogue.ENGINE_NEEDS.at(None, **needed)]) from error
-    return SparkEngine(_embedded, session)
+    return SparkEngine(_embedded_engine, session)
 
 
 ENGINES: Mapping[str, Callable[[], Engine]] = {
-    "embedded": _embedded,
+    "embedded": _embedded_engine,
     "reference": ReferenceEngine,
 }
 EXTRA_ENGINES: Mapping[str, Callable[[], Engine]] = {"spark": spark_engine}

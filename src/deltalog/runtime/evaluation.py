@@ -20,19 +20,19 @@ from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model
 
 
-def create(engine: Engine, relations: Mapping[str, Relation]) -> None:
+def create_relations(engine: Engine, relations: Mapping[str, Relation]) -> None:
     for name, relation in relations.items():
         engine.create(name, tuple(type_ or "int" for type_ in relation.types))
 
 
-def evaluate(
+def evaluate_views(
     engine: Engine, model: Model, limits: Limits, watch: Watch | None = None
 ) -> Statistics:
     """Compute every stored view; virtual ones that they use exist only meanwhile."""
-    return rebuild(engine, model, frozenset(model.stored_views()), limits, watch)
+    return rebuild_views(engine, model, frozenset(model.stored_views()), limits, watch)
 
 
-def rebuild(
+def rebuild_views(
     engine: Engine,
     model: Model,
     views: frozenset[str],
@@ -44,7 +44,7 @@ def rebuild(
     transient = {rule.head.predicate for rule in rules} - model.stored
     for name in views:
         engine.clear(name)
-    create(engine, {name: model.relations[name] for name in transient})
+    create_relations(engine, {name: model.relations[name] for name in transient})
     try:
         return run(engine, install(engine, component_partition(rules)), limits, watch=watch)
     finally:
@@ -64,7 +64,7 @@ class Difference:
     excess: frozenset[Row]
 
 
-def differences(
+def compare_views(
     engine: Engine,
     model: Model,
     virtual: Callable[[str], set[Row]],
@@ -78,17 +78,17 @@ def differences(
     It is done on the engine `made`, which has no relations; `virtual` reads a view that is not
     stored. A view without difference is left out.
     """
-    create(made, model.relations)
+    create_relations(made, model.relations)
     for name in sorted(model.stored):
         if model.relations[name].kind == "base":
-            forbidden = _forbidden(engine, model.relations[name])
+            forbidden = _forbidden_facts(engine, model.relations[name])
             if forbidden:
                 yield Difference(name, frozenset(), forbidden)
-            _copy(engine, made, name)
+            _copy_relation(engine, made, name)
     run(made, install(made, component_partition(model.rules)), limits, watch=watch)
     for name in model.views:
         if name in model.stored:
-            missing, excess = _compared(engine, made, name)
+            missing, excess = _compare_relation(engine, made, name)
         else:
             expected, found = set(made.rows(name)), virtual(name)
             missing, excess = frozenset(expected - found), frozenset(found - expected)
@@ -96,21 +96,23 @@ def differences(
             yield Difference(name, missing, excess)
 
 
-def _forbidden(engine: Engine, relation: Relation) -> frozenset[Row]:
+def _forbidden_facts(engine: Engine, relation: Relation) -> frozenset[Row]:
     """Facts of a base relation that share a key, or have null in a column that may not be null."""
     if takes_frames(engine):  # Spark: the facts would all come to the driver
         return frozenset()
     return forbidden_rows(relation, engine.copied(relation.name))
 
 
-def _copy(source: Engine, target: Engine, relation: str) -> None:
+def _copy_relation(source: Engine, target: Engine, relation: str) -> None:
     if _are_twins(source, target):
         target.copy_from(relation, source)  # type: ignore[attr-defined]
     else:
         target.insert(relation, source.copied(relation))
 
 
-def _compared(engine: Engine, made: Engine, relation: str) -> tuple[frozenset[Row], frozenset[Row]]:
+def _compare_relation(
+    engine: Engine, made: Engine, relation: str
+) -> tuple[frozenset[Row], frozenset[Row]]:
     """Rows that the relation should have and has not; rows that it has and should not have."""
     if not _are_twins(engine, made):
         found, expected = set(engine.rows(relation)), set(made.rows(relation))

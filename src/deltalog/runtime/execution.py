@@ -69,52 +69,64 @@ class Execution:
 
     def run(self, rose: set[Row], fell: set[Row]) -> set[Row]:
         """Execute the actions, and those of `else`; returns the instances that fired."""
-        fired, holding, failing = self._split(rose, fell)
-        steps = [(each, self._rows(each, holding)) for each in self._prepared.actions if holding]
-        steps += [(each, self._rows(each, failing)) for each in self._prepared.otherwise if failing]
+        fired, holding, failing = self._split_triggered(rose, fell)
+        steps = [
+            (each, self._argument_rows(each, holding)) for each in self._prepared.actions if holding
+        ]
+        steps += [
+            (each, self._argument_rows(each, failing))
+            for each in self._prepared.otherwise
+            if failing
+        ]
         for asked, rows in steps:
             if rows and not self.is_stopped:
                 self._carry_out(asked, rows)
         return fired
 
-    def _split(self, rose: set[Row], fell: set[Row]) -> tuple[set[Row], set[Row], set[Row]]:
+    def _split_triggered(
+        self, rose: set[Row], fell: set[Row]
+    ) -> tuple[set[Row], set[Row], set[Row]]:
         """The instances that fire, and what actions and `else` are asked for."""
         prepared = self._prepared
         query, instance, driving = prepared.fired
         if prepared.rule.event is None:
             if fell and prepared.rule.is_nervous:  # the condition may hold in another way
-                fell = fell - {tuple(row[i] for i in driving) for row in self._ask(query, fell)}
+                fell = fell - {
+                    tuple(row[i] for i in driving) for row in self._ask_query(query, fell)
+                }
             return rose, rose, fell
         if prepared.rule.parameters:
             active = set(self._database.engine.rows(activation_relation(prepared.rule)))
             rose = prepared.for_activations(rose, active)
-        answers = list(self._ask(query, rose))
+        answers = list(self._ask_query(query, rose))
         fired = {tuple(row[i] for i in instance) for row in answers}
         holding = {tuple(row[i] for i in driving) for row in answers}
         return fired, holding, rose - holding if prepared.otherwise else set()
 
     # --- asking
 
-    def _rows(self, asked: AskedAction, triggered: Collection[Row]) -> list[Row]:
+    def _argument_rows(self, asked: AskedAction, triggered: Collection[Row]) -> list[Row]:
         """The argument tuples of an action, sorted; of `reject` the instances."""
-        answers = self._ask(asked.query, triggered)
+        answers = self._ask_query(asked.query, triggered)
         if asked.action.verb == "reject":
             found = {tuple(row[i] for i in asked.instance) for row in answers}
         else:
             found = set(asked.rows(answers))
         return sorted(found, key=sort_key)
 
-    def _ask(self, query: Query, triggered: Collection[Row]) -> Any:
+    def _ask_query(self, query: Query, triggered: Collection[Row]) -> Any:
         database, model = self._database, self._database.model.as_written
-        change = self._change.only(*(n for n in self._change.relations if n in model.stored))
+        change = self._change_read.only(
+            *(n for n in self._change_read.relations if n in model.stored)
+        )
         inputs = ((self._prepared.input, triggered),)
         return answer(database.engine, model, query, database.limits, None, True, change, inputs)
 
     @cached_property
-    def _change(self) -> ChangeSet:
+    def _change_read(self) -> ChangeSet:
         """The change of the stored relations that the actions read."""
         database = self._database
-        reads = self._reads()
+        reads = self._find_reads()
         views = frozenset(n for n in reads if database.model.relations[n].kind == "view")
         if not views or not self._base:
             return self._base.only(*(n for n in self._base.relations if n in reads))
@@ -123,7 +135,7 @@ class Execution:
         with Propagated(*arguments, network.route_to(views)) as outcome:
             return outcome.changes().only(*reads)
 
-    def _reads(self) -> frozenset[str]:
+    def _find_reads(self) -> frozenset[str]:
         """The stored relations that the rule reads when it is executed; found out once."""
         model, prepared = self._database.model.as_written, self._prepared
         key = "reads of a rule", prepared.name
@@ -150,26 +162,26 @@ class Execution:
             case "set":
                 accumulated.set(name, rows)
             case "call":
-                self._call(name, rows)
+                self._call_action(name, rows)
             case "emit":
                 self.emitted += [(self._prepared.name, name, row) for row in rows]
             case "reject":
-                self._reject(asked, rows)
+                self._reject_transaction(asked, rows)
 
-    def _call(self, name: str, rows: list[Row]) -> None:
+    def _call_action(self, name: str, rows: list[Row]) -> None:
         if self._is_tried:
             self.is_stopped = True
             return
         make_changes(self._accumulated, name, self._database.call_action(name, rows))
 
-    def _reject(self, asked: AskedAction, rows: list[Row]) -> None:
+    def _reject_transaction(self, asked: AskedAction, rows: list[Row]) -> None:
         """Refuse the transaction; a what-if ends here, and says so."""
-        found = tuple(self._rejections(asked, rows))
+        found = tuple(self._rejections_of(asked, rows))
         if not self._is_tried:
             raise ConstraintError(found, len(found))
         self.is_stopped, self.rejections = True, found
 
-    def _rejections(self, asked: AskedAction, rows: list[Row]) -> Iterator[Violation]:
+    def _rejections_of(self, asked: AskedAction, rows: list[Row]) -> Iterator[Violation]:
         rule = self._prepared.rule
         is_otherwise = asked in self._prepared.otherwise
         own = driven_by(rule) if is_otherwise else (*rule.parameters, *instance_variables(rule))

@@ -71,27 +71,27 @@ def explain(
         if not EVERY_PASS[name].is_optional:
             raise DataError([catalogue.UNKNOWN_OPTION.at(None, what="optional pass", name=name)])
     checked = database.model.checked
-    known = dependency_arcs(checked), strata(checked)
+    known = dependency_arcs(checked), predicates_by_stratum(checked)
     if query is None and after == VIEW_UPDATE_RULES.name:
         form = request_form(database)
         return Explanation(*known, tuple(filter(None, (form.requests, form.transitions))), ())
     if query is None and after in UPDATE_PASSES:
         return Explanation(*known, rules_after(database, str(after)), ())
-    partition = _partition(database, query, after, without)
+    partition = _shown_partition(database, query, after, without)
     plans, _ = lowered(partition)
     return Explanation(*known, partition, tuple(plan for plan in plans if isinstance(plan, tuple)))
 
 
-def _partition(
+def _shown_partition(
     database: MemoryDatabase, query: Query | None, after: str | None, without: Collection[str]
 ) -> Partition:
     model = database.model
     if query is None:
-        if after is not None and after not in _names(EVALUATE):
+        if after is not None and after not in _pass_names(EVALUATE):
             raise DataError([_not_run(after, "there is no query")])
         form = written_form(model.checked, model.options)
         return component_partition(apply_passes(EVALUATE, form, after).rules)
-    if after is not None and after not in _names(QUERY):
+    if after is not None and after not in _pass_names(QUERY):
         raise DataError([_not_run(after, "it is not a pass of queries")])
     return prepare_query(model, query, not without, last=after).partition
 
@@ -100,7 +100,7 @@ def rules_after(database: MemoryDatabase, name: str) -> Partition:
     """The rules after a pass of update propagation, for each component that runs it."""
     found = (
         _program_after(database, name)
-        if name in _names(PREPARE)
+        if name in _pass_names(PREPARE)
         else _components_after(database, name)
     )
     if not found:
@@ -127,7 +127,7 @@ def _components_after(database: MemoryDatabase, name: str) -> Partition:
     forms = (
         propagation.compiler.form(node.choice, node.samples, name)
         for node in propagation.nodes
-        if name in _names(maintenance_passes(node.choice))
+        if name in _pass_names(maintenance_passes(node.choice))
     )
     return tuple((*form.rules, *form.askable) for form in forms)
 
@@ -137,7 +137,7 @@ def _not_run(name: str, reason: str) -> Diagnostic:
     return catalogue.PASS_NOT_RUN.at(None, name=name, reason=reason, hint=hint)
 
 
-def _names(passes: Collection[Pass[Any]]) -> list[str]:
+def _pass_names(passes: Collection[Pass[Any]]) -> list[str]:
     return [each.name for each in passes]
 
 
@@ -152,7 +152,7 @@ def dependency_arcs(checked: CheckedProgram) -> tuple[Arc, ...]:
     return tuple(dict.fromkeys(Arc(arc.head, arc.body, arc.kind) for arc in arcs))
 
 
-def strata(checked: CheckedProgram) -> tuple[tuple[str, ...], ...]:
+def predicates_by_stratum(checked: CheckedProgram) -> tuple[tuple[str, ...], ...]:
     """Predicates by stratum, base relations first."""
     levels: dict[int, list[str]] = {0: []}
     for name in sorted(checked.relations):

@@ -31,10 +31,10 @@ _PREFIX = {"positive": "", "negative": "not ", "aggregate": "aggregate of "}
 def explanation_text(explanation: Explanation, sections: Iterable[str] = SECTIONS) -> str:
     """The sections asked for, in the order asked for."""
     texts = {
-        "dependencies": lambda: _dependencies(explanation.arcs),
+        "dependencies": lambda: _dependencies_text(explanation.arcs),
         "strata": lambda: strata_text(explanation.strata),
-        "rules": lambda: _rules(explanation),
-        "plan": lambda: _plans(explanation),
+        "rules": lambda: _rules_text(explanation),
+        "plan": lambda: _plans_text(explanation),
     }
     return "\n\n".join(text for section in sections if (text := texts[section]()))
 
@@ -44,20 +44,20 @@ def strata_text(strata: Sequence[Sequence[str]]) -> str:
     return "\n".join(("strata", *lines))
 
 
-def _dependencies(arcs: Sequence[Arc]) -> str:
+def _dependencies_text(arcs: Sequence[Arc]) -> str:
     below: dict[str, list[str]] = {}
     for arc in arcs:
         below.setdefault(arc.head, []).append(f"{_PREFIX[arc.kind]}{arc.body}")
     lines = [f"{head} <- {', '.join(bodies)}" for head, bodies in below.items()]
-    return section("dependencies", lines or ["none"])
+    return text_section("dependencies", lines or ["none"])
 
 
-def _rules(explanation: Explanation) -> str:
+def _rules_text(explanation: Explanation) -> str:
     parts = [
-        section(f"rules, part {number}", rule_lines(part))
+        text_section(f"rules, part {number}", rule_lines(part))
         for number, part in enumerate(explanation.partition, start=1)
     ]
-    return "\n\n".join(parts) or section("rules", ["none"])
+    return "\n\n".join(parts) or text_section("rules", ["none"])
 
 
 def rule_lines(rules: Sequence[Rule | DisjunctiveRule]) -> list[str]:
@@ -80,15 +80,15 @@ def origin_text(rule: Rule | DisjunctiveRule) -> str:
     return rule.origin.chain() if rule.origin.written or rule.origin.rewrite else ""
 
 
-def _plans(explanation: Explanation) -> str:
+def _plans_text(explanation: Explanation) -> str:
     parts = [
-        section(f"plan, part {number}", [plan_text(plans)])
+        text_section(f"plan, part {number}", [plan_text(plans)])
         for number, plans in enumerate(explanation.plans, start=1)
     ]
     return "\n\n".join(parts)
 
 
-def section(title: str, lines: Iterable[str]) -> str:
+def text_section(title: str, lines: Iterable[str]) -> str:
     return "\n".join((title, *(indent(line, INDENT) for line in lines)))
 
 
@@ -106,12 +106,13 @@ def explanation_json(explanation: Explanation, sections: Iterable[str] = SECTION
         ]
     if chosen & {"rules", "plan"}:
         document["parts"] = [
-            _part(explanation, number, chosen) for number in range(len(explanation.partition))
+            _part_record(explanation, number, chosen)
+            for number in range(len(explanation.partition))
         ]
     return json.dumps(document, indent=2, ensure_ascii=False)
 
 
-def _part(explanation: Explanation, number: int, chosen: set[str]) -> dict[str, Any]:
+def _part_record(explanation: Explanation, number: int, chosen: set[str]) -> dict[str, Any]:
     part: dict[str, Any] = {}
     if "rules" in chosen:
         part["rules"] = rule_records(explanation.partition[number])

@@ -28,7 +28,7 @@ from deltalog.language.ast import Atom, Comparison, DisjunctiveRule, Rule, Value
 from deltalog.language.walk import variable_names
 from deltalog.rewrites import names
 from deltalog.rewrites.forms import RequestForm
-from deltalog.runtime.alternatives import Values, completed, unified
+from deltalog.runtime.alternatives import Values, completed_bindings, unify_head
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.checked_rows import key_of
 from deltalog.runtime.hypothetical import Binding, Hypothetical
@@ -199,7 +199,7 @@ class FirstLevel:
             for rule in self.requests.get(predicate, ()):
                 lead = rule.body[0]
                 assert isinstance(lead, Atom)
-                given = unified(lead, row)
+                given = unify_head(lead, row)
                 if given is None:
                     continue
                 for heads in self._heads(rule, given, requests, state):
@@ -225,7 +225,7 @@ class FirstLevel:
             named = names.as_request(head.predicate)
             assert named is not None
             missing = [Atom(named[0], head.arguments)]
-            some = completed(binding, missing, tests, self._values(requests))
+            some = completed_bindings(binding, missing, tests, self._values(requests))
             yield list(dict.fromkeys((head.predicate, row_of(head, each)) for each in some))
 
     def _values(self, requests: Iterable[Fact]) -> Values:
@@ -288,7 +288,7 @@ class FirstLevel:
             for rule in self.changes.get(fact[0], ()):
                 lead = rule.body[0]
                 assert isinstance(lead, Atom)
-                given = unified(lead, fact[1])
+                given = unify_head(lead, fact[1])
                 if given is None:
                     continue
                 in_new, in_old = split_by_state(rule.body[1:])

@@ -19,7 +19,7 @@ import json
 from typing import Any
 
 from deltalog.language.printer import print_rule
-from deltalog.runtime.explanation_text import INDENT, rule_lines, rule_records, section
+from deltalog.runtime.explanation_text import INDENT, rule_lines, rule_records, text_section
 from deltalog.runtime.network import (
     ArcDifferential,
     Network,
@@ -31,7 +31,7 @@ from deltalog.runtime.network import (
 
 def network_text(network: Network) -> str:
     nodes = [_node(number, node) for number, node in enumerate(network.nodes, start=1)]
-    arcs = section("arcs", [arc_text(arc) for arc in network.arcs] or ["none"])
+    arcs = text_section("arcs", [arc_text(arc) for arc in network.arcs] or ["none"])
     return "\n\n".join((*nodes, arcs))
 
 
@@ -44,13 +44,13 @@ def _node(number: int, node: NetworkNode) -> str:
         f"influents  {', '.join(node.influents) or '-'}",
     ]
     parts = [_stage(number, stage) for number, stage in enumerate(node.stages, start=1)]
-    return section(f"node {number}: {', '.join(node.predicates)}{kind}", (*lines, *parts))
+    return text_section(f"node {number}: {', '.join(node.predicates)}{kind}", (*lines, *parts))
 
 
 def _stage(number: int, stage: NetworkStage) -> str:
     if stage.ranked:
         return f"part {number}\n{INDENT}deletion from {', '.join(stage.ranked)} by rank"
-    return section(f"part {number}", rule_lines(stage.rules))
+    return text_section(f"part {number}", rule_lines(stage.rules))
 
 
 def arc_text(arc: NetworkArc) -> str:
@@ -63,7 +63,7 @@ def arc_text(arc: NetworkArc) -> str:
         print_rule(each.rule).replace("\n", f"\n{' ' * width}  ") for each in arc.differentials
     ]
     lines = [f"{name:<{width}}  {rule}" for name, rule in zip(names, rules, strict=True)]
-    return section(title, lines or ["no differential: the new state is recomputed"])
+    return text_section(title, lines or ["no differential: the new state is recomputed"])
 
 
 def flow_text(inserted: int, deleted: int) -> str:

@@ -19,7 +19,7 @@ from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.checked_rows import check_taken_keys
 from deltalog.runtime.constraints import check_new_program
 from deltalog.runtime.delivery_verbs import check_delivered
-from deltalog.runtime.evaluation import create, rebuild
+from deltalog.runtime.evaluation import create_relations, rebuild_views
 from deltalog.runtime.fixpoint import Watch
 from deltalog.runtime.limits import UNLIMITED
 from deltalog.runtime.model import Model, Options, make_model
@@ -105,7 +105,7 @@ def _migrate(
     known = database.model.stored | both.stored
     extra = {n: both.relations[n] for n in both.stored if n not in database.model.stored}
     database.propagation.drop()
-    create(database.engine, extra)
+    create_relations(database.engine, extra)
     database.engine.insert(OLD, [()])
     migration = Propagation(database.engine, both)
     guards = ChangeSet({NEW: {()}}, {OLD: {()}})
@@ -135,10 +135,10 @@ def _settle(database: MemoryDatabase, new: Model, migration: Propagation) -> fro
     stale = to_rebuild(database.model, new, reached)
     for name in stale:  # its columns may be others now
         database.engine.drop(name)
-    create(database.engine, {name: new.relations[name] for name in new.stored})
+    create_relations(database.engine, {name: new.relations[name] for name in new.stored})
     made = new.stored - database.model.stored
     database.model = new
-    rebuild(database.engine, new, stale, UNLIMITED, _only_reporting(database.watch))
+    rebuild_views(database.engine, new, stale, UNLIMITED, _only_reporting(database.watch))
     return (stale | made | reached) & new.stored
 
 

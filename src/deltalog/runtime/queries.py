@@ -41,7 +41,7 @@ from deltalog.rewrites.forms import QueryForm
 from deltalog.rewrites.pipeline import EVALUATE, QUERY, apply_passes
 from deltalog.rewrites.states import rename_predicates
 from deltalog.runtime.changes import NO_CHANGE, NO_RELATIONS, ChangeSet
-from deltalog.runtime.evaluation import create
+from deltalog.runtime.evaluation import create_relations
 from deltalog.runtime.fixpoint import Lowered, Watch, install_lowered, lowered, run
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model, written_form
@@ -132,7 +132,7 @@ def answer(
     given = {relation.name: relation for relation, _ in inputs}
     plan = _known_plan(model, query, magic, frozenset(change.relations), given)
     try:
-        create(engine, plan.relations)
+        create_relations(engine, plan.relations)
         for relation, input_rows in inputs:
             engine.insert(names.asked_name(relation.name), input_rows)
         for name, rows in sides.items():

@@ -37,12 +37,12 @@ class ReasonVerbs(WhyVerbs):
         `show` has some of `dependencies`, `strata`, `rules` and `plan`. With `propagation` it is
         the propagation network instead.
         """
-        from deltalog.runtime.explained import explained  # which imports the database
+        from deltalog.runtime.explain_as_text import explain_as_text  # which imports the database
 
         database = cast("MemoryDatabase", self)
         with database.turn():
             asked = None if query is None else bound_query(query, parameters, database.relations)
-            return explained(database, asked, show, propagation)
+            return explain_as_text(database, asked, show, propagation)
 
     def realize(
         self,

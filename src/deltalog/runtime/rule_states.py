@@ -20,7 +20,7 @@ from deltalog.language.ast import (
     Variable,
 )
 from deltalog.language.walk import variable_names
-from deltalog.runtime.equations import is_passed, solutions
+from deltalog.runtime.equations import is_passed, solve_equation
 from deltalog.runtime.hypothetical import Binding, Hypothetical
 
 Facts = Mapping[str, Iterable[Row]]
@@ -120,7 +120,7 @@ def _tested(test: Comparison, binding: Binding) -> Iterator[Binding]:
         if is_passed(test, binding):
             yield binding
         return
-    for value in solutions(test, free[0], binding):
+    for value in solve_equation(test, free[0], binding):
         yield {**binding, free[0]: value}
 
 

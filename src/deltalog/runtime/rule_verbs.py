@@ -24,7 +24,7 @@ from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import ActiveRule, Row, Value
 from deltalog.language.values import print_value
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.check_phase import CheckPhase, settle
+from deltalog.runtime.check_phase import CheckPhase, settle_transaction
 from deltalog.runtime.checked_rows import checked_row
 from deltalog.runtime.constraints import ConstraintChecks, current_violations
 from deltalog.runtime.delivery_verbs import undelivered_counts
@@ -284,24 +284,24 @@ class RuleVerbs:
         inserted, deleted = base.sides
         influents = self.propagation.rule_influents
         if self._phase is None and influents.isdisjoint(inserted) and influents.isdisjoint(deleted):
-            return database._propagated(base, is_committed, views)
+            return database._run_propagation(base, is_committed, views)
         if is_committed:
             self.check_actions()
         phase = self._phase or CheckPhase(database, rules, is_tried=not is_committed)
 
         def run(changed: ChangeSet, checking: CheckPhase | None) -> ChangeSet:
-            return database._propagated(changed, is_committed, views, checking)
+            return database._run_propagation(changed, is_committed, views, checking)
 
-        return settle(database, phase, base, run)
+        return settle_transaction(database, phase, base, run)
 
     def silent_transaction(self) -> Transaction:
         """A transaction in which no rule fires."""
         database = self._itself
-        return database._transaction(partial(database.propagate_wanted, is_firing=False))
+        return database._transaction_by(partial(database.propagate_wanted, is_firing=False))
 
     def rehearsal(self, base: ChangeSet) -> Transaction:
         """A transaction that begins with these changes and is never committed."""
-        made = self._itself._transaction(lambda wanted: wanted)
+        made = self._itself._transaction_by(lambda wanted: wanted)
         made._is_internal = True
         return fill(made, base.inserted, base.deleted, None)
 
@@ -317,4 +317,4 @@ class RuleVerbs:
                 self._phase = None
 
         checked = partial(ImmediateTransaction, after_operation=checks.after_operation)
-        return self._itself._transaction(commit_phase, checked)
+        return self._itself._transaction_by(commit_phase, checked)

@@ -41,10 +41,10 @@ from deltalog.runtime.alternatives import (
     Completion,
     Instance,
     Phase,
-    breaks,
-    completions,
-    derivation,
-    phases,
+    breaking_wishes,
+    find_derivation,
+    phase_completions,
+    rule_phases,
     rules_by_head,
 )
 from deltalog.runtime.changes import ChangeSet
@@ -244,7 +244,7 @@ class Search:
             self.skip(through_aggregate(rule))
         if wish.holds:
             return self._supported(node, wish, plain, state)
-        made = derivation(plain, wish.row, state, node.wishes)
+        made = find_derivation(plain, wish.row, state, node.wishes)
         if made is None:
             return iter(()) if len(plain) < len(rules) else None
         return self._broken(node, made, self.nodes.more_than(node))
@@ -252,7 +252,8 @@ class Search:
     def _broken(self, node: Node, made: Instance, least: float) -> Children:
         """The nodes in which one of the literals of an instance does not hold."""
         found = (
-            self.nodes.with_wishes(node, [each]) for each in breaks(made, self.nodes.opened(node))
+            self.nodes.with_wishes(node, [each])
+            for each in breaking_wishes(made, self.nodes.opened(node))
         )
         return ((least, each.promise, each) for each in found if each is not None)
 
@@ -268,7 +269,7 @@ class Search:
         }
         pending = [each.relation for each in node.pending]
         waiting = []
-        for phase in phases(rules):
+        for phase in rule_phases(rules):
             views = [atom.predicate for atom in phase.missing]
             bound = spent + self.nodes.bounds.least({*views, *open_views}, pending)
             if bound < float("inf"):
@@ -278,7 +279,7 @@ class Search:
             yield bound, promise, None
             unsolved = partial(self.chosen.unsolved, phase.rule)
             opened = self.nodes.opened(node)
-            for made in completions(phase, wish.row, state, values, opened, unsolved):
+            for made in phase_completions(phase, wish.row, state, values, opened, unsolved):
                 child = self._derived(node, wish, phase, made, state)
                 yield max(bound, least if child is None else child.least), promise, child
 

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from deltalog.diagnostics import service_catalogue
 from deltalog.runtime.database import MemoryDatabase
-from deltalog.runtime.deliveries import forget, resume, retry_dead_letters
+from deltalog.runtime.deliveries import forget_deliveries, resume_deliveries, retry_dead_letters
 from deltalog.runtime.delivery_verbs import undelivered_counts
 from deltalog.service.answers import HostDep, SettingsDep, json_answer
 from deltalog.service.grants import CallerDep
@@ -132,7 +132,7 @@ async def resume_recipient(recipient: RecipientName, caller: CallerDep, host: Ho
 
     def run(database: MemoryDatabase) -> int:
         with database.journal() as journal:
-            return int(resume(journal, recipient))
+            return int(resume_deliveries(journal, recipient))
 
     return json_answer({"count": await host.call(run)})
 
@@ -144,7 +144,7 @@ async def forget_recipient(recipient: RecipientName, caller: CallerDep, host: Ho
 
     def run(database: MemoryDatabase) -> bool:
         with database.journal() as journal:
-            return forget(journal, recipient)
+            return forget_deliveries(journal, recipient)
 
     if not await host.call(run):
         raise http_problem(404, service_catalogue.NOT_FOUND, what="recipient", name=recipient)

@@ -25,7 +25,7 @@ from deltalog.language.printer import print_program
 from deltalog.rewrites.names import is_generated
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
-from deltalog.runtime.evaluation import rebuild
+from deltalog.runtime.evaluation import rebuild_views
 from deltalog.runtime.fixpoint import Statistics
 from deltalog.runtime.model import Model
 from deltalog.runtime.outcome import Propagated
@@ -129,7 +129,7 @@ class FilePersistence:
         if any(not is_generated(name) for name in lost):
             raise self._damage_error(f"the table of `{lost[0]}` is missing")
         database.version = self.log.last
-        return rebuild(engine, model, missing, database.limits, database.watch)
+        return rebuild_views(engine, model, missing, database.limits, database.watch)
 
     def _usable_relations(self, model: Model) -> frozenset[str]:
         """The stored relations that the file has, with their ranks in one order.

@@ -19,7 +19,7 @@ from deltalog.language.ast import Query, Row
 from deltalog.rewrites.names import is_generated
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
-from deltalog.runtime.evaluation import create
+from deltalog.runtime.evaluation import create_relations
 from deltalog.runtime.model import query_model
 from deltalog.runtime.parameters import Parameters, bound_query
 from deltalog.runtime.queries import answer, stored_reads
@@ -142,7 +142,7 @@ class LoggedHistory:
         check_query(query, checked.relations)
         engine = self._database.engine.fresh()
         for name in stored_reads(model, query):
-            create(engine, {name: checked.relations[name]})
+            create_relations(engine, {name: checked.relations[name]})
             engine.insert(name, self.facts_at(name, version, facts_now))
         return answer(engine, model, query, self._database.limits, self._database.watch)
 

@@ -19,7 +19,7 @@ from deltalog.language.ast import Row
 from deltalog.rewrites.forms import read_by
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
-from deltalog.runtime.evaluation import create
+from deltalog.runtime.evaluation import create_relations
 from deltalog.runtime.model import Options, make_model, query_model
 from deltalog.runtime.queries import answer, whole_relation
 from deltalog.store.log import PROGRAM, Commit
@@ -35,7 +35,7 @@ def derived_facts(
     known, engine = checked.relations, database.engine.fresh()
     base = _influents_of(checked, frozenset((view,)))
     for name in base:
-        create(engine, {name: known[name]})
+        create_relations(engine, {name: known[name]})
         engine.insert(name, facts(name))
     model = query_model(checked, base)
     query = whole_relation(known[view])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from deltalog.diagnostics import service_catalogue
 from deltalog.diagnostics.report import DataError
-from deltalog.runtime.delivery_records import Book, Record, key, values
+from deltalog.runtime.delivery_records import Book, Record, record_key, record_values
 from deltalog.store.journal_tables import (
     TABLES,
     WRITES,
@@ -96,9 +96,9 @@ class SqliteJournal:
             for record in removed:
                 columns = " AND ".join(f"{name} = ?" for name in key_columns(type(record)))
                 statement = f"DELETE FROM {TABLES[type(record)]} WHERE {columns}"
-                self._connection.execute(statement, key(record))
+                self._connection.execute(statement, record_key(record))
             for record in put:
-                found = values(record)
+                found = record_values(record)
                 marks = ", ".join("?" * len(found))
                 statement = f"INSERT OR REPLACE INTO {TABLES[type(record)]} VALUES ({marks})"
                 self._connection.execute(statement, found)

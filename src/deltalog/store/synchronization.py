@@ -25,7 +25,7 @@ from deltalog.engines.extensions import RankedEngine
 from deltalog.language.ast import Row
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.database import MemoryDatabase
-from deltalog.runtime.evaluation import create
+from deltalog.runtime.evaluation import create_relations
 from deltalog.runtime.model import Model, make_model
 from deltalog.runtime.outcome import Propagated
 from deltalog.runtime.propagation import Propagation
@@ -87,7 +87,7 @@ class FileSynchronization:
         checked = stored_program(self._log.program)
         stored = make_model(checked, database.model.options.of_views(checked.relations))
         database.model, database.engine = stored, database.engine.fresh()
-        create(database.engine, {name: stored.relations[name] for name in stored.stored})
+        create_relations(database.engine, {name: stored.relations[name] for name in stored.stored})
         database.statistics = self._persistence.restore(database)
         database.propagation = Propagation(database.engine, stored)
         self.staleness = Staleness.CURRENT

@@ -35,7 +35,7 @@ from deltalog.language.ast import ActiveRule, Atom, Program, Rule
 from deltalog.language.printer import print_action, print_atom, print_rule
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.explain import rules_after
-from deltalog.runtime.explanation_text import section
+from deltalog.runtime.explanation_text import text_section
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Options, make_model
 from deltalog.runtime.network import NetworkArc, network
@@ -103,15 +103,15 @@ def rule_explanation_text(explanation: RuleExplanation) -> str:
     parts = []
     if rule.event is not None:
         event = f"{rule.event.kind} {print_atom(rule.event.atom)}"
-        parts.append(section("event", [event]))
+        parts.append(text_section("event", [event]))
     if explanation.condition:
-        parts.append(section("condition", map(print_rule, explanation.condition)))
+        parts.append(text_section("condition", map(print_rule, explanation.condition)))
     if explanation.expanded:
-        parts.append(section("expanded condition", map(print_rule, explanation.expanded)))
-    parts.append(section("action", _action_lines(explanation)))
+        parts.append(text_section("expanded condition", map(print_rule, explanation.expanded)))
+    parts.append(text_section("action", _action_lines(explanation)))
     if explanation.arcs:
-        parts.append(section("arcs", map(arc_text, explanation.arcs)))
-    return section(rule.name, parts)
+        parts.append(text_section("arcs", map(arc_text, explanation.arcs)))
+    return text_section(rule.name, parts)
 
 
 def _action_lines(explanation: RuleExplanation) -> Iterator[str]:

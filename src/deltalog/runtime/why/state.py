@@ -23,7 +23,7 @@ from deltalog.language.walk import variable_names
 from deltalog.rewrites import names
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.derivation import Absence, Fact
-from deltalog.runtime.evaluation import create
+from deltalog.runtime.evaluation import create_relations
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model, query_model
 from deltalog.runtime.queries import answer, stored_reads
@@ -159,7 +159,7 @@ def state_of_program(
         return AskedState(database.engine, model, database.limits, database.watch, change)
     engine = database.engine.fresh()
     for name, relation in base.items():
-        create(engine, {name: relation})
+        create_relations(engine, {name: relation})
         engine.insert(name, facts_then(name))
     return AskedState(engine, model, database.limits, database.watch)
 

@@ -16,7 +16,7 @@ from deltalog.runtime.network import network
 from deltalog.runtime.network_text import network_text
 
 
-def explained(
+def explain_as_text(
     database: MemoryDatabase, query: Query | None, show: Collection[str] | None, propagation: bool
 ) -> str:
     """The sections in `show`, or all of them; or the propagation network."""
