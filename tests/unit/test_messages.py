@@ -8,7 +8,7 @@ import pytest
 
 import deltalog
 from deltalog.runtime import delivery_verbs
-from deltalog.runtime.deliveries import forget
+from deltalog.runtime.deliveries import forget_deliveries
 from deltalog.runtime.messages import Message
 from deltalog.store.dump import dump_folder, dump_lines
 from deltalog.store.files import read_rows
@@ -212,7 +212,7 @@ def test_a_program_without_messages_must_wait_for_every_target(
     with pytest.raises(deltalog.DataError, match=r"E1607[^$]*deliver them to `slow`, or drop one"):
         shop.change_program("base stock(item: str key, amount: int).")
     with shop.journal() as journal:
-        assert forget(journal, "slow")
+        assert forget_deliveries(journal, "slow")
     assert sum(rule.undelivered for rule in shop.rules()) == 0
     shop.change_program("base stock(item: str key, amount: int).")
 
