@@ -10,7 +10,7 @@ from serving import GRAPH, Service, serving
 
 import deltalog
 from deltalog.service.tokens import create_token
-from deltalog.store import file_database, history
+from deltalog.store import history, logged
 
 SHOP = """
     base item(id: int key, name: str, price: decimal, since: date?).
@@ -317,7 +317,7 @@ def test_the_list_of_commits_derives_nothing(
     database = deltalog.connect(tmp_path / "v.db", program=program, engine="reference")
     for number in range(3):
         database.apply(insert={"e": [(2 * number,), (2 * number + 1,)]}, views=[])
-    monkeypatch.setattr(file_database, "FACTS_EACH", 5)
+    monkeypatch.setattr(logged, "FACTS_EACH", 5)
     monkeypatch.setattr(history, "Replay", None)
     monkeypatch.setattr(history, "derived_facts", None)
     with serving(database) as service:

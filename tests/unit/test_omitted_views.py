@@ -12,7 +12,7 @@ import pytest
 import deltalog
 from deltalog.language.ast import Row
 from deltalog.runtime.database import MemoryDatabase
-from deltalog.store import file_database
+from deltalog.store import logged as logged_database
 from deltalog.store.file_database import FileDatabase
 from deltalog.store.log import Commit
 
@@ -151,7 +151,7 @@ def test_only_views_that_are_asked_for_are_derived(
         for number in range(6):
             database.apply(insert={"edge": [(number, number + 1)]}, views=[])
         whole = database.commits(1)
-        monkeypatch.setattr(file_database, "FACTS_EACH", 2)  # each commit is a part of its own
+        monkeypatch.setattr(logged_database, "FACTS_EACH", 2)  # each commit is a part of its own
         assert database.commits(1) == whole
         last, found = database.commits_of("far", 1, 6)
         assert (last, [each.version for each in found]) == (2, [2])

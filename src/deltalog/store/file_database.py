@@ -13,12 +13,11 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
 
 import apsw
 
@@ -40,7 +39,7 @@ from deltalog.store.file_deliveries import FileDeliveries
 from deltalog.store.file_persistence import FilePersistence
 from deltalog.store.history import LoggedHistory, without_hidden
 from deltalog.store.log import Commit, Summary
-from deltalog.store.logged import FACTS_EACH, Logged, Tailed
+from deltalog.store.logged import Logged, Tailed, first_commits
 from deltalog.store.programs import program_and_text
 from deltalog.store.readers import Dropped, Retention
 from deltalog.store.settings import FileSettings
@@ -49,7 +48,6 @@ from deltalog.store.storage import Storage
 from deltalog.store.synchronization import GROUP_MAX, FileSynchronization
 from deltalog.store.verify import Verification, verify_file
 
-Listed = TypeVar("Listed", Commit, Summary)
 INDEXED_FROM = 100_000
 """From this many facts on indexes are built at loading, and not by the first transaction."""
 
@@ -244,13 +242,13 @@ class FileDatabase(FileDeliveries, Logged):
     def _some_commits(self, after: int, until: int, views: Set[str] | None) -> list[Commit]:
         with self._reading_snapshot():
             found = self._history.commits(after, until, self.current_facts, views)
-            return _up_to_facts(found, lambda each: len(each.change))
+            return first_commits(found, lambda each: len(each.change))
 
     def summaries(self, after: int, until: int) -> tuple[int, list[Summary]]:
         with self._reading_snapshot():
             self._history.check_version(after)
             listed = self._persistence.log.summaries(after, until)
-            found = _up_to_facts(listed, lambda each: sum(each.counts.values()))
+            found = first_commits(listed, lambda each: sum(each.counts.values()))
             return found[-1].version if found else until, found
 
     def omitted(self, first: int, last: int) -> frozenset[str]:
@@ -390,15 +388,3 @@ def _inherit_all() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_inherit_all)
-
-
-def _up_to_facts(commits: Iterable[Listed], facts_of: Callable[[Listed], int]) -> list[Listed]:
-    """The first commits, up to a number of facts."""
-    found: list[Listed] = []
-    facts = 0
-    for each in commits:
-        found.append(each)
-        facts += 1 + facts_of(each)
-        if facts >= FACTS_EACH:
-            break
-    return found

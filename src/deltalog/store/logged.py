@@ -8,12 +8,14 @@ A file has such a log, and so has a state in tables. A service follows both in t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from deltalog.store.log import Commit, Summary
 
+Listed = TypeVar("Listed", Commit, Summary)
 FACTS_EACH = 1_000_000
 """Changed facts after which reading commits pauses; a commit is never divided."""
 
@@ -77,3 +79,15 @@ class Logged:
     def log_behind(self, version: int) -> tuple[int, bool]:
         """Bytes of the log behind a version, and whether the retention alone keeps all of it."""
         raise NotImplementedError
+
+
+def first_commits(commits: Iterable[Listed], facts_of: Callable[[Listed], int]) -> list[Listed]:
+    """The first commits, up to a number of facts."""
+    found: list[Listed] = []
+    facts = 0
+    for each in commits:
+        found.append(each)
+        facts += 1 + facts_of(each)
+        if facts >= FACTS_EACH:
+            break
+    return found
