@@ -24,7 +24,7 @@ from deltalog.rewrites.names import is_generated
 from deltalog.rewrites.strategies import STRATEGIES
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.engine_choice import ENGINES
-from deltalog.runtime.fixpoint import Mode, install, run
+from deltalog.runtime.fixpoint import Mode, install_stages, run_fixpoint
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model, Options, make_model
 from deltalog.store.cells import from_cells
@@ -54,7 +54,7 @@ def evaluated(
         engine.insert(fact.predicate, [values])
     for name, rows in facts.items():
         engine.insert(name, rows)
-    run(engine, install(engine, component_partition(core.rules)), LIMITS, mode)
+    run_fixpoint(engine, install_stages(engine, component_partition(core.rules)), LIMITS, mode)
     return {name: set(engine.rows(name)) for name in predicates if not is_generated(name)}
 
 

@@ -11,7 +11,7 @@ import deltalog
 from deltalog.rewrites.pipeline import EVERY_PASS, MAINTAIN
 from deltalog.rewrites.strategies import STRATEGIES
 from deltalog.runtime.explain import explain
-from deltalog.runtime.network import Network, network
+from deltalog.runtime.network import Network, network_of
 from deltalog.runtime.nodes import MUCH_MIN
 
 JOIN = """\
@@ -286,16 +286,16 @@ def test_split_joins_are_shown(invoke: Call) -> None:
 
 def test_the_network_is_that_of_the_last_transaction() -> None:
     database = deltalog.connect(program=GRAPH + "far(X) :- path(X, _).", strategy="rederive")
-    assert [arc.flow for arc in network(database).arcs] == [None] * 3
+    assert [arc.flow for arc in network_of(database).arcs] == [None] * 3
     database.apply(insert={"edge": [(1, 2), (2, 3)]})
-    found = network(database)
+    found = network_of(database)
     assert isinstance(found, Network)
     assert [node.predicates for node in found.nodes] == [("path",), ("far",)]
     assert found.nodes[0].stages[1].ranked == ("path",)
     assert {(arc.influent, arc.affected): arc.flow for arc in found.arcs} == {
         ("edge", "path"): (2, 0), ("path", "path"): None, ("path", "far"): (3, 0)
     }  # fmt: skip
-    assert network(database, {}).arcs[0].flow == (0, 0)
+    assert network_of(database, {}).arcs[0].flow == (0, 0)
 
 
 def test_passes_leave_the_database_alone() -> None:

@@ -29,7 +29,7 @@ from deltalog.rewrites.magic_updates import magic_updates
 from deltalog.rewrites.partial_differentials import differentials_of, partial_differentials
 from deltalog.rewrites.propagation_rules import propagation_rules
 from deltalog.rewrites.transition_rules import transition_rules
-from deltalog.runtime.fixpoint import Statistics, install, run
+from deltalog.runtime.fixpoint import Statistics, install_stages, run_fixpoint
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.outcome import Propagated
 from treatments import UPKEEP, Facts
@@ -54,7 +54,7 @@ def evaluated(partition: Partition, facts: Facts) -> tuple[Statistics, Facts]:
         engine.create(name, ())
     for name, rows in facts.items():
         engine.insert(name, sorted(rows))
-    statistics = run(engine, install(engine, partition), Limits())
+    statistics = run_fixpoint(engine, install_stages(engine, partition), Limits())
     return statistics, {name: set(engine.rows(name)) for name in engine.relations}
 
 

@@ -14,7 +14,7 @@ import deltalog
 from deltalog.graphs.mermaid import mermaid_text
 from deltalog.graphs.network_graph import network_graph
 from deltalog.graphs.proof_graph import answer_graph
-from deltalog.runtime.network import network
+from deltalog.runtime.network import network_of
 
 
 def inventory_network(program: str) -> str:
@@ -33,7 +33,7 @@ def inventory_network(program: str) -> str:
         tx.set("quantity", ("bolt", 120))
         tx.set("reserve", ("nut", 250))
     assert tx.delta.inserted["low"] == {("bolt",)}
-    return mermaid_text(network_graph(network(database), database.model.checked, ""))
+    return mermaid_text(network_graph(network_of(database), database.model.checked, ""))
 
 
 def permission_proof(_: str) -> str:

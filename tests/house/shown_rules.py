@@ -17,7 +17,7 @@ from deltalog.language.printer import print_rule
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.explain import explain
 from deltalog.runtime.explanation_text import rule_text
-from deltalog.runtime.network import NetworkStage, network
+from deltalog.runtime.network import NetworkStage, network_of
 
 FORMS = ("virtual", "flat", "nervous")
 
@@ -68,7 +68,7 @@ def _maintained(program: Program, strategy: str, rest: list[str]) -> str:
     """The parts of every view, or of those that are named."""
     views = [word for word in rest if word not in FORMS]
     database = _opened(program, strategy, rest)
-    nodes = [n for n in network(database).nodes if not views or {*views} & {*n.predicates}]
+    nodes = [n for n in network_of(database).nodes if not views or {*views} & {*n.predicates}]
     stages = [
         (f"% {', '.join(node.predicates)}, part {number}", stage)
         for node in nodes

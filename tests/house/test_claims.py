@@ -12,7 +12,7 @@ from deltalog.language.printer import print_rule
 from deltalog.plan.text import plan_text
 from deltalog.rewrites.strategies import STRATEGIES
 from deltalog.rewrites.unfold import RULES_MAX
-from deltalog.runtime.fixpoint import lowered
+from deltalog.runtime.fixpoint import lower_stages
 from deltalog.runtime.nodes import LOST_MIN, LOST_SHARE, MUCH_MIN, MUCH_SHARE
 from deltalog.runtime.rule_changes import guarded_program
 from deltalog.store.logged import Logged
@@ -76,7 +76,7 @@ def _text_block(start: str) -> str:
 def test_overlays_look_like_that() -> None:
     links = next(b.text for b in blocks(PROPAGATION) if b.language == "deltalog")
     (node,) = deltalog.connect(program=links).propagation.nodes
-    plans, _ = lowered(node.stages, node.compiled.overlays)
+    plans, _ = lower_stages(node.stages, node.compiled.overlays)
     shown = "".join(plan_text(part) for part in plans if isinstance(part, tuple))
     assert _text_block("match [edge").strip() in shown
 

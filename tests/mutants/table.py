@@ -123,7 +123,7 @@ MUTANTS = (
     Mutant(
         "a partition is never soft",
         "runtime/fixpoint.py",
-        "if (_read(stage, overlays) | defined) & later:",
+        "if (_read_predicates(stage, overlays) | defined) & later:",
         "if False:",
         _sequences("closure and virtual"),
     ),
@@ -759,7 +759,7 @@ MUTANTS = (
         "a what-if in place gives rows other ranks",
         "runtime/outcome.py",
         "            self._undo_in_place()\n",
-        "            _write(propagation.engine, -self._base)\n",
+        "            _write_change(propagation.engine, -self._base)\n",
         (WALKS, "-k", "once and what-if and reference"),
     ),
     Mutant(

@@ -180,7 +180,7 @@ def test_a_table_that_is_partly_there_and_repeats_itself(db: Database, size: int
 
 def test_many_tuples_are_taken_like_a_table(db: Database) -> None:
     pairs = [(n, -n) for n in range(incoming.COLUMNAR_FROM + 1)]
-    assert isinstance(incoming.columnar(db.relations["edge"], pairs), LazyTable)
+    assert isinstance(incoming.rows_as_columns(db.relations["edge"], pairs), LazyTable)
     assert db.apply(insert={"edge": [*pairs, *pairs]}).inserted["edge"] == set(pairs)
     assert db.apply(delete={"edge": iter(pairs)}).deleted["edge"] == set(pairs)
 

@@ -14,7 +14,7 @@ from deltalog.engines.relation import Relation
 from deltalog.language.ast import Row
 from deltalog.language.parser import parse_text
 from deltalog.rewrites.desugar import desugar
-from deltalog.runtime.fixpoint import Mode, Statistics, install, run
+from deltalog.runtime.fixpoint import Mode, Statistics, install_stages, run_fixpoint
 from deltalog.runtime.limits import Limits
 
 LINEAR = "path(X, Y) :- edge(X, Y). path(X, Y) :- path(X, Z), edge(Z, Y)."
@@ -49,8 +49,8 @@ class Run:
             self.engine.create(name, ())
         self.engine.insert("edge", edges)
         partition: Partition = component_partition(core.rules)
-        self.installed = install(self.engine, partition)
-        self.statistics: Statistics = run(self.engine, self.installed, Limits(), mode)
+        self.installed = install_stages(self.engine, partition)
+        self.statistics: Statistics = run_fixpoint(self.engine, self.installed, Limits(), mode)
 
     def facts(self) -> dict[str, set[Row]]:
         return {name: set(self.engine.rows(name)) for name in self.engine.relations}
@@ -134,12 +134,12 @@ def chain(length: int) -> list[Row]:
 def test_a_run_can_be_repeated_after_rewinding() -> None:
     found = Run(LAYERED, CHAIN, "semi_naive")
     before = found.facts()
-    again = run(found.engine, found.installed, Limits())
+    again = run_fixpoint(found.engine, found.installed, Limits())
     assert again.total == 0
     found.installed.rewind()
     for name in before.keys() - {"edge"}:
         found.engine.clear(name)
-    assert run(found.engine, found.installed, Limits()) == found.statistics
+    assert run_fixpoint(found.engine, found.installed, Limits()) == found.statistics
     assert found.facts() == before
 
 
@@ -147,7 +147,7 @@ def test_only_new_rows_are_read_after_an_insertion(derived: Counter[str]) -> Non
     found = Run(NON_LINEAR, [], "semi_naive")
     found.engine.insert("path", CHAIN)
     derived.clear()
-    assert run(found.engine, found.installed, Limits()).generated == {"path": 28}
+    assert run_fixpoint(found.engine, found.installed, Limits()).generated == {"path": 28}
     assert derived["offered"] == sum(NON_LINEAR_OFFERS)
 
 
@@ -166,7 +166,7 @@ def test_watch_hears_of_every_productive_round() -> None:
 def test_a_stratification_runs_part_after_part_and_never_back() -> None:
     program = f"base edge(src: int, dst: int).{LAYERED}"
     core = desugar(parse_text(program), check_program(parse_text(program)).relations)
-    assert not install(ReferenceEngine(), component_partition(core.rules)).is_soft
+    assert not install_stages(ReferenceEngine(), component_partition(core.rules)).is_soft
 
 
 def test_a_higher_part_sends_the_driver_back_down() -> None:
@@ -178,7 +178,7 @@ def test_a_higher_part_sends_the_driver_back_down() -> None:
     engine.insert("e", [(1,)])
     engine.insert("f", [(1,), (2,)])
     engine.insert("next", chain(9))
-    installed = install(engine, (low, high))
+    installed = install_stages(engine, (low, high))
     assert installed.is_soft
-    assert run(engine, installed, Limits()).generated == {"ask": 3, "q": 2, "p": 3}
+    assert run_fixpoint(engine, installed, Limits()).generated == {"ask": 3, "q": 2, "p": 3}
     assert set(engine.rows("p")) == {(1,), (2,), (3,)}

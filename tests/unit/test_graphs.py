@@ -21,7 +21,7 @@ from deltalog.graphs.graph import Arc, Graph, Listing, Node, RuleText, replace_u
 from deltalog.graphs.mermaid import mermaid_text
 from deltalog.graphs.network_graph import network_graph
 from deltalog.graphs.page import SCRIPTS, page_html, read_web_file
-from deltalog.runtime.network import network
+from deltalog.runtime.network import network_of
 
 NASTY = [
     'a "quoted" name',
@@ -85,7 +85,7 @@ tagged(X) :- label(X, "</script>\\"").
 def test_a_network_as_a_graph() -> None:
     database = deltalog.connect(program=MORE)
     database.apply(insert={"edge": [(1, 2), (2, 3)]})
-    graph = network_graph(network(database), database.model.checked, "more")
+    graph = network_graph(network_of(database), database.model.checked, "more")
     nodes = {node.name: node for node in graph.nodes}
     assert {name: (node.kind, node.is_stored) for name, node in nodes.items()} == {
         "edge": ("base", True),

@@ -8,7 +8,7 @@ import pytest
 
 import deltalog
 from deltalog import Database, LimitError, Limits
-from deltalog.runtime.limits import bounds, memory_bytes
+from deltalog.runtime.limits import bounds_of, memory_bytes
 
 COUNTING = """
     base start(x: int).
@@ -139,9 +139,9 @@ def test_a_chain_may_be_long() -> None:
 
 
 def test_facts_may_fill_half_of_the_memory() -> None:
-    assert bounds(Limits(), 64)[1] == memory_bytes() // 2 // 64
-    assert bounds(Limits(), 64)[1] // 8 == bounds(Limits(), 512)[1]
-    assert bounds(Limits(facts_max=5), 64)[1] == 5
+    assert bounds_of(Limits(), 64)[1] == memory_bytes() // 2 // 64
+    assert bounds_of(Limits(), 64)[1] // 8 == bounds_of(Limits(), 512)[1]
+    assert bounds_of(Limits(facts_max=5), 64)[1] == 5
 
 
 def test_ints_that_leave_their_range_end_a_recursion_by_themselves() -> None:

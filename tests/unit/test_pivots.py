@@ -9,7 +9,7 @@ from deltalog.checks.program import check_program
 from deltalog.language.parser import parse_text
 from deltalog.plan.pivots import Pivot, pivot_of
 from deltalog.rewrites.desugar import desugar
-from deltalog.runtime.fixpoint import lowered
+from deltalog.runtime.fixpoint import lower_stages
 
 EDGES = "base edge(src: int, dst: int).\n"
 
@@ -18,7 +18,7 @@ def found(text: str) -> Pivot | None:
     """The pivot of the recursive component of a program."""
     program = parse_text(EDGES + text)
     core = desugar(program, check_program(program).relations)
-    parts, _ = lowered(component_partition(core.rules))
+    parts, _ = lower_stages(component_partition(core.rules))
     pivots = [pivot_of(plans) for plans in parts if isinstance(plans, tuple)]
     return next((each for each in pivots if each is not None), None)
 

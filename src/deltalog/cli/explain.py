@@ -56,7 +56,7 @@ from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.explain import explain as explanation_of
 from deltalog.runtime.explanation_text import SECTIONS, explanation_json, explanation_text
 from deltalog.runtime.limits import Limits
-from deltalog.runtime.network import Flows, network
+from deltalog.runtime.network import Flows, network_of
 from deltalog.runtime.network_text import network_json, network_text
 
 EXAMPLE = "deltalog explain graph.dl --query 'path(1, Y)' --show rules"
@@ -279,7 +279,7 @@ def _total_flows(
 
 
 def _network_output(database: MemoryDatabase, flows: Flows | None, form: Form, title: str) -> str:
-    found = network(database, flows)
+    found = network_of(database, flows)
     match form:
         case Form.TEXT:
             return network_text(found)

@@ -45,7 +45,7 @@ from deltalog.pipeline.table_rules import TableRules
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.evaluation import Difference
-from deltalog.runtime.fact_arguments import fill
+from deltalog.runtime.fact_arguments import fill_transaction
 from deltalog.runtime.fixpoint import Statistics, Watch
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model
@@ -328,7 +328,9 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
             change = net_frames(self.engine, self.relations, *frames)
             return self._database.propagate_net(change, is_committed, views, is_firing)
         if not is_firing:
-            return fill(self._database.silent_transaction(), sides[1], sides[0], sides[2]).commit()
+            return fill_transaction(
+                self._database.silent_transaction(), sides[1], sides[0], sides[2]
+            ).commit()
         change_facts = self._database.apply if is_committed else self._database.what_if
         return change_facts(insert=sides[1], delete=sides[0], set=sides[2], views=views)
 

@@ -36,7 +36,7 @@ from deltalog.runtime.constraints import check_state, issue_warnings
 from deltalog.runtime.delivery_verbs import DeliveryVerbs
 from deltalog.runtime.engine_choice import known_engine
 from deltalog.runtime.evaluation import Difference, compare_views, create_relations, evaluate_views
-from deltalog.runtime.fact_arguments import fill, load_facts
+from deltalog.runtime.fact_arguments import fill_transaction, load_facts
 from deltalog.runtime.fixpoint import Statistics, Watch
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model
@@ -211,7 +211,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
 
         Returns the exact change of base relations and of these `views`, or of all views.
         """
-        return fill(self.transaction(views=views), insert, delete, set).commit()
+        return fill_transaction(self.transaction(views=views), insert, delete, set).commit()
 
     def what_if(
         self,
@@ -228,7 +228,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         commit = partial(self.propagate_wanted, is_committed=False, views=known, is_firing=True)
         checks = self.propagation.has_immediate
         tried = self.immediate_transaction(commit, True) if checks else self._transaction_by(commit)
-        return fill(tried, insert, delete, set).commit()
+        return fill_transaction(tried, insert, delete, set).commit()
 
     def _transaction_by(self, commit: Commit, make: MakeTransaction = Transaction) -> Transaction:
         known = self.model.checked.relations

@@ -15,7 +15,7 @@ from deltalog.engines.base import Engine
 from deltalog.engines.extensions import is_twinned, takes_frames
 from deltalog.language.ast import Row
 from deltalog.runtime.checked_rows import forbidden_rows
-from deltalog.runtime.fixpoint import Statistics, Watch, install, run
+from deltalog.runtime.fixpoint import Statistics, Watch, install_stages, run_fixpoint
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model
 
@@ -46,7 +46,9 @@ def rebuild_views(
         engine.clear(name)
     create_relations(engine, {name: model.relations[name] for name in transient})
     try:
-        return run(engine, install(engine, component_partition(rules)), limits, watch=watch)
+        return run_fixpoint(
+            engine, install_stages(engine, component_partition(rules)), limits, watch=watch
+        )
     finally:
         for name in transient:
             engine.drop(name)
@@ -85,7 +87,7 @@ def compare_views(
             if forbidden:
                 yield Difference(name, frozenset(), forbidden)
             _copy_relation(engine, made, name)
-    run(made, install(made, component_partition(model.rules)), limits, watch=watch)
+    run_fixpoint(made, install_stages(made, component_partition(model.rules)), limits, watch=watch)
     for name in model.views:
         if name in model.stored:
             missing, excess = _compare_relation(engine, made, name)

@@ -30,7 +30,7 @@ from deltalog.rewrites.pipeline import (
     maintenance_passes,
 )
 from deltalog.runtime.database import MemoryDatabase
-from deltalog.runtime.fixpoint import lowered
+from deltalog.runtime.fixpoint import lower_stages
 from deltalog.runtime.model import chosen_form, written_form
 from deltalog.runtime.queries import prepare_query
 from deltalog.runtime.realize import request_form
@@ -78,7 +78,7 @@ def explain(
     if query is None and after in UPDATE_PASSES:
         return Explanation(*known, rules_after(database, str(after)), ())
     partition = _shown_partition(database, query, after, without)
-    plans, _ = lowered(partition)
+    plans, _ = lower_stages(partition)
     return Explanation(*known, partition, tuple(plan for plan in plans if isinstance(plan, tuple)))
 
 

@@ -12,7 +12,7 @@ from deltalog.language.ast import Query
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.explain import explain
 from deltalog.runtime.explanation_text import SECTIONS, explanation_text
-from deltalog.runtime.network import network
+from deltalog.runtime.network import network_of
 from deltalog.runtime.network_text import network_text
 
 
@@ -24,7 +24,7 @@ def explain_as_text(
         if query is not None or show is not None:
             hint = "the network covers the whole program: leave out the query and `show`"
             check_argument(False, "propagation", propagation, hint)
-        return network_text(network(database))
+        return network_text(network_of(database))
     sections = SECTIONS if show is None else tuple([show] if isinstance(show, str) else show)
     for name in sections:
         if name not in SECTIONS:

@@ -10,13 +10,13 @@ from deltalog.engines.extensions import takes_frames
 from deltalog.rewrites.desugar import fact_rows
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.checked_rows import check_taken_keys, with_unique_keys
-from deltalog.runtime.incoming import incoming
+from deltalog.runtime.incoming import incoming_facts
 from deltalog.runtime.model import Model
 from deltalog.runtime.protocols import Facts
 from deltalog.runtime.transaction import Transaction, base_relation
 
 
-def fill(
+def fill_transaction(
     transaction: Transaction, insert: Facts | None, delete: Facts | None, put: Facts | None
 ) -> Transaction:
     """Delete, insert and set: the order of files of changes, too. A set replaces an insert."""
@@ -51,7 +51,7 @@ def load_facts(engine: Engine, model: Model, facts: Facts, loading: Transaction)
         if hasattr(rows, "toArrow") and takes_frames(engine):
             engine.load_frame(relation, rows)
             continue
-        checked = with_unique_keys(known, incoming(known, rows))
+        checked = with_unique_keys(known, incoming_facts(known, rows))
         if known.key and engine.size(relation):  # facts of the program
             check_taken_keys(ChangeSet({relation: set(checked)}), relations, engine.lookup)
         engine.insert(relation, checked)

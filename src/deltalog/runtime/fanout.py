@@ -39,22 +39,22 @@ class Samples:
             read = overlays.get(predicate, predicate)
             relation = read.stored if isinstance(read, Overlay) else read
             if (relation, columns) not in self._known:
-                self._known[relation, columns] = self._estimated(relation, columns)
+                self._known[relation, columns] = self._estimated_matches(relation, columns)
             return self._known[relation, columns]
 
         return fanout
 
-    def _estimated(self, relation: str, columns: tuple[int, ...]) -> float:
+    def _estimated_matches(self, relation: str, columns: tuple[int, ...]) -> float:
         if relation not in self._rows:
             self._rows[relation] = tuple(self._engine.sample(relation, SAMPLE))
         rows = self._rows[relation]
-        return _agreeing(rows, columns) * self._engine.size(relation) if rows else 0.0
+        return _agreeing_fraction(rows, columns) * self._engine.size(relation) if rows else 0.0
 
 
-def _agreeing(rows: tuple[Row, ...], columns: tuple[int, ...]) -> float:
+def _agreeing_fraction(rows: tuple[Row, ...], columns: tuple[int, ...]) -> float:
     """How often two rows have the same values in some columns.
 
-    >>> _agreeing(((1, 2), (1, 3), (4, 5)), (0,))
+    >>> _agreeing_fraction(((1, 2), (1, 3), (4, 5)), (0,))
     0.3333333333333333
     """
     if len(rows) < 2:

@@ -33,7 +33,7 @@ from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.checked_rows import key_of
 from deltalog.runtime.hypothetical import Binding, Hypothetical
 from deltalog.runtime.level_trace import Alternative, Fact, Round, clause_texts, fact_texts
-from deltalog.runtime.model_state import minimal, model_state
+from deltalog.runtime.model_state import minimal_sets, model_state
 from deltalog.runtime.realization import Budget, Realization, Wish
 from deltalog.runtime.request_facts import (
     by_predicate,
@@ -107,18 +107,18 @@ class FirstLevel:
         """
         self.domains.wished = tuple(wishes)
         self._begun = time.monotonic()
-        kept = [wish for wish in wishes if not self._holds(wish)]
+        kept = [wish for wish in wishes if not self._holds_already(wish)]
         worlds = [World("", dict.fromkeys(request_of(wish) for wish in kept))]
         found: list[frozenset[Wish]] = []
         while worlds and not found and not self._is_spent():
-            found, worlds = self._round(worlds, wishes)
+            found, worlds = self._run_round(worlds, wishes)
         if found and worlds and follows_open and not self._is_spent():
-            self._round(worlds, wishes, is_late=True)
+            self._run_round(worlds, wishes, is_late=True)
         self.skip(ONE_LEVEL)
-        for change in sorted(self._minimal(found, wishes), key=self._order):
-            yield self._realization(change)
+        for change in sorted(self._minimal_changes(found, wishes), key=self._change_order):
+            yield self._realization_of(change)
 
-    def _holds(self, wish: Wish) -> bool:
+    def _holds_already(self, wish: Wish) -> bool:
         state = Hypothetical(self.database, ChangeSet())
         return state.holds(wish.relation, wish.row) == wish.holds
 
@@ -133,7 +133,7 @@ class FirstLevel:
             return False
         return True
 
-    def _round(
+    def _run_round(
         self, worlds: list[World], wishes: Sequence[Wish], is_late: bool = False
     ) -> tuple[list[frozenset[Wish]], list[World]]:
         """One round: the realizations it finds, and the alternatives that stay open."""
@@ -143,8 +143,8 @@ class FirstLevel:
         shown: list[Alternative] = []
         models: list[list[Fact]] = []
         for world in worlds:
-            state = self._state(world.change)
-            for number, (requests, is_false) in enumerate(self._down(world, state), 1):
+            state = self._state_after(world.change)
+            for number, (requests, is_false) in enumerate(self._request_models(world, state), 1):
                 label = f"{world.number}.{number}".lstrip(".")
                 new = [fact for fact in requests if fact not in world.requests]
                 models.append([fact for fact in new if self._is_base(fact)])
@@ -152,7 +152,7 @@ class FirstLevel:
                 if is_false:
                     shown.append(replace(line, outcome="false"))
                     continue
-                after, line = self._up(World(label, requests, world.change), state, line)
+                after, line = self._world_after(World(label, requests, world.change), state, line)
                 if line.outcome == "open" and self._is_realized(after.change, wishes):
                     line = replace(line, outcome="a realization")
                     found.append(after.change)
@@ -170,7 +170,9 @@ class FirstLevel:
 
     # --- down: R∇
 
-    def _down(self, world: World, state: RuleState) -> list[tuple[Mapping[Fact, None], bool]]:
+    def _request_models(
+        self, world: World, state: RuleState
+    ) -> list[tuple[Mapping[Fact, None], bool]]:
         """The minimal models of a world under R∇; those that contradict themselves are false."""
         complete: list[tuple[Mapping[Fact, None], bool]] = []
         waiting: list[Mapping[Fact, None]] = [world.requests]
@@ -180,19 +182,21 @@ class FirstLevel:
             if has_contradiction(requests):
                 complete.append((requests, True))
                 continue
-            missing = self._missing(requests, state)
+            missing = self._missing_heads(requests, state)
             if missing is None:
                 complete.append((requests, False))
             else:
                 waiting += [{**requests, fact: None} for fact in reversed(missing)]
-        consistent = set(minimal(frozenset(each) for each, is_false in complete if not is_false))
+        consistent = set(
+            minimal_sets(frozenset(each) for each, is_false in complete if not is_false)
+        )
         kept: dict[frozenset[Fact], tuple[Mapping[Fact, None], bool]] = {}
         for each, is_false in complete:
             if is_false or frozenset(each) in consistent:
                 kept.setdefault(frozenset(each), (each, is_false))
         return list(kept.values())
 
-    def _missing(self, requests: Mapping[Fact, None], state: RuleState) -> list[Fact] | None:
+    def _missing_heads(self, requests: Mapping[Fact, None], state: RuleState) -> list[Fact] | None:
         """The heads of an instance of a rule none of which is requested yet; single ones first."""
         found = None
         for predicate, row in requests:
@@ -202,14 +206,14 @@ class FirstLevel:
                 given = unify_head(lead, row)
                 if given is None:
                     continue
-                for heads in self._heads(rule, given, requests, state):
+                for heads in self._instance_heads(rule, given, requests, state):
                     if not any(fact in requests for fact in heads):
                         if len(heads) == 1:
                             return heads
                         found = found if found is not None else heads
         return found
 
-    def _heads(
+    def _instance_heads(
         self, rule: DisjunctiveRule, given: Binding, requests: Iterable[Fact], state: RuleState
     ) -> Iterator[list[Fact]]:
         """For each instance of a rule, the facts of which one must be requested."""
@@ -225,10 +229,10 @@ class FirstLevel:
             named = names.as_request(head.predicate)
             assert named is not None
             missing = [Atom(named[0], head.arguments)]
-            some = completed_bindings(binding, missing, tests, self._values(requests))
+            some = completed_bindings(binding, missing, tests, self._values_for(requests))
             yield list(dict.fromkeys((head.predicate, row_of(head, each)) for each in some))
 
-    def _values(self, requests: Iterable[Fact]) -> Values:
+    def _values_for(self, requests: Iterable[Fact]) -> Values:
         used = {value for _, row in requests for value in row}
 
         def values(
@@ -237,11 +241,13 @@ class FirstLevel:
             place = self.domains.classes.root((relation, position))
             type_ = self.domains.type_of(place)
             earlier = [v for v, own in self.new.items() if own == type_ and v in used]
-            return list(dict.fromkeys((*self.domains.known(place), *earlier, *self._newest(type_))))
+            return list(
+                dict.fromkeys((*self.domains.known(place), *earlier, *self._newest_values(type_)))
+            )
 
         return values
 
-    def _newest(self, type_: str) -> list[Value]:
+    def _newest_values(self, type_: str) -> list[Value]:
         """The new value of a type in this round: the only one that it introduces."""
         if type_ not in self._round_new:
             taken = self.domains.universe(type_) | {
@@ -256,11 +262,13 @@ class FirstLevel:
 
     # --- up: RΔ and Rτ∇
 
-    def _up(self, world: World, state: RuleState, line: Alternative) -> tuple[World, Alternative]:
+    def _world_after(
+        self, world: World, state: RuleState, line: Alternative
+    ) -> tuple[World, Alternative]:
         """The world after its base changes, with the requests that repair what they break."""
         asked = by_predicate(world.requests)
         seeds = [fact for rule in self.seeding for fact in derived_facts(rule, state, asked)]
-        replaced = [fact for fact in map(self._replaced, seeds) if fact is not None]
+        replaced = [fact for fact in map(self._replaced_fact, seeds) if fact is not None]
         requests = {**world.requests, **{requested_back(fact): None for fact in replaced}}
         seeds = list(dict.fromkeys((*seeds, *replaced)))
         made = frozenset(wish_of(fact) for fact in seeds)
@@ -269,7 +277,7 @@ class FirstLevel:
             outcome = "changes what must not be touched" if is_fixed else "false"
             return world, replace(line, changes=fact_texts(seeds), outcome=outcome)
         change = world.change | made
-        changes = self._propagated(seeds, state, self._state(change))
+        changes = self._induced_changes(seeds, state, self._state_after(change))
         known = {**by_predicate(requests), **by_predicate(changes)}
         repairs = dict.fromkeys(
             fact for rule in self.repairing for fact in derived_facts(rule, state, known)
@@ -280,7 +288,7 @@ class FirstLevel:
         changed, repaired = fact_texts(changes), fact_texts(more)
         return after, replace(line, changes=changed, repairs=repaired, outcome=outcome)
 
-    def _propagated(self, seeds: Iterable[Fact], old: RuleState, new: RuleState) -> list[Fact]:
+    def _induced_changes(self, seeds: Iterable[Fact], old: RuleState, new: RuleState) -> list[Fact]:
         """The seeds and the changes that they induce, in the order in which these are derived."""
         found = dict.fromkeys(seeds)
         waiting = list(found)
@@ -300,7 +308,7 @@ class FirstLevel:
                             waiting.append(made)
         return waiting
 
-    def _replaced(self, fact: Fact) -> Fact | None:
+    def _replaced_fact(self, fact: Fact) -> Fact | None:
         """The deletion of the fact that has the key of one that is inserted."""
         wish = wish_of(fact)
         relation = self.database.relations[wish.relation]
@@ -313,7 +321,7 @@ class FirstLevel:
 
     # --- states and answers
 
-    def _state(self, change: Iterable[Wish]) -> RuleState:
+    def _state_after(self, change: Iterable[Wish]) -> RuleState:
         denied = frozenset(self.form.denied)
         return RuleState(Hypothetical(self.database, change_set(change), denied), self.helpers)
 
@@ -327,10 +335,10 @@ class FirstLevel:
             return False
         return not change or not any(state.delta.inserted[name] for name in self.form.denied)
 
-    def _minimal(
+    def _minimal_changes(
         self, found: Iterable[frozenset[Wish]], wishes: Sequence[Wish]
     ) -> Iterator[frozenset[Wish]]:
-        for change in minimal(found):
+        for change in minimal_sets(found):
             parts = (
                 frozenset(part)
                 for size in range(len(change))
@@ -344,13 +352,13 @@ class FirstLevel:
     def _keeps_keys(self, change: frozenset[Wish]) -> bool:
         """Whether every fact whose key another one gets is deleted."""
         inserted = ((names.plus_name(wish.relation), wish.row) for wish in change if wish.holds)
-        replaced = (fact for fact in map(self._replaced, inserted) if fact is not None)
+        replaced = (fact for fact in map(self._replaced_fact, inserted) if fact is not None)
         return all(wish_of(fact) in change for fact in replaced)
 
-    def _order(self, change: frozenset[Wish]) -> tuple[float, list[str]]:
+    def _change_order(self, change: frozenset[Wish]) -> tuple[float, list[str]]:
         return sum(map(self.cost, change)), sorted(map(str, change))
 
-    def _realization(self, change: frozenset[Wish]) -> Realization:
+    def _realization_of(self, change: frozenset[Wish]) -> Realization:
         base = change_set(change)
         delta = deferred_delta(self.database, base)
         new = {value for wish in change for value in wish.row} & self.new.keys()

@@ -96,7 +96,7 @@ Lowered: TypeAlias = tuple[tuple[tuple[RulePlan, ...] | RankedDeletion, ...], bo
 """Plans in their order, and whether the partition is a soft one."""
 
 
-def install(
+def install_stages(
     engine: Engine,
     stages: Iterable[Stage],
     overlays: Overlays = MappingProxyType({}),
@@ -105,9 +105,9 @@ def install(
 ) -> Installed:
     """Lower every rule and prepare every part, in this order.
 
-    With `may_abort`, `run` may end in a `AbortedError`.
+    With `may_abort`, `run_fixpoint` may end in a `AbortedError`.
     """
-    return install_lowered(engine, lowered(stages, overlays, fanout), may_abort)
+    return install_lowered(engine, lower_stages(stages, overlays, fanout), may_abort)
 
 
 def install_lowered(engine: Engine, found: Lowered, may_abort: bool = False) -> Installed:
@@ -120,14 +120,14 @@ def install_lowered(engine: Engine, found: Lowered, may_abort: bool = False) -> 
     return Installed(parts, is_soft, engine.sequence(parts, is_soft, may_abort))
 
 
-def lowered(
+def lower_stages(
     stages: Iterable[Stage],
     overlays: Overlays = MappingProxyType({}),
     fanout: Fanout | None = None,
 ) -> Lowered:
     """The plans of every stage, and whether the partition is a soft one."""
     stages = tuple(stages)
-    heads = [_defined(stage) for stage in stages]
+    heads = [_defined_predicates(stage) for stage in stages]
     is_soft = _is_soft(stages, heads, overlays)
     everything: set[str] = set().union(*heads)
     plans: list[tuple[RulePlan, ...] | RankedDeletion] = []
@@ -140,7 +140,7 @@ def lowered(
     return tuple(plans), is_soft
 
 
-def _defined(stage: Stage) -> set[str]:
+def _defined_predicates(stage: Stage) -> set[str]:
     if isinstance(stage, RankedComponent):
         made = (stage.deleted, stage.doubtful)
         return {each(name) for each in made for name in stage.predicates}
@@ -155,13 +155,13 @@ def _is_soft(stages: tuple[Stage, ...], heads: list[set[str]], overlays: Overlay
     """
     later: set[str] = set()
     for stage, defined in reversed(list(zip(stages, heads, strict=True))):
-        if (_read(stage, overlays) | defined) & later:
+        if (_read_predicates(stage, overlays) | defined) & later:
             return True
         later |= defined
     return False
 
 
-def _read(stage: Stage, overlays: Overlays) -> set[str]:
+def _read_predicates(stage: Stage, overlays: Overlays) -> set[str]:
     if isinstance(stage, RankedComponent):
         return {stage.suspect(name) for name in stage.predicates}
     read = {atom.predicate for rule in stage for atom, _ in atoms_of(rule.body)}
@@ -172,7 +172,7 @@ def _read(stage: Stage, overlays: Overlays) -> set[str]:
     return read
 
 
-def run(
+def run_fixpoint(
     engine: Engine,
     installed: Installed,
     limits: Limits,

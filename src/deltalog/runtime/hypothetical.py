@@ -123,7 +123,7 @@ class Hypothetical:
     def _is_held(self, relation: str, row: Row) -> bool:
         if names.is_generated(relation):  # the key of a view, which queries do not know
             return self._is_derived(relation, row)
-        is_reached = bool(self.base) and relation not in self._rederived.stored
+        is_reached = bool(self.base) and relation not in self._rederiving_model.stored
         if relation not in self._model.stored or (is_reached and not self._is_propagated):
             terms = tuple(Variable(f"V{i}") for i in range(len(row)))
             bound = {term.name: value for term, value in zip(terms, row, strict=True)}
@@ -136,7 +136,7 @@ class Hypothetical:
         return next(iter(self.database.engine.present(relation, [row])))
 
     @property
-    def _rederived(self) -> Model:
+    def _rederiving_model(self) -> Model:
         return self._model.rederiving(self._changed)
 
     def _is_derived(self, relation: str, row: Row) -> bool:
@@ -168,10 +168,12 @@ class Hypothetical:
         needed = tuple(name for name in dict.fromkeys(variable_names(*body)) if name in given)
         key = body, tuple((name, given[name]) for name in needed)
         if key not in self._found:
-            self._found[key] = self._answers(body, {name: given[name] for name in needed}, whole)
+            self._found[key] = self._body_bindings(
+                body, {name: given[name] for name in needed}, whole
+            )
         return [{**given, **each} for each in self._found[key]]
 
-    def _answers(
+    def _body_bindings(
         self, body: tuple[Literal, ...], given: Binding, whole: tuple[Literal, ...]
     ) -> list[dict[str, Value]]:
         begun = time.perf_counter()
@@ -205,12 +207,12 @@ class Hypothetical:
             return self._model, self.base
         reads = stored_reads(self._model, query, inputs)
         reached = (name for name in reads if self.database.relations[name].kind == "view")
-        if any(name not in self._rederived.stored for name in reached):
+        if any(name not in self._rederiving_model.stored for name in reached):
             if self._is_propagated:
-                return self._model, self._only(self.delta, reads)
-            model = self._rederived
-            return model, self._only(self.base, stored_reads(model, query, inputs))
-        return self._model, self._only(self.base, reads)
+                return self._model, self._restrict_change(self.delta, reads)
+            model = self._rederiving_model
+            return model, self._restrict_change(self.base, stored_reads(model, query, inputs))
+        return self._model, self._restrict_change(self.base, reads)
 
-    def _only(self, change: ChangeSet, reads: frozenset[str]) -> ChangeSet:
+    def _restrict_change(self, change: ChangeSet, reads: frozenset[str]) -> ChangeSet:
         return change.only(*(name for name in change.relations if name in reads))

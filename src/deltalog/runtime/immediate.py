@@ -32,14 +32,14 @@ class ImmediateChecks:
         with database.turn():
             try:
                 if self.phase is not None:
-                    settle_immediate(self.phase, transaction, self._run)
+                    settle_immediate(self.phase, transaction, self._propagate_change)
                 base = transaction.net()
                 if base and not self._is_tried:
-                    self._run(base, None)
+                    self._propagate_change(base, None)
             except ConstraintError as refused:
                 raise with_causes(database, transaction.net(), refused) from None
 
-    def _run(self, base: ChangeSet, phase: CheckPhase | None) -> ChangeSet:
+    def _propagate_change(self, base: ChangeSet, phase: CheckPhase | None) -> ChangeSet:
         """Propagate a change, for rules that are triggered by it, or constraints that refuse it."""
         database, network = self._database, self._database.propagation
         arguments = network, base, database.limits, database.watch, False
@@ -71,15 +71,15 @@ class ImmediateTransaction(Transaction):
         self._is_operating = False
 
     def insert(self, relation: str, rows: RowsLike) -> None:
-        self._operate(partial(super().insert, relation, rows))
+        self._run_operation(partial(super().insert, relation, rows))
 
     def delete(self, relation: str, rows: RowsLike) -> None:
-        self._operate(partial(super().delete, relation, rows))
+        self._run_operation(partial(super().delete, relation, rows))
 
     def set(self, relation: str, rows: RowsLike) -> None:
-        self._operate(partial(super().set, relation, rows))
+        self._run_operation(partial(super().set, relation, rows))
 
-    def _operate(self, operation: Callable[[], None]) -> None:
+    def _run_operation(self, operation: Callable[[], None]) -> None:
         """One operation; those that it is made of, and those of rules, are part of it."""
         if self._is_operating:
             return operation()

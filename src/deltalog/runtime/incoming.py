@@ -44,15 +44,15 @@ IMPORT_FROM = 500_000
 """The same as long as Arrow is not imported: importing it takes 0.3 seconds."""
 
 
-def incoming(relation: Relation, rows: RowsLike) -> list[Row] | LazyTable:
+def incoming_facts(relation: Relation, rows: RowsLike) -> list[Row] | LazyTable:
     """Return checked facts; raise a `DataError` that says which of them do not fit, and why."""
-    source = None if type(rows) is list else _source(relation, rows)
+    source = None if type(rows) is list else _column_source(relation, rows)
     if source is not None:
-        return LazyTable(_checked(relation, source))
+        return LazyTable(_source_table(relation, source))
     return checked_rows(relation, rows)
 
 
-def columnar(relation: Relation, rows: list[Row]) -> list[Row] | LazyTable:
+def rows_as_columns(relation: Relation, rows: list[Row]) -> list[Row] | LazyTable:
     """Return checked rows as columns, if there are enough of them to save time."""
     least = COLUMNAR_FROM if "pyarrow" in sys.modules else IMPORT_FROM
     if len(rows) >= least and relation.arity:
@@ -62,9 +62,11 @@ def columnar(relation: Relation, rows: list[Row]) -> list[Row] | LazyTable:
 
 def incoming_rows(relation: Relation, rows: RowsLike) -> list[Row]:
     """Return the same as tuples."""
-    source = None if type(rows) is list else _source(relation, rows)
+    source = None if type(rows) is list else _column_source(relation, rows)
     return (
-        checked_rows(relation, rows) if source is None else arrow_rows(_checked(relation, source))
+        checked_rows(relation, rows)
+        if source is None
+        else arrow_rows(_source_table(relation, source))
     )
 
 
@@ -86,7 +88,7 @@ class _Source(NamedTuple):
     vectors: list[Vector]
 
 
-def _source(relation: Relation, rows: Any) -> _Source | None:
+def _column_source(relation: Relation, rows: Any) -> _Source | None:
     """The columns of what is given, or None if it consists of rows."""
     pandas, numpy = sys.modules.get("pandas"), sys.modules.get("numpy")
     if isinstance(rows, Rows):  # its names are those of variables
@@ -159,17 +161,17 @@ def _is_vector(values: Any) -> bool:
     return hasattr(values, "__getitem__")
 
 
-def _checked(relation: Relation, source: _Source) -> pyarrow.Table:
+def _source_table(relation: Relation, source: _Source) -> pyarrow.Table:
     """Match the columns, check each of them, and return them in the relation's order."""
     import pyarrow
 
-    vectors = _matched(relation, source)
+    vectors = _match_columns(relation, source)
     if not relation.arity:
         return pyarrow.table({"rows": pyarrow.nulls(source.size)}).select([])
     return checked_table(relation, vectors)
 
 
-def _matched(relation: Relation, source: _Source) -> list[Vector]:
+def _match_columns(relation: Relation, source: _Source) -> list[Vector]:
     """The source's columns in the order of the relation's: by name, or else by position."""
     wanted = [column.name for column in relation.columns]
     names = source.names

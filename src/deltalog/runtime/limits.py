@@ -42,7 +42,7 @@ class Limits:
 
     @cached_property
     def bounds(self) -> dict[int, tuple[int, int, int]]:
-        """Results of `bounds` for facts of each size, which every transaction needs."""
+        """Results of `bounds_of` for facts of each size, which every transaction needs."""
         return {}
 
     def __post_init__(self) -> None:
@@ -76,7 +76,7 @@ def memory_bytes() -> int:
     return min(found)
 
 
-def bounds(limits: Limits, fact_bytes: int) -> tuple[int, int, int]:
+def bounds_of(limits: Limits, fact_bytes: int) -> tuple[int, int, int]:
     """Rounds, facts and nanoseconds at most, as words, for facts of this size."""
     fitting = memory_bytes() // MEMORY_SHARE // fact_bytes
     facts = fitting if limits.facts_max is None else limits.facts_max
@@ -92,7 +92,7 @@ class Meter:
     def __init__(self, limits: Limits, fact_bytes: int) -> None:
         self.limits = limits
         self.bounds = limits.bounds.get(fact_bytes) or limits.bounds.setdefault(
-            fact_bytes, bounds(limits, fact_bytes)
+            fact_bytes, bounds_of(limits, fact_bytes)
         )
         self.started = time.monotonic_ns()
         self.rounds = 0
@@ -102,9 +102,9 @@ class Meter:
         """Raise a `LimitError` if a limit is reached."""
         rounds_max, facts_max, _ = self.bounds
         if self.facts > facts_max:
-            raise _reached(catalogue.FACTS_LIMIT, "facts_max", facts_max, growing)
+            raise _limit_error(catalogue.FACTS_LIMIT, "facts_max", facts_max, growing)
         if self.rounds >= rounds_max:
-            raise _reached(catalogue.ROUNDS_LIMIT, "rounds_max", rounds_max, growing)
+            raise _limit_error(catalogue.ROUNDS_LIMIT, "rounds_max", rounds_max, growing)
         self.look(growing)
 
     @property
@@ -117,10 +117,10 @@ class Meter:
         """See whether time is up; also asked in the middle of a round."""
         if time.monotonic_ns() - self.started > self.bounds[2]:
             seconds = self.limits.seconds_max
-            raise _reached(catalogue.SECONDS_LIMIT, "seconds_max", seconds, growing)
+            raise _limit_error(catalogue.SECONDS_LIMIT, "seconds_max", seconds, growing)
 
 
-def _reached(entry: Entry, name: str, limit: float, growing: Iterable[str]) -> LimitError:
+def _limit_error(entry: Entry, name: str, limit: float, growing: Iterable[str]) -> LimitError:
     option = f"--{name.replace('_', '-')}"
     hint = f"`Limits({name}=…)` or `{option}` raises the limit"
     written = {"" if name.startswith("answer__") else name.split("__")[0] for name in growing}

@@ -149,12 +149,12 @@ class Model:
         return query_model(self.checked, self.stored.intersection(self.checked.relations))
 
     @cached_property
-    def _rederiving(self) -> dict[tuple[str, ...], Model]:
+    def _rederiving_models(self) -> dict[tuple[str, ...], Model]:
         return {}
 
     def rederiving(self, changed: tuple[str, ...]) -> Model:
         """The same model with no view stored that depends on one of these relations."""
-        if changed not in self._rederiving:
+        if changed not in self._rederiving_models:
             reached = set(changed)
             while True:
                 more = {
@@ -166,8 +166,8 @@ class Model:
                     break
                 reached |= more
             stored = self.stored - reached | self.stored.intersection(changed)
-            self._rederiving[changed] = replace(self, stored=stored)
-        return self._rederiving[changed]
+            self._rederiving_models[changed] = replace(self, stored=stored)
+        return self._rederiving_models[changed]
 
     @cached_property
     def query_plans(self) -> dict[Hashable, Any]:
@@ -205,7 +205,7 @@ def written_form(checked: CheckedProgram, options: Options) -> ProgramForm:
     return ProgramForm(
         checked.program,
         checked.relations,
-        _stored(checked, options.materialize),
+        _stored_relations(checked, options.materialize),
         options.strategy,
         options.per_view,
         options.network == "flat",
@@ -232,7 +232,7 @@ def relations_kind(checked: CheckedProgram, name: str) -> str:
     return "view" if relation is None else relation.kind
 
 
-def _stored(checked: CheckedProgram, materialize: bool) -> frozenset[str]:
+def _stored_relations(checked: CheckedProgram, materialize: bool) -> frozenset[str]:
     """Base relations and materialised views."""
     declared = {
         declaration.predicate

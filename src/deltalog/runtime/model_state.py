@@ -26,13 +26,13 @@ def model_state(
             clause | {fact} for clause in clauses for fact in model if clause.isdisjoint(model)
         }
         clauses = hit + [c for c in longer if not any(each <= c for each in hit)]
-        clauses = minimal(clauses)
+        clauses = minimal_sets(clauses)
         if len(clauses) > clauses_max:
             return None
     return tuple(clauses)
 
 
-def minimal(sets: Iterable[frozenset[Fact]]) -> list[frozenset[Fact]]:
+def minimal_sets(sets: Iterable[frozenset[Fact]]) -> list[frozenset[Fact]]:
     """The sets that contain no other of them."""
     found: list[frozenset[Fact]] = []
     for each in sorted(set(sets), key=len):

@@ -47,7 +47,7 @@ from deltalog.rewrites import names
 from deltalog.rewrites.desugar import typed_row
 from deltalog.rewrites.pipeline import EVALUATE, apply_passes
 from deltalog.runtime.model import Options, written_form
-from deltalog.runtime.model_state import minimal, model_state
+from deltalog.runtime.model_state import minimal_sets, model_state
 from deltalog.runtime.read_program import read_program
 from deltalog.runtime.rule_states import RuleState
 
@@ -78,7 +78,7 @@ def models(program: str | Path | Program, models_max: int = 1000) -> Models:
     is_count = isinstance(models_max, int) and not isinstance(models_max, bool)
     check_argument(is_count and models_max > 0, "models_max", models_max, hint)
     parsed = program if isinstance(program, Program) else parse_program(read_program(program))
-    found = sorted(_Solver(parsed, models_max).worlds(), key=_order)
+    found = sorted(_Solver(parsed, models_max).worlds(), key=_world_order)
     clauses = model_state(found, CLAUSES_MAX)
     if clauses is None:
         raise _too_many("clauses", CLAUSES_MAX)
@@ -100,22 +100,22 @@ class _Solver:
     def __init__(self, program: Program, models_max: int) -> None:
         raise_if_any(_outside_the_form(program))
         self.models_max = models_max
-        self.checked = _checked(_split(program))
+        self.checked = _checked_program(_split_heads(program))
         self.relations: Relations = self.checked.relations
-        linked = (rule for each in program.disjunctive_rules for rule in _links(each.heads))
+        linked = (rule for each in program.disjunctive_rules for rule in _head_links(each.heads))
         strata = stratification_of((*self.checked.program.rules, *linked))
         raise_if_any(check_stratified(strata))
         self.strata = strata.stratum_of
-        self.rules = self._flat(program)
+        self.rules = self._flat_rules(program)
         self.facts = [
             *([fact] for fact in program.facts),
             *(each.heads for each in program.disjunctive_rules if not each.body),
         ]
 
-    def _flat(self, program: Program) -> list[DisjunctiveRule]:
+    def _flat_rules(self, program: Program) -> list[DisjunctiveRule]:
         """All rules with flat bodies, those of several heads by way of a helper."""
         choices = [each for each in program.disjunctive_rules if each.body]
-        helpers = [_helper(number, each) for number, each in enumerate(choices)]
+        helpers = [_helper_rule(number, each) for number, each in enumerate(choices)]
         known = dict(self.relations)
         for helper in helpers:
             known[helper.head.predicate] = _helper_relation(helper, self.relations)
@@ -134,24 +134,24 @@ class _Solver:
     def worlds(self) -> list[World]:
         found: list[World] = [frozenset()]
         for number in sorted({0, *self.strata.values()}):
-            rules = [rule for rule in self.rules if self._stratum(rule.heads) == number]
+            rules = [rule for rule in self.rules if self._stratum_of(rule.heads) == number]
             facts = [
                 [
                     (atom.predicate, typed_row(atom, self.relations[atom.predicate]))
                     for atom in heads
                 ]
                 for heads in self.facts
-                if self._stratum(heads) == number
+                if self._stratum_of(heads) == number
             ]
-            found = [more for world in found for more in self._extended(world, rules, facts)]
+            found = [more for world in found for more in self._extend_world(world, rules, facts)]
             if len(found) > self.models_max:
                 raise _too_many("models", self.models_max)
         return found
 
-    def _stratum(self, heads: Iterable[Atom]) -> int:
+    def _stratum_of(self, heads: Iterable[Atom]) -> int:
         return max(self.strata.get(head.predicate, 0) for head in heads)
 
-    def _extended(
+    def _extend_world(
         self, world: World, rules: list[DisjunctiveRule], facts: list[list[Fact]]
     ) -> list[World]:
         """The minimal models of one stratum over a model of those below."""
@@ -159,7 +159,7 @@ class _Solver:
         waiting, seen = [world], {world}
         while waiting:
             current = waiting.pop()
-            open_ = next((c for c in self._open(current, rules, facts)), None)
+            open_ = next((c for c in self._unfulfilled_heads(current, rules, facts)), None)
             if open_ is None:
                 complete.append(current)
                 continue
@@ -170,25 +170,25 @@ class _Solver:
                     waiting.append(longer)
             if len(seen) > 100 * self.models_max:
                 raise _too_many("models", self.models_max)
-        return minimal(complete)
+        return minimal_sets(complete)
 
-    def _open(
+    def _unfulfilled_heads(
         self, world: World, rules: list[DisjunctiveRule], facts: list[list[Fact]]
     ) -> Iterator[list[Fact]]:
         """Heads of which none holds although one must; those without a choice first."""
-        instances = sorted((*facts, *self._instances(world, rules)), key=len)
+        instances = sorted((*facts, *self._head_instances(world, rules)), key=len)
         yield from (heads for heads in instances if world.isdisjoint(heads))
 
-    def _instances(self, world: World, rules: list[DisjunctiveRule]) -> Iterator[list[Fact]]:
+    def _head_instances(self, world: World, rules: list[DisjunctiveRule]) -> Iterator[list[Fact]]:
         rows: dict[str, list[Row]] = {name: [] for name in self.relations}
         for name, row in world:
             rows[name].append(row)
         state = RuleState(None, {})
         for rule in rules:
             for binding in state.solved(rule.body, {}, rows):
-                yield [(head.predicate, self._row(head, binding)) for head in rule.heads]
+                yield [(head.predicate, self._head_row(head, binding)) for head in rule.heads]
 
-    def _row(self, head: Atom, binding: Mapping[str, object]) -> Row:
+    def _head_row(self, head: Atom, binding: Mapping[str, object]) -> Row:
         types = self.relations[head.predicate].types
         values = (
             term.value if isinstance(term, Constant) else binding[term.name]
@@ -220,7 +220,7 @@ def _outside_the_form(program: Program) -> Iterator:  # type: ignore[type-arg]
                 yield view_catalogue.NOT_IN_MODELS.at(head.span, what="an expression in this head")
 
 
-def _split(program: Program) -> Program:
+def _split_heads(program: Program) -> Program:
     """Every head by itself: what is wrong with these rules is wrong with the program."""
     single = [
         Rule(head, each.body, each.origin)
@@ -237,20 +237,20 @@ def _split(program: Program) -> Program:
     )
 
 
-def _checked(program: Program) -> CheckedProgram:
+def _checked_program(program: Program) -> CheckedProgram:
     try:
         return check_program(program)
     except ProgramError as error:  # a body is checked once for each of its heads
         raise ProgramError(list(dict.fromkeys(error.diagnostics))) from None
 
 
-def _links(heads: tuple[Atom, ...]) -> Iterator[Rule]:
+def _head_links(heads: tuple[Atom, ...]) -> Iterator[Rule]:
     """Rules by which the heads of a rule depend on each other, so that they share a stratum."""
     for head, other in zip(heads, (*heads[1:], heads[0]), strict=True):
         yield Rule(head, (other,))
 
 
-def _helper(number: int, rule: DisjunctiveRule) -> Rule:
+def _helper_rule(number: int, rule: DisjunctiveRule) -> Rule:
     row = tuple(Variable(name) for name in variable_names(*rule.heads))
     return Rule(Atom(names.choice_name(number), row), rule.body, rule.origin)
 
@@ -278,7 +278,7 @@ def _clause_order(clause: tuple[Fact, ...]) -> tuple[object, ...]:
     return len(clause), [_fact_order(fact) for fact in clause]
 
 
-def _order(world: World) -> tuple[object, ...]:
+def _world_order(world: World) -> tuple[object, ...]:
     return len(world), [_fact_order(fact) for fact in sorted(world, key=_fact_order)]
 
 

@@ -28,7 +28,7 @@ def ground_of(engine: Engine, relations: Relations, lock: AbstractContextManager
         engine.lookup,
         partial(net_change, engine, relations),
         lock,
-        expecting(engine, relations),
+        prefetch_function(engine, relations),
         partial(has_free_keys, engine),
     )
 
@@ -36,29 +36,31 @@ def ground_of(engine: Engine, relations: Relations, lock: AbstractContextManager
 def net_change(engine: Engine, relations: Relations, wanted: ChangeSet) -> ChangeSet:
     """Return the change without its no-ops."""
     inserted, deleted = wanted.inserted, wanted.deleted
-    expect = expecting(engine, relations)
+    expect = prefetch_function(engine, relations)
     if expect is not None:
         for name in inserted.held | deleted.held:
             columns = tuple(range(relations[name].arity))
             expect(name, columns, inserted[name] | deleted[name])
     return ChangeSet(
-        {name: _present(engine, name, rows, False) for name, rows in inserted.items()},
-        {name: _present(engine, name, rows, True) for name, rows in deleted.items()},
+        {name: _present_rows(engine, name, rows, False) for name, rows in inserted.items()},
+        {name: _present_rows(engine, name, rows, True) for name, rows in deleted.items()},
     )
 
 
-def _present(engine: Engine, relation: str, rows: frozenset[Row], is_there: bool) -> frozenset[Row]:
+def _present_rows(
+    engine: Engine, relation: str, rows: frozenset[Row], is_there: bool
+) -> frozenset[Row]:
     """Return those of the rows that are there, or those that are not."""
     known = zip(rows, engine.present(relation, rows), strict=True)
     return frozenset([row for row, found in known if found == is_there])
 
 
-def expecting(engine: Engine, relations: Relations) -> Expect | None:
+def prefetch_function(engine: Engine, relations: Relations) -> Expect | None:
     """Return the function that prefetches, if the engine does."""
-    return partial(_expect, engine, relations) if is_prefetching(engine) else None
+    return partial(_prefetch_keys, engine, relations) if is_prefetching(engine) else None
 
 
-def _expect(
+def _prefetch_keys(
     engine: PrefetchingEngine,
     relations: Relations,
     relation: str,

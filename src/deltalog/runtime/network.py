@@ -84,18 +84,20 @@ class Network:
     arcs: tuple[NetworkArc, ...]
 
 
-def network(database: MemoryDatabase, flows: Flows | None = None) -> Network:
+def network_of(database: MemoryDatabase, flows: Flows | None = None) -> Network:
     """The network of a database; `flows` are those of its last transaction unless given."""
     propagation = database.propagation
     flowed = (propagation.flows or None) if flows is None else flows
     ran = {node.choice.predicates: node.choice for node in propagation.ran}
     return Network(
-        tuple(_node(node, propagation.stored, ran) for node in propagation.nodes),
-        tuple(arc for node in propagation.nodes for arc in _arcs(node, flowed)),
+        tuple(_network_node(node, propagation.stored, ran) for node in propagation.nodes),
+        tuple(arc for node in propagation.nodes for arc in _node_arcs(node, flowed)),
     )
 
 
-def _node(node: Node, stored: frozenset[str], ran: Mapping[tuple[str, ...], Choice]) -> NetworkNode:
+def _network_node(
+    node: Node, stored: frozenset[str], ran: Mapping[tuple[str, ...], Choice]
+) -> NetworkNode:
     choice = node.choice
     last = ran.get(choice.predicates, choice)
     return NetworkNode(
@@ -105,12 +107,12 @@ def _node(node: Node, stored: frozenset[str], ran: Mapping[tuple[str, ...], Choi
         choice.is_recursive,
         choice.members <= stored,
         node.influents,
-        tuple(map(_stage, node.stages)),
+        tuple(map(_network_stage, node.stages)),
         (last.strategy, last.reason) if last.strategy != choice.strategy else None,
     )
 
 
-def _stage(stage: Stage) -> NetworkStage:
+def _network_stage(stage: Stage) -> NetworkStage:
     if isinstance(stage, RankedComponent):
         return NetworkStage((), stage.predicates)
     return NetworkStage(stage)
@@ -140,7 +142,7 @@ _OWN_CHANGES: tuple[tuple[Sign, Callable[[str], str]], ...] = (
 _CHANGES = _OWN_CHANGES[:2]
 
 
-def _arcs(node: Node, flows: Flows | None) -> Iterator[NetworkArc]:
+def _node_arcs(node: Node, flows: Flows | None) -> Iterator[NetworkArc]:
     """An arc for every view and what its rules read, the component's own views last.
 
     What flows inside a component goes round and round and is not counted.
@@ -153,30 +155,30 @@ def _arcs(node: Node, flows: Flows | None) -> Iterator[NetworkArc]:
     for pair in sorted(kinds, key=lambda pair: (pair[0] in members, pair)):
         is_inside = pair[0] in members
         flow = None if flows is None or is_inside else flows.get(pair, (0, 0))
-        yield NetworkArc(*pair, kinds[pair], tuple(_differentials(node, *pair)), flow)
+        yield NetworkArc(*pair, kinds[pair], tuple(_arc_differentials(node, *pair)), flow)
 
 
-def _differentials(node: Node, influent: str, affected: str) -> Iterator[ArcDifferential]:
+def _arc_differentials(node: Node, influent: str, affected: str) -> Iterator[ArcDifferential]:
     is_own = influent in node.choice.members
     driving = {change(influent): sign for sign, change in (_OWN_CHANGES if is_own else _CHANGES)}
     for rule in node.compiled.form.augmented:
         first = rule.body[0] if rule.body else None
         if not isinstance(first, Atom) or first.predicate not in driving:
             continue
-        effect = _effect(rule)
+        effect = _rule_effect(rule)
         is_net = _is_net(rule, first, affected)
-        if effect is None or is_net or _affected(rule, node.choice) != affected:
+        if effect is None or is_net or _affected_view(rule, node.choice) != affected:
             continue
         yield ArcDifferential(driving[first.predicate], effect, rule)
 
 
-def _affected(rule: Rule, choice: Choice) -> str | None:
+def _affected_view(rule: Rule, choice: Choice) -> str | None:
     """The view that a made rule belongs to: `p` for `p__by1_2__plus`."""
     fitting = [name for name in choice.predicates if rule.head.predicate.startswith(f"{name}__")]
     return max(fitting, key=len, default=None)
 
 
-def _effect(rule: Rule) -> Sign | None:
+def _rule_effect(rule: Rule) -> Sign | None:
     made = rule.head.predicate
     return next((sign for ending, sign in _EFFECTS.items() if made.endswith(ending)), None)
 

@@ -30,12 +30,12 @@ from deltalog.runtime.network import (
 
 
 def network_text(network: Network) -> str:
-    nodes = [_node(number, node) for number, node in enumerate(network.nodes, start=1)]
+    nodes = [_node_text(number, node) for number, node in enumerate(network.nodes, start=1)]
     arcs = text_section("arcs", [arc_text(arc) for arc in network.arcs] or ["none"])
     return "\n\n".join((*nodes, arcs))
 
 
-def _node(number: int, node: NetworkNode) -> str:
+def _node_text(number: int, node: NetworkNode) -> str:
     kind = "" if node.is_stored else ", virtual"
     kind += ", recursive" if node.is_recursive else ""
     lines = [
@@ -43,11 +43,11 @@ def _node(number: int, node: NetworkNode) -> str:
         *([f"last run   {node.ran[0]}: {node.ran[1]}"] if node.ran else []),
         f"influents  {', '.join(node.influents) or '-'}",
     ]
-    parts = [_stage(number, stage) for number, stage in enumerate(node.stages, start=1)]
+    parts = [_stage_text(number, stage) for number, stage in enumerate(node.stages, start=1)]
     return text_section(f"node {number}: {', '.join(node.predicates)}{kind}", (*lines, *parts))
 
 
-def _stage(number: int, stage: NetworkStage) -> str:
+def _stage_text(number: int, stage: NetworkStage) -> str:
     if stage.ranked:
         return f"part {number}\n{INDENT}deletion from {', '.join(stage.ranked)} by rank"
     return text_section(f"part {number}", rule_lines(stage.rules))

@@ -102,7 +102,7 @@ class NodeMaker:
                         return None
                     change.add(wish)
                 if wish.holds:
-                    waiting += self._replaced(wish)
+                    waiting += self._replacement_wishes(wish)
             elif not self.is_base(wish.relation):
                 promise = max(promise, self.estimates.of(wish.holds, wish.relation))
         opened = [w for w in wishes if w.holds and self.is_base(w.relation) and is_open(w)]
@@ -120,7 +120,7 @@ class NodeMaker:
             node.depth + 1,
         )
 
-    def _replaced(self, wish: Wish) -> Iterator[Wish]:
+    def _replacement_wishes(self, wish: Wish) -> Iterator[Wish]:
         """The fact that must go because another one gets its key."""
         relation = self.relations[wish.relation]
         if relation.key:

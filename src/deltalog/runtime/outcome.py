@@ -91,7 +91,7 @@ class Propagated:
             self._propagation.last = route = self._route
             self.statistics = route.run(self._base, self._limits, self._watch)
         except BaseException:
-            self._end(is_applied=False)
+            self._end_run(is_applied=False)
             raise
         return self
 
@@ -144,13 +144,13 @@ class Propagated:
 
     def apply(self) -> None:
         """Make the new state the stored one."""
-        self._end(True)
+        self._end_run(True)
 
     def __exit__(self, *_: object) -> None:
         if self._is_open:
-            self._end(is_applied=False)
+            self._end_run(is_applied=False)
 
-    def _end(self, is_applied: bool) -> None:
+    def _end_run(self, is_applied: bool) -> None:
         """Forget the run; if it is applied, stored relations have their new state.
 
         Rows are appended in the order of their derivation, which keeps ranks well-founded.
@@ -170,7 +170,7 @@ class Propagated:
         if self._propagation.is_ranked:
             ranks = cast("RankedEngine", engine).ranks
             self._deleted_ranks = {name: ranks(name, deleted[name]) for name in deleted}
-        _write(engine, self._base)
+        _write_change(engine, self._base)
 
     def _undo_in_place(self) -> None:
         """Bring base relations back to their old state, each row with the rank it had.
@@ -178,9 +178,9 @@ class Propagated:
         A file knows rows by their ranks: with another rank a later deletion would miss the row.
         """
         engine, deleted = self._propagation.engine, self._base.deleted
-        _write(engine, ChangeSet({}, self._base.inserted))
+        _write_change(engine, ChangeSet({}, self._base.inserted))
         if not self._propagation.is_ranked:
-            _write(engine, ChangeSet(deleted))
+            _write_change(engine, ChangeSet(deleted))
             return
         for name, ranks in self._deleted_ranks.items():
             ranked = zip(ranks, deleted[name], strict=True)
@@ -232,11 +232,11 @@ class Propagated:
         `Engine.move`. `change` is the one that `changes` returned: rows copied for it are not
         copied again.
         """
-        made = self._appended(change, clock) if self._route.is_plain else None
-        found = self._moved(change, clock) if made is None else made
+        made = self._appended_changes(change, clock) if self._route.is_plain else None
+        found = self._moved_changes(change, clock) if made is None else made
         return chain(found, self._written_in_place()) if self._propagation.is_in_place else found
 
-    def _appended(self, change: ChangeSet, clock: int) -> list[StoredChange] | None:
+    def _appended_changes(self, change: ChangeSet, clock: int) -> list[StoredChange] | None:
         """The same if rows are only inserted, each relation has its exact change, and in order."""
         inserted, deleted = change.sides
         if deleted:
@@ -256,7 +256,7 @@ class Propagated:
             clock = end
         return made
 
-    def _moved(self, change: ChangeSet, clock: int) -> Iterator[StoredChange]:
+    def _moved_changes(self, change: ChangeSet, clock: int) -> Iterator[StoredChange]:
         stations = self._propagation.stations
         for number in self._route.wave.ran():
             station = stations[number]
@@ -289,7 +289,9 @@ class Propagated:
 
     def _moved_view(self, node: Node, change: ChangeSet, clock: int) -> Iterator[StoredChange]:
         engine = cast("RankedEngine", self._propagation.engine)
-        for stored, deleted_in, inserted_in, ranks, rows in self._inserted(node, change, clock):
+        for stored, deleted_in, inserted_in, ranks, rows in self._inserted_moves(
+            node, change, clock
+        ):
             if node.recomputed:
                 yield StoredChange(stored, None, inserted_in, False, None, ranks, rows)
                 continue
@@ -298,7 +300,7 @@ class Propagated:
                 deleted = engine.ranks(stored, tuple(engine.rows(deleted_in)))
             yield StoredChange(stored, deleted_in, inserted_in, node.is_net, deleted, ranks, rows)
 
-    def _inserted(
+    def _inserted_moves(
         self, node: Node, change: ChangeSet, clock: int
     ) -> Sequence[tuple[str, str, str, Sequence[int], list[Row]]]:
         """The moves of a node, each with the ranks and rows that are inserted."""
@@ -332,7 +334,7 @@ _NOTHING_DONE = Statistics()
 _NO_RANKS: Mapping[str, list[int]] = {}
 
 
-def _write(engine: Engine, change: ChangeSet) -> None:
+def _write_change(engine: Engine, change: ChangeSet) -> None:
     inserted, deleted = change.sides
     for name, rows in deleted.items():
         engine.delete(name, rows)

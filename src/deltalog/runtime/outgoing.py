@@ -20,7 +20,7 @@ def to_pandas(table: pyarrow.Table) -> Any:
     """
     import pyarrow
 
-    pandas = _package("to_pandas", "pandas", "deltalog[pandas]")
+    pandas = _import_package("to_pandas", "pandas", "deltalog[pandas]")
     frame = table.to_pandas()
     for position, column in enumerate(table.columns):
         if column.null_count and pyarrow.types.is_integer(column.type):
@@ -30,10 +30,10 @@ def to_pandas(table: pyarrow.Table) -> Any:
 
 
 def to_polars(table: pyarrow.Table) -> Any:
-    return _package("to_polars", "polars", "polars").from_arrow(table)
+    return _import_package("to_polars", "polars", "polars").from_arrow(table)
 
 
-def _package(method: str, package: str, installed: str) -> Any:
+def _import_package(method: str, package: str, installed: str) -> Any:
     try:
         return import_module(package)
     except ImportError as error:
@@ -46,10 +46,10 @@ def to_numpy(table: pyarrow.Table) -> NDArray[Any]:
     """Return an array of two dimensions, of objects if the columns are of several types."""
     import numpy
 
-    vectors = [_vector(column) for column in table.columns]
+    vectors = [_column_array(column) for column in table.columns]
     types = {vector.dtype for vector in vectors}
     if len(types) > 1:
-        vectors = [_objects(column) for column in table.columns]
+        vectors = [_object_array(column) for column in table.columns]
     found = numpy.empty((table.num_rows, len(vectors)), vectors[0].dtype if vectors else object)
     for position, vector in enumerate(vectors):
         found[:, position] = vector
@@ -60,7 +60,7 @@ def to_structured(table: pyarrow.Table) -> NDArray[Any]:
     """Return an array with a field for each column, each of its own type."""
     import numpy
 
-    vectors = [_vector(column) for column in table.columns]
+    vectors = [_column_array(column) for column in table.columns]
     fields = [(n, v.dtype) for n, v in zip(table.column_names, vectors, strict=True)]
     found = numpy.empty(table.num_rows, fields)
     for name, vector in zip(table.column_names, vectors, strict=True):
@@ -68,7 +68,7 @@ def to_structured(table: pyarrow.Table) -> NDArray[Any]:
     return found
 
 
-def _vector(column: pyarrow.ChunkedArray) -> NDArray[Any]:
+def _column_array(column: pyarrow.ChunkedArray) -> NDArray[Any]:
     """Return a column as an array; null is NaT, or None among objects."""
     import pyarrow
 
@@ -78,12 +78,12 @@ def _vector(column: pyarrow.ChunkedArray) -> NDArray[Any]:
         return days
     is_object = types.is_string(column.type) or types.is_decimal(column.type)
     if is_object or (column.null_count and not types.is_timestamp(column.type)):
-        return _objects(column)
+        return _object_array(column)
     found: NDArray[Any] = column.to_numpy()
     return found
 
 
-def _objects(column: pyarrow.ChunkedArray) -> NDArray[Any]:
+def _object_array(column: pyarrow.ChunkedArray) -> NDArray[Any]:
     import numpy
 
     found = numpy.empty(len(column), object)

@@ -31,7 +31,7 @@ from deltalog.rewrites.strategies import Choice
 from deltalog.runtime.active_rules import ActiveRules
 from deltalog.runtime.compilation import Compiler
 from deltalog.runtime.constraints import ConstraintChecks
-from deltalog.runtime.fixpoint import Installed, install
+from deltalog.runtime.fixpoint import Installed, install_stages
 from deltalog.runtime.model import Model
 from deltalog.runtime.nodes import SIDES, Node, Source
 from deltalog.runtime.protocols import Follower
@@ -183,7 +183,9 @@ class Propagation:
         self._create(node.relations)
         overlays = node.compiled.overlays
         fanout = node.samples.fanout(overlays) if node.samples else None
-        return install(self.engine, node.stages, overlays, node.recomputing is not None, fanout)
+        return install_stages(
+            self.engine, node.stages, overlays, node.recomputing is not None, fanout
+        )
 
     def local_relations(self, node: Node) -> Relations:
         """The relations that only this node needs, with their columns."""

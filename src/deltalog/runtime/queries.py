@@ -42,7 +42,7 @@ from deltalog.rewrites.pipeline import EVALUATE, QUERY, apply_passes
 from deltalog.rewrites.states import rename_predicates
 from deltalog.runtime.changes import NO_CHANGE, NO_RELATIONS, ChangeSet
 from deltalog.runtime.evaluation import create_relations
-from deltalog.runtime.fixpoint import Lowered, Watch, install_lowered, lowered, run
+from deltalog.runtime.fixpoint import Lowered, Watch, install_lowered, lower_stages, run_fixpoint
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model, written_form
 from deltalog.runtime.rows import Rows
@@ -137,7 +137,9 @@ def answer(
             engine.insert(names.asked_name(relation.name), input_rows)
         for name, rows in sides.items():
             engine.insert(names.asked_name(name), rows)
-        statistics = run(engine, install_lowered(engine, plan.lowered), limits, watch=watch)
+        statistics = run_fixpoint(
+            engine, install_lowered(engine, plan.lowered), limits, watch=watch
+        )
         found = engine.copied(names.asked_name(names.ANSWER))
     finally:
         for name in plan.relations:
@@ -161,7 +163,7 @@ class _Plan:
 
     @cached_property
     def lowered(self) -> Lowered:
-        return lowered(self.stages)
+        return lower_stages(self.stages)
 
 
 PLANS_MAX = 256

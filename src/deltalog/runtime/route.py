@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from deltalog.engines.base import NO_ROWS, AbortedError
 from deltalog.rewrites import names
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.fixpoint import Statistics, Watch, count_run, run
+from deltalog.runtime.fixpoint import Statistics, Watch, count_run, run_fixpoint
 from deltalog.runtime.limits import Limits, Meter
 from deltalog.runtime.nodes import (
     SIDES,
@@ -160,7 +160,7 @@ class Route:
             self._place(node)
         self.wave.enter(node.number)
         try:
-            run(
+            run_fixpoint(
                 self.network.engine,
                 node.installed,
                 meter.limits,

@@ -28,7 +28,7 @@ from deltalog.runtime.check_phase import CheckPhase, settle_transaction
 from deltalog.runtime.checked_rows import checked_row
 from deltalog.runtime.constraints import ConstraintChecks, current_violations
 from deltalog.runtime.delivery_verbs import undelivered_counts
-from deltalog.runtime.fact_arguments import fill
+from deltalog.runtime.fact_arguments import fill_transaction
 from deltalog.runtime.immediate import ImmediateChecks, ImmediateTransaction
 from deltalog.runtime.messages import Message, stored_messages
 from deltalog.runtime.rehearsal import Rehearsal
@@ -303,7 +303,7 @@ class RuleVerbs:
         """A transaction that begins with these changes and is never committed."""
         made = self._itself._transaction_by(lambda wanted: wanted)
         made._is_internal = True
-        return fill(made, base.inserted, base.deleted, None)
+        return fill_transaction(made, base.inserted, base.deleted, None)
 
     def immediate_transaction(self, commit: Commit, is_tried: bool) -> Transaction:
         """A transaction after each operation of which something is checked."""

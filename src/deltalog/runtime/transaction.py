@@ -37,10 +37,10 @@ from deltalog.runtime.checked_rows import (
 from deltalog.runtime.incoming import (
     COLUMNAR_FROM,
     RowsLike,
-    columnar,
-    incoming,
+    incoming_facts,
     incoming_rows,
     is_many,
+    rows_as_columns,
 )
 from deltalog.runtime.realization import Wish
 from deltalog.runtime.state_after import facts_after, query_after, query_with_views
@@ -189,9 +189,9 @@ class Transaction:
         """Check rows; return those to be put one by one: none, if they stay a whole table."""
         if type(given) is list and len(given) < COLUMNAR_FROM and not self._tables:
             return checked_rows(relation, given)
-        rows = incoming(relation, given)
+        rows = incoming_facts(relation, given)
         if len(rows) >= COLUMNAR_FROM and isinstance(rows, list):
-            rows = columnar(relation, rows)
+            rows = rows_as_columns(relation, rows)
         if isinstance(rows, LazyTable):
             name = relation.name
             is_whole = name not in self._state and not (relation.key and name in self._tables)

@@ -15,7 +15,7 @@ from deltalog.language.parser import parse_program
 from deltalog.language.printer import print_program
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
-from deltalog.runtime.network import network as network_of
+from deltalog.runtime.network import network_of
 from deltalog.service.answers import HostDep, SettingsDep, compute_answer, json_answer
 from deltalog.service.grants import CallerDep
 from deltalog.service.models import (

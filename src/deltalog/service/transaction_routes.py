@@ -14,7 +14,7 @@ from deltalog.language.ast import Row
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.constraints import Check
 from deltalog.runtime.database import MemoryDatabase
-from deltalog.runtime.fact_arguments import fill
+from deltalog.runtime.fact_arguments import fill_transaction
 from deltalog.runtime.transaction import Transaction, base_relation
 from deltalog.runtime.violations import Violation
 from deltalog.service.answers import HostDep, SettingsDep, compute_answer, json_answer
@@ -119,7 +119,7 @@ def committed_json(
 def commit_changes(database: MemoryDatabase, caller: Caller, body: TransactionRequest) -> ChangeSet:
     """Commit what a caller sends, if it may write all of the facts that change by it."""
     sides = changes_of(database, caller, body)
-    transaction = fill(database.transaction(views=body.views or ()), *sides)
+    transaction = fill_transaction(database.transaction(views=body.views or ()), *sides)
     check_written(database, caller, transaction)
     return transaction.commit()
 
@@ -161,7 +161,7 @@ async def what_if(
 
     def run(database: MemoryDatabase) -> dict[str, Any]:
         insert, delete, put = changes_of(database, caller, body)
-        probe = fill(database.silent_transaction(), insert, delete, put)
+        probe = fill_transaction(database.silent_transaction(), insert, delete, put)
         check_written(database, caller, probe)
         probe.rollback()
         change = database.what_if(insert, delete, put, views=body.views)

@@ -38,7 +38,7 @@ from deltalog.runtime.explain import rules_after
 from deltalog.runtime.explanation_text import text_section
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Options, make_model
-from deltalog.runtime.network import NetworkArc, network
+from deltalog.runtime.network import NetworkArc, network_of
 from deltalog.runtime.network_text import arc_text
 
 
@@ -75,7 +75,7 @@ def _explain_rule(translated: TranslatedRule, program: Program) -> RuleExplanati
         head,
         _rules_for(program.rules, name),
         _rules_for(_unfolded_rules(database), name),
-        tuple(arc for arc in network(database).arcs if arc.affected == name),
+        tuple(arc for arc in network_of(database).arcs if arc.affected == name),
     )
 
 
