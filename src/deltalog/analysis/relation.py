@@ -11,6 +11,7 @@ from typing import TypeAlias
 from deltalog.language.ast import (
     Column,
 )
+from deltalog.language.values import PlainTypes, plain_types
 from deltalog.source import Span
 
 Storage: TypeAlias = OneOf["materialized", "virtual"]
@@ -40,6 +41,10 @@ class Relation:
     @cached_property
     def types(self) -> tuple[str | None, ...]:
         return tuple(column.type for column in self.columns)
+
+    @cached_property
+    def plain_types(self) -> PlainTypes:
+        return plain_types(self.types)
 
     @cached_property
     def key(self) -> tuple[int, ...]:

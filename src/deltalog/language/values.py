@@ -12,14 +12,15 @@ import math
 import numbers
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from fractions import Fraction
-from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from deltalog.language.ast import Constant, Value
+
+PlainTypes: TypeAlias = tuple[type | None, ...]
 
 INT_MAX = 2**63 - 1
 INT_MIN = -INT_MAX
@@ -56,12 +57,11 @@ def is_null(value: Any) -> bool:
     return kind == "NaTType" or (kind == "datetime64" and bool(value != value))
 
 
-def is_canonical(rows: Sequence[Sequence[Any]], types: tuple[str | None, ...]) -> bool:
-    """Whether rows are tuples of ints, text, bools and dates of these types, as they are stored.
+def is_canonical(rows: Sequence[Sequence[Any]], classes: PlainTypes) -> bool:
+    """Whether rows are tuples of ints, text, bools and dates of these classes, as they are stored.
 
     Quick, and allowed to say no: what it does not know is looked at value by value.
     """
-    classes = _plain_types(types)
     if len(rows) == 1:
         (row,) = rows
         if type(row) is not tuple or tuple(map(type, row)) != classes:
@@ -73,7 +73,7 @@ def is_canonical(rows: Sequence[Sequence[Any]], types: tuple[str | None, ...]) -
             elif type(value) is str and not value.isascii():
                 return False
         return True
-    if None in classes or set(map(type, rows)) - {tuple} or set(map(len, rows)) - {len(types)}:
+    if None in classes or set(map(type, rows)) - {tuple} or set(map(len, rows)) - {len(classes)}:
         return False
     for position, expected in enumerate(classes):
         column = [row[position] for row in rows]
@@ -86,9 +86,8 @@ def is_canonical(rows: Sequence[Sequence[Any]], types: tuple[str | None, ...]) -
     return True
 
 
-@cache
-def _plain_types(types: tuple[str | None, ...]) -> tuple[type | None, ...]:
-    """The Python types of plain values of these types."""
+def plain_types(types: Iterable[str | None]) -> PlainTypes:
+    """The Python types of plain values of these types; None for a type that has no plain ones."""
     return tuple([_PLAIN.get(type_ or "") for type_ in types])
 
 

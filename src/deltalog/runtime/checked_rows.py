@@ -66,7 +66,7 @@ def checked_rows(relation: Relation, rows: Iterable[Any]) -> list[Row]:
         return rows.copy()
     else:
         given = _list_rows(relation, rows)
-    if is_canonical(given, relation.types):
+    if is_canonical(given, relation.plain_types):
         return given
     if len(given) == relation.arity > 1 and not any(map(_is_row, given)):
         hint = f"one fact is given in a list: `[{tuple(given)!r}]`"

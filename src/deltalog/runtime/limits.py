@@ -91,9 +91,10 @@ class Meter:
 
     def __init__(self, limits: Limits, fact_bytes: int) -> None:
         self.limits = limits
-        self.bounds = limits.bounds.get(fact_bytes) or limits.bounds.setdefault(
-            fact_bytes, bounds_of(limits, fact_bytes)
-        )
+        try:
+            self.bounds = limits.bounds[fact_bytes]
+        except KeyError:
+            self.bounds = limits.bounds[fact_bytes] = bounds_of(limits, fact_bytes)
         self.started = time.monotonic_ns()
         self.rounds = 0
         self.facts = 0

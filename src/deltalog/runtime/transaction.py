@@ -113,7 +113,7 @@ class Transaction:
         self._state: dict[str, dict[Row, bool]] = {}
         self._tables = _NO_TABLES
         self._holders: dict[tuple[str, Row], Row | None] = {}
-        self._set_keys: set[tuple[str, Row]] = set()
+        self._set_keys: dict[str, set[Row]] = {}
         self._requests: tuple[Wish, ...] = ()
         self._is_over = False
         self._is_internal = False
@@ -165,7 +165,7 @@ class Transaction:
             if other is not None:
                 self._put(known, other, False)
             self._put(known, checked, True)
-            self._set_keys.add((known.name, key_of(known, checked)))
+            self._set_keys.setdefault(known.name, set()).add(key_of(known, checked))
 
     def _is_requested(self, relation: str, rows: RowsLike, holds: bool) -> bool:
         """Translate facts of a view by its declared choice; False if there is none."""
@@ -231,7 +231,7 @@ class Transaction:
         if self._is_over:
             raise DataError([catalogue.TRANSACTION_OVER.at(None)])
         known = self._relations.get(relation)
-        if known is not None and known.kind == "base" and not self._is_hidden(relation):
+        if known is not None and known.kind == "base" and "__" not in relation:
             return known
         return None if self._is_requested(relation, rows, holds) else self._open(relation)
 
@@ -329,11 +329,12 @@ class Transaction:
     def _replaced_meanwhile(self) -> dict[str, FactSet]:
         """Return facts with keys that were set, committed by others since: a set replaces them."""
         found: dict[str, FactSet] = {}
-        for name, key in self._set_keys:
-            positions = dict(zip(self._relations[name].key, key, strict=True))
-            for row in self._ground.find(name, positions):
-                if row not in self._state[name]:
-                    found.setdefault(name, set()).add(row)
+        for name, keys in self._set_keys.items():
+            positions = self._relations[name].key
+            for key in keys:
+                for row in self._ground.find(name, dict(zip(positions, key, strict=True))):
+                    if row not in self._state[name]:
+                        found.setdefault(name, set()).add(row)
         return found
 
     def commit(self) -> ChangeSet:
