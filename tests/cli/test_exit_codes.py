@@ -13,7 +13,7 @@ from command_line import COMMAND, Call, write
 
 import deltalog
 from deltalog.cli.exit_codes import MEANINGS, ExitCode
-from deltalog.cli.reference import reference
+from deltalog.cli.reference import reference_page
 from waiting import HANG_SECONDS
 
 COUNTING = "n(0).\nn(X + 1) :- n(X), X < 20000.\n? n(X).\n"
@@ -126,13 +126,13 @@ def test_no_arguments_show_help(invoke: Call) -> None:
 
 def test_the_reference_is_up_to_date() -> None:
     page = Path(__file__).parents[2] / "docs" / "cli.md"
-    assert page.read_text(encoding="utf-8") == reference(), (
+    assert page.read_text(encoding="utf-8") == reference_page(), (
         "python -m deltalog.cli.reference > docs/cli.md"
     )
 
 
 def test_the_reference_has_every_option_and_code(invoke: Call) -> None:
-    page = reference()
+    page = reference_page()
     for code in MEANINGS:
         assert f"| {code.value} |" in page
     for option in ("--json", "--facts-dir", "--stats", "--without", "--limit", "--seconds-max"):

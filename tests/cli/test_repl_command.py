@@ -6,7 +6,7 @@ import pytest
 from command_line import GRAPH, Call, write
 
 from deltalog.cli.commands import NAMES
-from deltalog.cli.line_reader import completions, history_path
+from deltalog.cli.line_reader import completions_of, history_path
 from deltalog.cli.statements import Statement, group_statements, is_complete, split_statements
 from deltalog.rewrites.strategies import STRATEGIES
 
@@ -365,11 +365,11 @@ def test_when_input_is_complete(text: str, expected: bool) -> None:
 
 def test_completions() -> None:
     predicates = ["path", "person", "edge"]
-    assert completions("", ":s", predicates) == [":schema ", ":strata", ":strategies"]
-    assert completions("? ", "pa", predicates) == ["path"]
-    assert completions(":facts ", "", predicates) == ["edge", "path", "person"]
-    assert "materialized" in completions("", "mat", predicates)
-    assert completions("path(X) :- n", "not", predicates) == ["not"]
+    assert completions_of("", ":s", predicates) == [":schema ", ":strata", ":strategies"]
+    assert completions_of("? ", "pa", predicates) == ["path"]
+    assert completions_of(":facts ", "", predicates) == ["edge", "path", "person"]
+    assert "materialized" in completions_of("", "mat", predicates)
+    assert completions_of("path(X) :- n", "not", predicates) == ["not"]
 
 
 def test_where_the_history_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ def test_errors_page() -> None:
 
 def test_cli_page() -> None:
     reference = pytest.importorskip("deltalog.cli.reference", reason="there is no command line")
-    check_page(DOCS / "cli.md", reference.reference())
+    check_page(DOCS / "cli.md", reference.reference_page())
 
 
 def test_http_page() -> None:

@@ -16,7 +16,7 @@ import pytest
 import deltalog
 from deltalog import DataError, DeltalogError, Limits, ProgramError
 from deltalog.cli.audit import audit_lines
-from deltalog.engines.scalars import compute
+from deltalog.engines.scalars import function_value
 from deltalog.language.parser import parse_query
 from deltalog.language.values import VALUE_ERRORS, canonical_value
 from deltalog.runtime.engine_choice import ENGINES
@@ -40,14 +40,16 @@ WIDE = "12345678901234567890.123456789012345678"
 def test_decimals_keep_all_38_digits(
     function: str, operands: tuple[str, ...], expected: str
 ) -> None:
-    result = compute(function, "decimal", [Decimal(text) for text in operands])
+    result = function_value(function, "decimal", [Decimal(text) for text in operands])
     assert result == Decimal(expected)
 
 
 def test_decimals_do_not_depend_on_the_callers_context() -> None:
     with decimal.localcontext() as context:
         context.prec = 5
-        assert compute("-", "decimal", (Decimal("123456.5"), Decimal(0))) == Decimal("123456.5")
+        assert function_value("-", "decimal", (Decimal("123456.5"), Decimal(0))) == Decimal(
+            "123456.5"
+        )
         assert canonical_value(Decimal("1E+19"), "decimal") == Decimal(10) ** 19
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltalog.engines.scalars import aggregate, compute, holds
+from deltalog.engines.scalars import aggregate_value, comparison_holds, function_value
 from deltalog.language.ast import Value
 from deltalog.language.functions import AGGREGATE_OPERANDS, FUNCTIONS, Signature, aggregate_result
 from deltalog.language.values import INT_MAX, INT_MIN, canonical_value
@@ -53,7 +53,7 @@ def test_every_signature_computes_a_value_of_its_result_type(
     operands = [SAMPLES[type_] for type_ in signature.operands]
     if (function, signature.operands) == ("date", ("str",)):
         operands = ["2026-01-31"]
-    result = compute(function, operand_type(signature), operands)
+    result = function_value(function, operand_type(signature), operands)
     assert type(result) is PYTHON_TYPES[signature.result]
     assert canonical_value(result, signature.result) == result
 
@@ -63,7 +63,7 @@ def test_a_null_operand_leaves_no_value(function: str, signature: Signature) -> 
     for position in range(len(signature.operands)):
         operands = [SAMPLES[type_] for type_ in signature.operands]
         operands[position] = None
-        assert compute(function, operand_type(signature), operands) is None
+        assert function_value(function, operand_type(signature), operands) is None
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_null_operand_leaves_no_value(function: str, signature: Signature) -> 
 def test_what_is_undefined_or_out_of_range_has_no_value(
     function: str, type_: str, operands: tuple[Any, ...]
 ) -> None:
-    assert compute(function, type_, operands) is None
+    assert function_value(function, type_, operands) is None
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_what_is_undefined_or_out_of_range_has_no_value(
 def test_values_at_the_edges(
     function: str, type_: str, operands: tuple[Any, ...], expected: Value
 ) -> None:
-    result = compute(function, type_, operands)
+    result = function_value(function, type_, operands)
     assert result == expected
     assert str(result) == str(expected)
 
@@ -164,7 +164,10 @@ def test_values_at_the_edges(
 @checked
 @given(ints, ints)
 def test_quotient_and_remainder_belong_together(left: int, right: int) -> None:
-    quotient, remainder = compute("/", "int", (left, right)), compute("mod", "int", (left, right))
+    quotient, remainder = (
+        function_value("/", "int", (left, right)),
+        function_value("mod", "int", (left, right)),
+    )
     if right == 0:
         assert quotient is None
         return
@@ -179,14 +182,14 @@ def test_quotient_and_remainder_belong_together(left: int, right: int) -> None:
 
 
 def test_null_equals_only_itself_and_has_no_order() -> None:
-    assert holds("=", None, None)
-    assert holds("!=", None, 1)
-    assert not holds("=", 1, None)
-    assert not holds("!=", None, None)
+    assert comparison_holds("=", None, None)
+    assert comparison_holds("!=", None, 1)
+    assert not comparison_holds("=", 1, None)
+    assert not comparison_holds("!=", None, None)
     for operator in ("<", "<=", ">", ">=", "contains", "starts_with", "ends_with"):
-        assert not holds(operator, None, None)
-        assert not holds(operator, None, "a")
-        assert not holds(operator, "a", None)
+        assert not comparison_holds(operator, None, None)
+        assert not comparison_holds(operator, None, "a")
+        assert not comparison_holds(operator, "a", None)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +206,7 @@ def test_null_equals_only_itself_and_has_no_order() -> None:
     ],
 )
 def test_comparisons_that_hold(left: Value, operator: str, right: Value) -> None:
-    assert holds(operator, left, right)
+    assert comparison_holds(operator, left, right)
 
 
 # --- aggregates ---------------------------------------------------------------------------------
@@ -214,28 +217,28 @@ def test_comparisons_that_hold(left: Value, operator: str, right: Value) -> None
     [(function, type_) for function, types in AGGREGATE_OPERANDS.items() for type_ in types],
 )
 def test_every_aggregate_has_a_value_of_its_type(function: str, type_: str) -> None:
-    result = aggregate(function, type_, [SAMPLES[type_], None, SAMPLES[type_]])
+    result = aggregate_value(function, type_, [SAMPLES[type_], None, SAMPLES[type_]])
     expected = aggregate_result(function, type_)
     assert expected is not None
     assert type(result) is PYTHON_TYPES[expected]
 
 
 def test_nulls_are_counted_and_otherwise_passed_over() -> None:
-    assert aggregate("count", None, [None, 1, None]) == 3
-    assert aggregate("sum", "int", [None, 1, 2]) == 3
-    assert aggregate("avg", "int", [None, 1, 2]) == 1.5
-    assert aggregate("min", "str", [None, "b", "a"]) == "a"
+    assert aggregate_value("count", None, [None, 1, None]) == 3
+    assert aggregate_value("sum", "int", [None, 1, 2]) == 3
+    assert aggregate_value("avg", "int", [None, 1, 2]) == 1.5
+    assert aggregate_value("min", "str", [None, "b", "a"]) == "a"
     for function in ("sum", "avg", "min", "max"):
-        assert aggregate(function, "int", [None, None]) is None
+        assert aggregate_value(function, "int", [None, None]) is None
 
 
 @checked
 @given(st.lists(floats, min_size=1, max_size=20), st.randoms(use_true_random=False))
 def test_a_sum_of_floats_is_exact_and_has_no_order(values: list[float], random: Any) -> None:
     exact = sum(map(Fraction, values), Fraction())
-    total = aggregate("sum", "float", values)
+    total = aggregate_value("sum", "float", values)
     random.shuffle(values)
-    assert aggregate("sum", "float", values) == total
+    assert aggregate_value("sum", "float", values) == total
     try:
         assert total == float(exact)
     except OverflowError:
@@ -243,42 +246,48 @@ def test_a_sum_of_floats_is_exact_and_has_no_order(values: list[float], random: 
 
 
 def test_large_floats_that_cancel_out_leave_the_small_one() -> None:
-    assert aggregate("sum", "float", [1e308, 1e308, 1.0, -1e308, -1e308]) == 1.0
-    assert aggregate("sum", "float", [0.1] * 10) == 1.0
-    assert aggregate("avg", "float", [1e308] * 3) == 1e308
+    assert aggregate_value("sum", "float", [1e308, 1e308, 1.0, -1e308, -1e308]) == 1.0
+    assert aggregate_value("sum", "float", [0.1] * 10) == 1.0
+    assert aggregate_value("avg", "float", [1e308] * 3) == 1e308
 
 
 def test_a_sum_is_checked_only_at_its_end() -> None:
-    assert aggregate("sum", "int", [INT_MAX, INT_MAX, -INT_MAX]) == INT_MAX
-    assert aggregate("sum", "int", [INT_MAX, 1]) is None
-    assert aggregate("avg", "int", [INT_MAX, INT_MAX]) == float(INT_MAX)
-    assert aggregate("avg", "int", [1, 2, 2]) == 5 / 3
+    assert aggregate_value("sum", "int", [INT_MAX, INT_MAX, -INT_MAX]) == INT_MAX
+    assert aggregate_value("sum", "int", [INT_MAX, 1]) is None
+    assert aggregate_value("avg", "int", [INT_MAX, INT_MAX]) == float(INT_MAX)
+    assert aggregate_value("avg", "int", [1, 2, 2]) == 5 / 3
 
 
 @checked
 @given(st.lists(ints, min_size=1, max_size=20))
 def test_the_halves_of_ints_give_their_sum_and_their_average(values: list[int]) -> None:
     highs, lows = _halves(values)
-    assert compute("whole__", "int", (highs, lows)) == aggregate("sum", "int", values)
-    mean = compute("ratio__", "int", (highs, lows, len(values)))
-    assert mean == aggregate("avg", "int", values) == float(Fraction(sum(values), len(values)))
+    assert function_value("whole__", "int", (highs, lows)) == aggregate_value("sum", "int", values)
+    mean = function_value("ratio__", "int", (highs, lows, len(values)))
+    assert (
+        mean == aggregate_value("avg", "int", values) == float(Fraction(sum(values), len(values)))
+    )
 
 
 def _halves(values: list[int]) -> tuple[Value, Value]:
     return (
-        aggregate("sum", "int", [compute("high__", "int", (value,)) for value in values]),
-        aggregate("sum", "int", [compute("low__", "int", (value,)) for value in values]),
+        aggregate_value(
+            "sum", "int", [function_value("high__", "int", (value,)) for value in values]
+        ),
+        aggregate_value(
+            "sum", "int", [function_value("low__", "int", (value,)) for value in values]
+        ),
     )
 
 
 @pytest.mark.parametrize("value", [0, 1, -1, 2**32 - 1, 2**32, -(2**32), INT_MAX, INT_MIN])
 def test_halves_are_within_their_bounds(value: int) -> None:
-    high, low = compute("high__", "int", (value,)), compute("low__", "int", (value,))
+    high, low = function_value("high__", "int", (value,)), function_value("low__", "int", (value,))
     assert isinstance(high, int)
     assert -(2**31) <= high < 2**31
     assert isinstance(low, int)
     assert 0 <= low < 2**32
-    assert compute("whole__", "int", (high, low)) == value
+    assert function_value("whole__", "int", (high, low)) == value
 
 
 @pytest.mark.parametrize(
@@ -295,30 +304,32 @@ def test_halves_are_within_their_bounds(value: int) -> None:
     ],
 )
 def test_a_whole_has_a_value_if_it_fits(high: int, low: int, expected: int | None) -> None:
-    assert compute("whole__", "int", (high, low)) == expected
+    assert function_value("whole__", "int", (high, low)) == expected
 
 
 def test_averages_of_halves_are_rounded_once() -> None:
     highs, lows = _halves([2**53, 1])
-    assert compute("ratio__", "int", (highs, lows, 2)) == 2**52  # the tie goes to the even one
+    assert (
+        function_value("ratio__", "int", (highs, lows, 2)) == 2**52
+    )  # the tie goes to the even one
     highs, lows = _halves([2**53, 3])
-    assert compute("ratio__", "int", (highs, lows, 2)) == 2**52 + 2
+    assert function_value("ratio__", "int", (highs, lows, 2)) == 2**52 + 2
     count = 2**31 - 1
     largest = (2**31 - 1) * count, (2**32 - 1) * count  # of so many times 2^63 - 1
-    assert compute("ratio__", "int", (*largest, count)) == 2.0**63
+    assert function_value("ratio__", "int", (*largest, count)) == 2.0**63
 
 
 def test_sums_of_decimals_are_exact_and_averages_round_half_to_even() -> None:
     step = Decimal("0.000000000000000001")
     wide = Decimal("99999999999999999999.999999999999999999")
-    assert aggregate("sum", "decimal", [wide, wide, wide.copy_negate()]) == wide
-    assert aggregate("sum", "decimal", [wide, step]) is None
-    assert aggregate("avg", "decimal", [wide, wide]) == wide
-    assert aggregate("avg", "decimal", [step, Decimal(0)]) == 0
-    assert aggregate("avg", "decimal", [step * 3, Decimal(0)]) == step * 2
+    assert aggregate_value("sum", "decimal", [wide, wide, wide.copy_negate()]) == wide
+    assert aggregate_value("sum", "decimal", [wide, step]) is None
+    assert aggregate_value("avg", "decimal", [wide, wide]) == wide
+    assert aggregate_value("avg", "decimal", [step, Decimal(0)]) == 0
+    assert aggregate_value("avg", "decimal", [step * 3, Decimal(0)]) == step * 2
 
 
 def test_a_sum_of_floats_is_never_negative_zero() -> None:
-    total = aggregate("sum", "float", [-0.0, 0.0])
+    total = aggregate_value("sum", "float", [-0.0, 0.0])
     assert isinstance(total, float)
     assert math.copysign(1.0, total) == 1.0

@@ -16,7 +16,7 @@ from deltalog.cli.option_groups import (
     LimitOptions,
     Maintenance,
     NetworkOptions,
-    settings,
+    database_settings,
 )
 from deltalog.cli.options import (
     Durability,
@@ -111,7 +111,7 @@ def apply(
     """
     check_changes(changes, file)
     _check_output(output)
-    chosen = settings(limits, maintenance, network, durability, wait)
+    chosen = database_settings(limits, maintenance, network, durability, wait)
     progress = Progress()
     database = open_given(file, files.facts, files.facts_dir, chosen, progress, read_only=what_if)
     applying = Applying(database, progress, what_if, keep_going, repairs=repairs)

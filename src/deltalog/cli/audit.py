@@ -28,14 +28,14 @@ from deltalog.cli.option_groups import (
     LimitOptions,
     Maintenance,
     NetworkOptions,
-    settings,
+    database_settings,
 )
 from deltalog.cli.options import (
     GivenFile,
     RecomputeWith,
 )
 from deltalog.cli.progress import Progress
-from deltalog.cli.terminal import counted, write_note, write_result
+from deltalog.cli.terminal import counted_noun, write_note, write_result
 from deltalog.language.ast import Row
 from deltalog.language.values import plain_text, sort_key
 from deltalog.runtime.database import MemoryDatabase
@@ -71,7 +71,7 @@ def audit(
 
     The exit code is 1 if a view differs.
     """
-    chosen = settings(limits, maintenance, network)
+    chosen = database_settings(limits, maintenance, network)
     changes = changed.changes
     progress = Progress()
     if changes is not None:
@@ -82,7 +82,7 @@ def audit(
     database = open_given(file, files.facts, files.facts_dir, chosen, progress)
     if changes is not None:
         number = sum(1 for _ in each_applied(database, changes, changed.relation, progress))
-        write_note(f"{counted(number, 'transaction')} applied")
+        write_note(f"{counted_noun(number, 'transaction')} applied")
     with progress.phase("recomputing"):
         differences = database.audit(engine=recompute_with)
     if as_json:
@@ -101,14 +101,14 @@ def audit_lines(
     views = [each for each in differences if each.view in database.model.views]
     for each in differences:
         if each not in views:
-            title = f"{each.view}: {counted(len(each.excess), 'fact')} against its declaration"
+            title = f"{each.view}: {counted_noun(len(each.excess), 'fact')} against its declaration"
             yield Text(f"{title} (key, or null)", style="bold red")
             yield from _fact_lines(each.view, each.excess, "excess", limit)
     if not views:
         yield _agreement_text(number)
         return
     verb = "differs" if len(views) == 1 else "differ"
-    title = f"{len(views):,} of {counted(number, 'view')} {verb} from recomputation"
+    title = f"{len(views):,} of {counted_noun(number, 'view')} {verb} from recomputation"
     yield Text(title, style="bold red")
     for each in views:
         sides = ((each.missing, "missing"), (each.excess, "in excess"))

@@ -15,7 +15,7 @@ from deltalog.cli.exit_codes import ExitCode, exit_code_of
 from deltalog.cli.messages import report_error
 from deltalog.cli.opening import STANDARD_INPUT, Settings, open_program, read_and_parse
 from deltalog.cli.progress import Progress
-from deltalog.cli.terminal import counted, visible_text, write_message, write_result
+from deltalog.cli.terminal import counted_noun, visible_text, write_message, write_result
 from deltalog.diagnostics.render import render_diagnostic
 from deltalog.diagnostics.report import DeltalogError, Diagnostic
 from deltalog.language.ast import Program
@@ -50,7 +50,7 @@ def check(
             if not as_json:
                 report_error(error)
                 write_message(
-                    f"{_display_name(file)}: {counted(len(error.diagnostics), 'problem')}"
+                    f"{_display_name(file)}: {counted_noun(len(error.diagnostics), 'problem')}"
                 )
         else:
             if not as_json:
@@ -86,8 +86,8 @@ def _program_summary(checked: CheckedProgram) -> str:
     base, views = kinds.count("base"), kinds.count("view")
     strata = max(checked.stratification.stratum_of.values(), default=0)
     return (
-        f"{counted(len(kinds), 'relation')} ({base} base, {counted(views, 'view')}), "
-        f"{counted(len(checked.program.rules), 'rule')}{_guard_counts(checked.program)}, "
+        f"{counted_noun(len(kinds), 'relation')} ({base} base, {counted_noun(views, 'view')}), "
+        f"{counted_noun(len(checked.program.rules), 'rule')}{_guard_counts(checked.program)}, "
         f"{strata} {'stratum' if strata == 1 else 'strata'}"
     )
 
@@ -95,7 +95,7 @@ def _program_summary(checked: CheckedProgram) -> str:
 def _guard_counts(program: Program) -> str:
     """Constraints and active rules, if there are some."""
     found = (len(program.constraints), "constraint"), (len(program.active_rules), "active rule")
-    return "".join(f", {counted(count, noun)}" for count, noun in found if count)
+    return "".join(f", {counted_noun(count, noun)}" for count, noun in found if count)
 
 
 # --- JSON

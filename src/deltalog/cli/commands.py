@@ -19,7 +19,7 @@ from deltalog.cli.change_lines import change_lines, fact_text
 from deltalog.cli.opening import Assignment
 from deltalog.cli.session import Session
 from deltalog.cli.statements import group_statements
-from deltalog.cli.terminal import counted
+from deltalog.cli.terminal import counted_noun
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
@@ -100,14 +100,14 @@ def _list_program(session: Session, arguments: str) -> Iterator[Line]:
         yield text.rstrip("\n")
     for name, relation in relations.items():
         if relation.kind == "base":
-            yield f"% {name}: {counted(len(session.database.facts(name)), 'fact')}"
+            yield f"% {name}: {counted_noun(len(session.database.facts(name)), 'fact')}"
 
 
 def _show_schema(session: Session, arguments: str) -> Iterator[Line]:
     relations = session.database.relations
     for name in [arguments] if arguments else relations:
         count = len(session.database.facts(name))  # an unknown name is reported here
-        yield f"{_declaration_text(relations[name])}  % {counted(count, 'fact')}"
+        yield f"{_declaration_text(relations[name])}  % {counted_noun(count, 'fact')}"
         if arguments:
             rules = (rule for rule in session.program.definitions if rule.head.predicate == name)
             yield from map(print_rule, rules)

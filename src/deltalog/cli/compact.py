@@ -9,7 +9,7 @@ import typer
 from deltalog.cli.opening import Settings, open_database
 from deltalog.cli.options import DatabaseFile, Engine, Wait
 from deltalog.cli.progress import Progress
-from deltalog.cli.terminal import counted, write_note
+from deltalog.cli.terminal import counted_noun, write_note
 from deltalog.runtime.engine_choice import DEFAULT_ENGINE
 from deltalog.runtime.limits import Limits
 from deltalog.store.readers import Retention
@@ -56,4 +56,4 @@ def compact(
     with open_database(database, settings, Progress(), read_only=False) as kept:
         dropped = kept.compact(retention)
         first, last = kept.first_version, kept.version
-    write_note(f"{counted(dropped.versions, 'version')} dropped, {first} to {last} remain")
+    write_note(f"{counted_noun(dropped.versions, 'version')} dropped, {first} to {last} remain")

@@ -24,7 +24,7 @@ from deltalog.cli.option_groups import (
     LimitOptions,
     Maintenance,
     NetworkOptions,
-    settings,
+    database_settings,
 )
 from deltalog.cli.options import (
     Durability,
@@ -35,7 +35,7 @@ from deltalog.cli.options import (
 )
 from deltalog.cli.progress import Progress
 from deltalog.cli.results import show_results
-from deltalog.cli.terminal import counted, write_note
+from deltalog.cli.terminal import counted_noun, write_note
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.language.ast import Program
@@ -64,7 +64,7 @@ def create(
     if database.exists() and not is_blank(database):
         raise DataError([catalogue.FILE_EXISTS.at(None, name=database)])
     progress = Progress()
-    chosen = settings(limits, maintenance, NetworkOptions(virtual), durability)
+    chosen = database_settings(limits, maintenance, NetworkOptions(virtual), durability)
     if is_amosql(file):
         refuse_facts_of_scripts(files.facts, files.facts_dir)
         with create_database(database, Program(), chosen, progress, {}) as made:
@@ -82,4 +82,4 @@ def create(
 
 def _note_size(path: Path, made: FileDatabase) -> None:
     held = sum(map(made.engine.size, made.model.stored & made.relations.keys()))
-    write_note(f"{path} contains {counted(held, 'fact')}")
+    write_note(f"{path} contains {counted_noun(held, 'fact')}")

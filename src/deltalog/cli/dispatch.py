@@ -18,7 +18,13 @@ from rich.text import Text
 
 from deltalog.cli.delivery_status import write_status
 from deltalog.cli.exit_codes import ExitCode
-from deltalog.cli.terminal import counted, visible_text, write_message, write_note, write_result
+from deltalog.cli.terminal import (
+    counted_noun,
+    visible_text,
+    write_message,
+    write_note,
+    write_result,
+)
 from deltalog.diagnostics import service_catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
@@ -150,7 +156,9 @@ def dispatch(
     wanted += targets_of_options(to or (), os.environ, networks) if to else []
     if retry_dead:
         with closing(_open_journal(database, JournalUse.CHANGE)) as journal:
-            write_note(f"{counted(retry_dead_letters(journal), 'dead letter')} to be delivered")
+            write_note(
+                f"{counted_noun(retry_dead_letters(journal), 'dead letter')} to be delivered"
+            )
         if not wanted:
             return
     if not wanted:
@@ -209,7 +217,7 @@ def _run_dispatcher(
         dispatcher = Dispatcher(journal, targets, _write_json if as_json else _write_line)
         _warn_of_unclaimed(dispatcher.deliveries.unclaimed)
         if not is_once:
-            waiting = counted(dispatcher.deliveries.undelivered, "delivery")
+            waiting = counted_noun(dispatcher.deliveries.undelivered, "delivery")
             write_note(f"{waiting.replace('deliverys', 'deliveries')} waiting; Ctrl-C ends")
         with _stopped_by_signals(dispatcher.stop):
             summary = await dispatcher.run(is_once=is_once, poll_seconds=poll_seconds)

@@ -29,8 +29,8 @@ from deltalog.cli.option_groups import (
     LimitOptions,
     Maintenance,
     NetworkOptions,
+    database_settings,
     options_of,
-    settings,
 )
 from deltalog.cli.options import (
     GivenFile,
@@ -182,7 +182,7 @@ def explain(
     """
     progress = Progress()
     changes = changed.changes
-    chosen = settings(limits, Maintenance(strategy, actions=actions), network)
+    chosen = database_settings(limits, Maintenance(strategy, actions=actions), network)
     if propagation:
         refused = {**options_of(asked, "query", "after", "without", "show")}
         _refuse_options("with --propagation", {**refused, "--param": asked.parameters})

@@ -125,14 +125,14 @@ class TerminalReader:
         if number == 0:
             assert self._readline is not None
             before = self._readline.get_line_buffer()[: self._readline.get_begidx()]
-            self._matches = completions(before, text, self._words())
+            self._matches = completions_of(before, text, self._words())
         return self._matches[number] if number < len(self._matches) else None
 
 
-def completions(before: str, text: str, predicates: Iterable[str]) -> list[str]:
+def completions_of(before: str, text: str, predicates: Iterable[str]) -> list[str]:
     """Completions of `text`, which follows `before` on its line.
 
-    >>> completions("", ":q", []), completions(":facts ", "pa", ["path", "edge"])
+    >>> completions_of("", ":q", []), completions_of(":facts ", "pa", ["path", "edge"])
     ([':quit'], ['path'])
     """
     if not before.strip() and text.startswith(":"):

@@ -101,17 +101,17 @@ def _each_commit(
 ) -> Iterator[Applied]:
     for number, each in enumerate(kept.each_commit(first, last, show or ()), start=1):
         place = f"{each.time}, {each.kind}"
-        yield _shown(number, place, each.version, each.change, each.omitted, show)
+        yield _shown_part(number, place, each.version, each.change, each.omitted, show)
 
 
 def _net_change(
     kept: FileDatabase, first: int, last: int, show: list[str] | None
 ) -> Iterator[Applied]:
     change, omitted = kept.delta(first, last, show or ()), kept.omitted(first, last)
-    yield _shown(1, f"from version {first}", last, change, omitted, show)
+    yield _shown_part(1, f"from version {first}", last, change, omitted, show)
 
 
-def _shown(
+def _shown_part(
     number: int,
     place: str,
     version: int,

@@ -10,7 +10,7 @@ import re
 
 from rich.text import Text
 
-from deltalog.cli.terminal import counted, write_message
+from deltalog.cli.terminal import counted_noun, write_message
 from deltalog.diagnostics.render import render_diagnostic
 from deltalog.diagnostics.report import DeltalogError, Diagnostic
 
@@ -28,7 +28,7 @@ def report_error(error: DeltalogError) -> None:
         write_message(colour_diagnostic(diagnostic))
     left = len(error.diagnostics) - PROBLEMS_SHOWN_MAX
     if left > 0:
-        write_message(f"… and {counted(left, 'more problem')}")
+        write_message(f"… and {counted_noun(left, 'more problem')}")
 
 
 def colour_diagnostic(diagnostic: Diagnostic) -> Text:

@@ -16,7 +16,7 @@ import typer
 from deltalog.cli.opening import read_and_parse
 from deltalog.cli.options import GivenFile
 from deltalog.cli.progress import Progress
-from deltalog.cli.terminal import counted, visible_text, write_note, write_result
+from deltalog.cli.terminal import counted_noun, visible_text, write_note, write_result
 from deltalog.language.values import plain_text, print_value, sort_key
 from deltalog.runtime.models import Models, clause_text
 from deltalog.runtime.models import models as models_of
@@ -50,9 +50,8 @@ def models(
         own = [fact for fact in facts if fact not in shared]
         shown = ", ".join(f"{name}({', '.join(map(print_value, row))})" for name, row in own)
         write_result(visible_text(f"model {number}: {shown or 'nothing else'}"))
-    write_note(
-        f"{counted(len(found.minimal), 'minimal model')}, {counted(len(found.state), 'clause')}"
-    )
+    models, clauses = len(found.minimal), len(found.state)
+    write_note(f"{counted_noun(models, 'minimal model')}, {counted_noun(clauses, 'clause')}")
 
 
 def _models_record(found: Models) -> dict[str, object]:

@@ -91,7 +91,7 @@ class LimitOptions:
         return Limits(self.rounds_max, self.facts_max, self.seconds_max, self.firings_max)
 
 
-def settings(
+def database_settings(
     limits: LimitOptions,
     maintenance: Maintenance,
     network: NetworkOptions | None = None,

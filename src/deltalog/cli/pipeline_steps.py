@@ -15,7 +15,7 @@ from deltalog.cli.actions import read_actions
 from deltalog.cli.change_results import change_rows
 from deltalog.cli.progress import Progress
 from deltalog.cli.results import table_lines
-from deltalog.cli.terminal import counted, write_result
+from deltalog.cli.terminal import counted_noun, write_result
 from deltalog.language.values import plain_text
 from deltalog.pipeline.project import Project
 from deltalog.pipeline.source_columns import shorten_text
@@ -79,7 +79,9 @@ def show_step(step: Step, as_json: bool, limit: int | None, is_later: bool) -> N
         what = "batch" if step.is_refused else "row"
         write_result(Text(f"{what} refused: {place}{bad.reason}  {shorten_text(bad.row)}"))
     if len(step.refused) > REASONS_SHOWN:
-        write_result(f"… {counted(len(step.refused) - REASONS_SHOWN, 'more row')} in quarantine")
+        write_result(
+            f"… {counted_noun(len(step.refused) - REASONS_SHOWN, 'more row')} in quarantine"
+        )
     if step.delta.changes and len(step.delta.changes) <= CHANGES_LISTED_MAX:
         for line in change_rows(step.delta.changes, limit):
             write_result(line)

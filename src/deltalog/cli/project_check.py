@@ -10,7 +10,7 @@ from rich.text import Text
 from deltalog.analysis.columns import Relation
 from deltalog.cli.options import ProjectFile, WholeJson
 from deltalog.cli.results import table_lines
-from deltalog.cli.terminal import counted, write_result
+from deltalog.cli.terminal import counted_noun, write_result
 from deltalog.diagnostics.report import DataError
 from deltalog.pipeline.check_inputs import check_inputs
 from deltalog.pipeline.check_project import CheckedProject, check_project
@@ -36,8 +36,9 @@ def check(project: ProjectFile, as_json: WholeJson = False) -> None:
 
 def _show_project(checked: CheckedProject) -> None:
     project = checked.project
-    parts = f"{counted(len(project.sources), 'source')}, {counted(len(project.sinks), 'sink')}"
-    write_result(Text(f"{project.name}: {parts}", style="bold cyan"))
+    sources = counted_noun(len(project.sources), "source")
+    sinks = counted_noun(len(project.sinks), "sink")
+    write_result(Text(f"{project.name}: {sources}, {sinks}", style="bold cyan"))
     cells = [
         (relation.kind, name, _shown_columns(relation), _storage_word(checked, name))
         for name, relation in _sort_relations(checked)

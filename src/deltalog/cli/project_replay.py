@@ -18,7 +18,7 @@ from deltalog.cli.pipeline_steps import (
     watch_steps,
 )
 from deltalog.cli.progress import Progress
-from deltalog.cli.terminal import counted, write_note
+from deltalog.cli.terminal import counted_noun, write_note
 from deltalog.pipeline.project import read_project
 from deltalog.pipeline.spark_needed import spark_needed
 
@@ -51,7 +51,7 @@ def replay(
     if write is not None:
         if file is not None:
             raise typer.BadParameter("--file cannot be used with --write")
-        write_note(f"{counted(write_quarantine(read, write), 'row')} written to {write}")
+        write_note(f"{counted_noun(write_quarantine(read, write), 'row')} written to {write}")
         return
     mended = None if file is None else read_mended(file)
     progress = Progress()
@@ -61,4 +61,4 @@ def replay(
             number += 1
             show_step(step, as_json, limit or None, number > 1)
         left = len(pipeline.quarantined)
-    write_note(f"{counted(left, 'row')} in quarantine")
+    write_note(f"{counted_noun(left, 'row')} in quarantine")

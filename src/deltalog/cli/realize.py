@@ -22,7 +22,7 @@ from rich.text import Text
 from deltalog.cli.change_lines import fact_text
 from deltalog.cli.change_results import sorted_facts
 from deltalog.cli.opening import open_given
-from deltalog.cli.option_groups import FactFiles, LimitOptions, Maintenance, settings
+from deltalog.cli.option_groups import FactFiles, LimitOptions, Maintenance, database_settings
 from deltalog.cli.options import GivenFile
 from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import visible_text, write_note, write_result
@@ -158,7 +158,7 @@ def realize(
     if is_check == bool(requests):
         reason = "give a request, '+path(1, 9)', or --check without one"
         raise typer.BadParameter(reason, param_hint="REQUEST")
-    chosen = settings(limits, maintenance)
+    chosen = database_settings(limits, maintenance)
     progress = Progress()
     is_read = number is None
     database = open_given(file, files.facts, files.facts_dir, chosen, progress, read_only=is_read)

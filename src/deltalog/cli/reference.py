@@ -84,7 +84,7 @@ are printed in the syntax of the prompt."""
 MORE = {"apply": CHANGES, "explain": PROPAGATION, "repl": PROMPT}
 
 
-def reference() -> str:
+def reference_page() -> str:
     """The whole page."""
     group: Any = get_command(main.app)
     sections = [INTRODUCTION, _exit_codes(), _command_section("deltalog", group, main.EXAMPLE)]
@@ -180,4 +180,4 @@ def _markdown_table(title: str, rows: Iterable[tuple[str, str]]) -> str:
 
 
 if __name__ == "__main__":
-    print(reference(), end="")
+    print(reference_page(), end="")

@@ -42,7 +42,7 @@ from deltalog.cli.opening import (
     refuse_facts,
     refuse_facts_of_scripts,
 )
-from deltalog.cli.option_groups import FactFiles, LimitOptions, Maintenance, settings
+from deltalog.cli.option_groups import FactFiles, LimitOptions, Maintenance, database_settings
 from deltalog.cli.options import (
     Format,
 )
@@ -50,7 +50,7 @@ from deltalog.cli.progress import Progress
 from deltalog.cli.results import query_result, show_results
 from deltalog.cli.session import Answer, Excerpt, Session
 from deltalog.cli.statements import is_complete, one_line
-from deltalog.cli.terminal import counted, write_message, write_note, write_result
+from deltalog.cli.terminal import counted_noun, write_message, write_note, write_result
 from deltalog.diagnostics.report import DeltalogError
 from deltalog.language.ast import Program
 from deltalog.runtime.amosql.session import Selected
@@ -85,7 +85,7 @@ def repl(
     Changes to a database file are committed.
     """
     progress = Progress()
-    chosen = settings(limits, maintenance)
+    chosen = database_settings(limits, maintenance)
     if file is not None and is_database(file):
         refuse_facts(files.facts, files.facts_dir)
         with open_database(file, chosen, progress, read_only=False) as kept:
@@ -211,7 +211,7 @@ class Conversation:
             write_result(line)
         left = sum(1 for _ in remaining)
         if left:
-            write_note(f"{counted(left, 'more row')} not shown")
+            write_note(f"{counted_noun(left, 'more row')} not shown")
 
 
 def _is_command(line: str, is_continued: bool) -> bool:

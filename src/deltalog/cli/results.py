@@ -26,7 +26,7 @@ from rich.text import Text
 
 from deltalog.analysis.columns import Relations
 from deltalog.cli.options import Format
-from deltalog.cli.terminal import counted, result_width, visible_text, write_note, write_result
+from deltalog.cli.terminal import counted_noun, result_width, visible_text, write_note, write_result
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
@@ -105,7 +105,7 @@ def show_results(results: Iterable[Result], format_: Format, limit: int | None =
         _WRITERS[format_](result, shown)
         left = len(result.rows) - len(shown)
         if left and format_ is not Format.TABLE:
-            write_note(f"{counted(left, 'more row')} of {result.name} not shown")
+            write_note(f"{counted_noun(left, 'more row')} of {result.name} not shown")
 
 
 # --- tables
@@ -146,7 +146,7 @@ def _cell_text(value: Value) -> str:
 def _row_count_text(total: int, shown: int) -> str:
     if total > shown:
         return f"… {total - shown:,} more ({total:,} rows, {shown:,} shown)"
-    return f"({counted(total, 'row')})" if total else "(no rows)"
+    return f"({counted_noun(total, 'row')})" if total else "(no rows)"
 
 
 def _column_widths(lines: Sequence[Sequence[str]]) -> list[int]:

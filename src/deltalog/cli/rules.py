@@ -13,7 +13,7 @@ import typer
 from deltalog.cli.applying import Applying
 from deltalog.cli.change_files import read_changes
 from deltalog.cli.opening import open_given
-from deltalog.cli.option_groups import FactFiles, LimitOptions, Maintenance, settings
+from deltalog.cli.option_groups import FactFiles, LimitOptions, Maintenance, database_settings
 from deltalog.cli.options import GivenFile, Relation
 from deltalog.cli.progress import Progress
 from deltalog.cli.results import table_lines
@@ -71,7 +71,7 @@ def rules(
     if is_graph and trace is None:
         raise typer.BadParameter("a graph shows a trace", param_hint="--format")
     progress = Progress()
-    chosen = settings(limits, maintenance)
+    chosen = database_settings(limits, maintenance)
     with open_given(file, files.facts, files.facts_dir, chosen, progress) as database:
         if trace is None:
             _write_rules(database, format_)

@@ -25,7 +25,7 @@ from deltalog.cli.opening import (
     refuse_facts,
     refuse_facts_of_scripts,
 )
-from deltalog.cli.option_groups import FactFiles, LimitOptions, Maintenance, settings
+from deltalog.cli.option_groups import FactFiles, LimitOptions, Maintenance, database_settings
 from deltalog.cli.options import (
     Format,
     FormatOption,
@@ -41,7 +41,7 @@ from deltalog.cli.results import (
     relations_at,
     show_results,
 )
-from deltalog.cli.terminal import counted, write_note
+from deltalog.cli.terminal import counted_noun, write_note
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
 from deltalog.language.ast import Program
@@ -105,7 +105,7 @@ def run(
     """
     progress = Progress()
     written = parse_assignments(output, "--output")
-    chosen = settings(limits, maintenance)
+    chosen = database_settings(limits, maintenance)
     names = [*(show or ()), *(each.relation for each in written)]
     if is_amosql(file):
         refuse_facts_of_scripts(files.facts, files.facts_dir)
@@ -196,7 +196,7 @@ def _write_relations(
             columns = relations_at(database, as_of)[each.relation].columns
             rows = Rows(columns, facts_at(database, each.relation, as_of))
             write_rows(each.path, columns, rows)
-        write_note(f"wrote {counted(len(rows), 'row')} of {each.relation} to {each.path}")
+        write_note(f"wrote {counted_noun(len(rows), 'row')} of {each.relation} to {each.path}")
 
 
 def _shown_names(

@@ -14,7 +14,7 @@ from deltalog.cli.option_groups import (
     LimitOptions,
     Maintenance,
     NetworkOptions,
-    settings,
+    database_settings,
 )
 from deltalog.cli.options import GivenFile
 from deltalog.cli.progress import Progress
@@ -171,7 +171,7 @@ def serve(
         from deltalog.service.host import Host
         from deltalog.service.logs import log_to
         from deltalog.service.server import serve_until_signal as serve_database
-    made = settings(limits, maintenance, network)
+    made = database_settings(limits, maintenance, network)
     given = Served(file, files.facts, files.facts_dir, sources, spark)
     database = open_served(given, made, Progress())
     log_to()

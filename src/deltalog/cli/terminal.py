@@ -54,9 +54,9 @@ def result_width() -> int | None:
     return Console(file=sys.stdout).width if is_terminal(sys.stdout) else None
 
 
-def counted(number: int, noun: str) -> str:
+def counted_noun(number: int, noun: str) -> str:
     """
-    >>> counted(1, "fact"), counted(12000, "fact")
+    >>> counted_noun(1, "fact"), counted_noun(12000, "fact")
     ('1 fact', '12,000 facts')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

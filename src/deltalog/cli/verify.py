@@ -9,7 +9,7 @@ from deltalog.cli.exit_codes import ExitCode
 from deltalog.cli.opening import Settings, open_database
 from deltalog.cli.options import DatabaseFile, Engine, RecomputeWith
 from deltalog.cli.progress import Progress
-from deltalog.cli.terminal import counted, write_result
+from deltalog.cli.terminal import counted_noun, write_result
 from deltalog.runtime.engine_choice import DEFAULT_ENGINE
 from deltalog.runtime.limits import Limits
 from deltalog.store.verify import verify_file
@@ -41,5 +41,5 @@ def verify(
         for line in found.log:
             write_result(line)
         if not found.log:
-            write_result(f"the log is consistent over {counted(commits, 'commit')}")
+            write_result(f"the log is consistent over {counted_noun(commits, 'commit')}")
     raise typer.Exit(ExitCode.FINE if found.is_clean else ExitCode.WRONG)

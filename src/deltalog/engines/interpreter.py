@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from deltalog.engines.scalars import aggregate, compute, holds
+from deltalog.engines.scalars import aggregate_value, comparison_holds, function_value
 from deltalog.language.ast import Row, Value
 from deltalog.plan.nodes import (
     Absent,
@@ -168,7 +168,7 @@ class Interpreter:
             if isinstance(part, Total):
                 column = part.column
                 values = [None if column is None else b[column] for b in bindings]
-                total = aggregate(part.function, part.type, values)
+                total = aggregate_value(part.function, part.type, values)
                 if total is None and any(value is not None for value in values):
                     return  # it has no value in its type, so the fact does not hold
                 row.append(total)
@@ -275,7 +275,7 @@ def _evaluate_operand(operand: Operand, slots: Slots) -> tuple[bool, Value]:
     """Whether the operand has a value, and which; null is a value, what has none is not."""
     if not isinstance(operand, Compute):
         return True, _value_of_operand(operand, slots)
-    result = compute(
+    result = function_value(
         operand.function,
         operand.type,
         [_evaluate_operand(inner, slots)[1] for inner in operand.operands],
@@ -286,4 +286,4 @@ def _evaluate_operand(operand: Operand, slots: Slots) -> tuple[bool, Value]:
 def _test_holds(step: Test, slots: Slots) -> bool:
     has_left, left = _evaluate_operand(step.left, slots)
     has_right, right = _evaluate_operand(step.right, slots)
-    return has_left and has_right and holds(step.operator, left, right)
+    return has_left and has_right and comparison_holds(step.operator, left, right)

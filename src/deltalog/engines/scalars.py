@@ -35,11 +35,11 @@ TEXT_MAX = 1_000_000
 """Characters of a text that a function makes; beyond it there is no value."""
 
 
-def compute(function: str, type_: str, operands: Sequence[Value]) -> Value:
+def function_value(function: str, type_: str, operands: Sequence[Value]) -> Value:
     """The value of a function, or None where it has none.
 
-    >>> compute("/", "int", (-7, 2)), compute("/", "int", (1, 0)), compute("length", "str", ("ab",))
-    (-3, None, 2)
+    >>> function_value("/", "int", (-7, 2)), function_value("/", "int", (1, 0))
+    (-3, None)
     """
     if None in operands:
         return None
@@ -50,7 +50,7 @@ def compute(function: str, type_: str, operands: Sequence[Value]) -> Value:
     return result
 
 
-def holds(operator: str, left: Value, right: Value) -> bool:
+def comparison_holds(operator: str, left: Value, right: Value) -> bool:
     """Whether a comparison of two values of one type holds; null equals only itself."""
     if operator == "=":
         return left == right
@@ -61,7 +61,7 @@ def holds(operator: str, left: Value, right: Value) -> bool:
     return bool(_COMPARISONS[operator](left, right))
 
 
-def aggregate(function: str, type_: str | None, values: Sequence[Value]) -> Value:
+def aggregate_value(function: str, type_: str | None, values: Sequence[Value]) -> Value:
     """An aggregate of the values of one group; nulls are passed over, None if nothing is left."""
     if function == "count":
         return len(values)
@@ -89,7 +89,7 @@ def _divide_int(left: int, right: int) -> int:
     return quotient if (left < 0) == (right < 0) else -quotient
 
 
-def _remainder(left: int, right: int) -> int:
+def _truncated_remainder(left: int, right: int) -> int:
     remainder = abs(left) % abs(right)
     return remainder if left >= 0 else -remainder
 
@@ -118,7 +118,7 @@ _ARITHMETIC: dict[tuple[str, str], Function] = {
     ("+", "int"): _check_results_of(_check_int_range, lambda a, b: a + b),
     ("*", "int"): _check_results_of(_check_int_range, lambda a, b: a * b),
     ("/", "int"): _divide_int,
-    ("mod", "int"): _remainder,
+    ("mod", "int"): _truncated_remainder,
     ("abs", "int"): abs,
     ("+", "float"): _check_results_of(_check_finite, lambda a, b: a + b),
     ("*", "float"): _check_results_of(_check_finite, lambda a, b: a * b),
@@ -281,7 +281,7 @@ def _sum_values(values: list[Any], type_: str) -> Value:
     if type_ == "int":
         return _check_int_range(sum(values))
     total = _exact_sum(values)
-    return total if type_ == "exact" else compute(type_, "exact", (total,))
+    return total if type_ == "exact" else function_value(type_, "exact", (total,))
 
 
 def _average_values(values: list[Any], type_: str) -> Value:
@@ -289,7 +289,7 @@ def _average_values(values: list[Any], type_: str) -> Value:
         average: float = sum(values) / len(values)  # of ints, the nearest float
         return average
     function = "decimal_ratio__" if type_ == "decimal" else "ratio__"
-    return compute(function, "exact,int", (_exact_sum(values), len(values)))
+    return function_value(function, "exact,int", (_exact_sum(values), len(values)))
 
 
 _AGGREGATES: dict[str, Callable[[list[Any], str], Value]] = {

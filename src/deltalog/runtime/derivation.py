@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 from deltalog.analysis.binding import evaluation_order
 from deltalog.analysis.dependencies import dependencies_of
-from deltalog.engines.scalars import aggregate, compute, holds
+from deltalog.engines.scalars import aggregate_value, comparison_holds, function_value
 from deltalog.language.ast import (
     Aggregate,
     Atom,
@@ -281,7 +281,7 @@ def _aggregate_instance(rule: Rule, row: Row, found: list[Binding]) -> Iterator[
                 None if term.argument is None else _evaluate_term(term.argument, each)[1]
                 for each in distinct
             ]
-            if not distinct or aggregate(term.function, term.type, values) != value:
+            if not distinct or aggregate_value(term.function, term.type, values) != value:
                 return
     facts: dict[Fact, None] = {}
     absent: dict[Absence, None] = {}
@@ -332,7 +332,11 @@ def _solve_comparison(literal: Comparison, binding: Binding) -> Binding | None:
             return {**binding, target.name: value} if has_value else None
     has_left, left = _evaluate_term(literal.left, binding)
     has_right, right = _evaluate_term(literal.right, binding)
-    return binding if has_left and has_right and holds(literal.operator, left, right) else None
+    return (
+        binding
+        if has_left and has_right and comparison_holds(literal.operator, left, right)
+        else None
+    )
 
 
 def _evaluate_term(term: Term, binding: Binding) -> tuple[bool, Value]:
@@ -343,7 +347,7 @@ def _evaluate_term(term: Term, binding: Binding) -> tuple[bool, Value]:
         return True, term.value
     assert not isinstance(term, Aggregate)
     operands = [_evaluate_term(each, binding)[1] for each in _operands_of(term)]
-    result = compute(term.function, str(term.type), operands)
+    result = function_value(term.function, str(term.type), operands)
     return result is not None, result
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from deltalog.engines.scalars import compute, holds
+from deltalog.engines.scalars import comparison_holds, function_value
 from deltalog.language.ast import Comparison, Constant, Expression, Operation, Value, Variable
 from deltalog.language.walk import variable_names
 
@@ -67,7 +67,9 @@ def _invert_side(side: Expression, name: str, value: Value, binding: Binding) ->
     if not isinstance(side, Operation) or side.type not in ("int", "decimal"):
         return None
     if side.function == "-" and len(side.arguments) == 1:
-        return _invert_side(side.arguments[0], name, compute("-", side.type, (value,)), binding)
+        return _invert_side(
+            side.arguments[0], name, function_value("-", side.type, (value,)), binding
+        )
     if side.function not in ("+", "-", "*") or len(side.arguments) != 2:
         return None
     left, right = side.arguments
@@ -84,7 +86,7 @@ def _invert_side(side: Expression, name: str, value: Value, binding: Binding) ->
     else:
         operands = (value, known) if is_left else (known, value)
     back = "+" if side.function == "-" and is_left else "-"
-    inner = compute(back, side.type, operands)
+    inner = function_value(back, side.type, operands)
     return None if inner is None else _invert_side(left if is_left else right, name, inner, binding)
 
 
@@ -94,7 +96,7 @@ def is_passed(test: Comparison, binding: Binding) -> bool:
     sides = [(side, value_of(side, binding)) for side in (test.left, test.right)]
     if any(value is None and isinstance(side, Operation) for side, value in sides):
         return False  # an operation without a value; a variable or constant may be null
-    return holds(test.operator, sides[0][1], sides[1][1])
+    return comparison_holds(test.operator, sides[0][1], sides[1][1])
 
 
 def value_of(expression: Expression, binding: Binding) -> Value:
@@ -104,4 +106,6 @@ def value_of(expression: Expression, binding: Binding) -> Value:
         case Variable(name=name):
             return binding[name]
         case Operation(function=function, arguments=arguments, type=type_):
-            return compute(function, str(type_), [value_of(each, binding) for each in arguments])
+            return function_value(
+                function, str(type_), [value_of(each, binding) for each in arguments]
+            )

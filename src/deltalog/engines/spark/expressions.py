@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from deltalog.engines.scalars import HALF, compute
+from deltalog.engines.scalars import HALF, function_value
 from deltalog.engines.spark.columns import SPARK_TYPES, decode_value, encode_value, literal_column
 from deltalog.language.functions import find_signature
 from deltalog.language.values import INT_MAX, INT_MIN
@@ -78,7 +78,7 @@ def _compute_in_python(operand: Compute, types: Types) -> Column:
 
     def call(*values: Any) -> Any:
         operands = [decode_value(value, each) for value, each in zip(values, given, strict=True)]
-        return encode_value(compute(function, type_, operands), result)
+        return encode_value(function_value(function, type_, operands), result)
 
     as_column = F.udf(call, SPARK_TYPES[result])
     return as_column(*(column_of(each, types) for each in inner))

@@ -16,7 +16,7 @@ import pyarrow
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from deltalog.engines.scalars import aggregate
+from deltalog.engines.scalars import aggregate_value
 from deltalog.engines.spark.columns import (
     ARROW_TYPES,
     encode_value,
@@ -237,7 +237,7 @@ def _head_row(
         if isinstance(part, Total):
             column = part.column
             values = [None if column is None else row[inputs + column] for row in rows]
-            total = aggregate(part.function, part.type, values)
+            total = aggregate_value(part.function, part.type, values)
             if total is None and any(value is not None for value in values):
                 return
             made.append(total)

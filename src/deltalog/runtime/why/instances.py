@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TypeAlias
 
-from deltalog.engines.scalars import aggregate, compute
+from deltalog.engines.scalars import aggregate_value, function_value
 from deltalog.language.ast import (
     Aggregate,
     Atom,
@@ -133,7 +133,7 @@ def _group_totals(clause: Clause, group: Group) -> Row:
         if isinstance(term, Aggregate):
             argument = term.argument
             values = [None if argument is None else term_value(argument, b) for _, b in group]
-            found.append(aggregate(term.function, term.type, values))
+            found.append(aggregate_value(term.function, term.type, values))
     return tuple(found)
 
 
@@ -198,4 +198,4 @@ def term_value(term: object, binding: Binding) -> Value:
         return term.value
     assert hasattr(term, "arguments")
     operands = [term_value(each, binding) for each in term.arguments]
-    return compute(term.function, str(term.type), operands)  # type: ignore[attr-defined]
+    return function_value(term.function, str(term.type), operands)  # type: ignore[attr-defined]
