@@ -9,6 +9,7 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic
 from deltalog.language.ast import (
     AGGREGATES,
+    ActiveRule,
     Aggregate,
     Disjunction,
     Literal,
@@ -32,6 +33,20 @@ def check_aggregates(program: Program) -> Iterator[Diagnostic]:
     for query in program.queries:
         for literal in query.body:
             yield from _misplaced_aggregates(literal)
+    for active_rule in program.active_rules:
+        for literal in _literals_of(active_rule):
+            yield from _misplaced_aggregates(literal)
+
+
+def _literals_of(rule: ActiveRule) -> Iterator[Literal]:
+    """The literals of its event, condition and actions."""
+    if rule.event is not None:
+        yield rule.event.atom
+    yield from rule.condition
+    for action in (*rule.actions, *rule.otherwise):
+        if action.atom is not None:
+            yield action.atom
+        yield from action.where
 
 
 def _check_arguments(term: Aggregate, rule: Rule) -> Iterator[Diagnostic]:
