@@ -116,6 +116,17 @@ def test_a_parameter_of_another_type_begins_without_activations() -> None:
     assert db.apply(insert={"s": [("x",)]}).firings == [("r", ("x",))]
 
 
+def test_a_rule_without_the_parameter_that_it_had_is_active() -> None:
+    first = "base n(x: int). rule r(L) when n(L) do delete n(L)."
+    db = opened(first)
+    db.activate("r", L=1)
+    db.change_program(first.replace("r(L)", "r"))
+    assert db.apply(insert={"n": [(2,)]}).firings == [("r", (2,))]
+    db.deactivate("r")
+    db.change_program(first)
+    assert (db.rules()[0].is_active, db.rules()[0].parameters) == (False, ())
+
+
 def test_a_program_may_begin_with_rules_that_are_not_active() -> None:
     db = opened("base a(x: int).")
     db.change_program(EMITTING, inactive=["r"])

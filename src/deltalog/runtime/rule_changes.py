@@ -195,13 +195,14 @@ def _marks_of_removed_rules(
     A rule with other parameters is another one to its activations.
     """
     rules = {rule.name: rule for rule in new.checked.program.active_rules}
+    before, after = old.checked.relations, new.checked.relations
     for name in facts.keys() & base_names(new) & {INACTIVE, STATISTICS}:
         yield name, {row for row in facts[name] if row[0] not in rules}
-    for rule in rules.values():
+    for rule in filter(lambda each: each.parameters, rules.values()):
         name = activation_relation(rule)
-        if name in facts and old.checked.relations[name].types != new.checked.relations[name].types:
+        if name in facts and before[name].types != after[name].types:
             yield name, set(facts[name])
-        if rule.parameters and INACTIVE in facts:
+        if INACTIVE in facts:
             yield INACTIVE, {row for row in facts[INACTIVE] if row[0] == rule.name}
 
 
