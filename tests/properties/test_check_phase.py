@@ -109,7 +109,7 @@ def rules(draw: st.DrawFn, number: int) -> Drawn:
     words += f" on {event}" if event else ""
     other = f" else {', '.join(otherwise)}" if otherwise else ""
     done = ", ".join(draw(st.lists(actions, min_size=1, max_size=2)))
-    head = f"{name}(P)" if has_parameter else name
+    head = name + draw(st.sampled_from(["(P)", "(P: int)"])) if has_parameter else name
     text = f"rule {head}{words} when {condition} do {done}{other}.\n"
     activations = draw(st.frozensets(st.integers(0, 3), max_size=2 if has_parameter else 0))
     return Drawn(name, text, activations, not has_parameter and draw(st.integers(0, 7)) == 0)

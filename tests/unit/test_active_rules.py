@@ -282,6 +282,29 @@ def test_parameters_and_activation() -> None:
     assert set(db.relations) == {"quantity", "scarce"}
 
 
+def test_the_types_of_parameters() -> None:
+    program = """
+        base quantity(i: str key, q: int). base scarce(i: str key, l: int).
+        rule low(L) for I when quantity(I, _) do set scarce(I, L).
+        rule same(L) for I when quantity(I, _) do emit same(I) where scarce(I, L).
+        rule order(L: float) for I when quantity(I, Q), Q < 5 do call order(I, L).
+    """
+    db = opened(program)
+    called = []
+    db.action("order")(called.extend)
+    db.activate("low", L=7)
+    db.activate("same", L=7)
+    db.activate("order", L=2.5)
+    db.apply(insert={"quantity": [("nut", 1)]})
+    assert db.facts("scarce") == {("nut", 7)}
+    assert len(db.messages()) == 1
+    assert called == [("nut", 2.5)]
+    with pytest.raises(deltalog.DataError, match='"x" does not fit the parameter `L` of `order`'):
+        db.activate("order", L="x")
+    with pytest.raises(deltalog.ProgramError, match="the type of `L` cannot be inferred"):
+        opened(program.replace("L: float", "L"))
+
+
 def test_a_function_returns_changes_and_may_raise() -> None:
     db = opened("base a(x: int). base b(x: int). rule r on insert a(X) do call f(X, X * 2).")
 

@@ -187,6 +187,18 @@ def test_rules_have_parameters(inventory: Inventory) -> None:
         inventory("activate wach(:item1);")
 
 
+def test_parameters_have_the_types_that_are_declared(inventory: Inventory) -> None:
+    inventory(
+        "create rule more(integer n) as for each item i when quantity(i) < 5 do order(i, n);"
+        "create rule below(real x) as for each item i when quantity(i) < x do order(i, 1);"
+        "create rule equal(real x) as for each item i when quantity(i) = x do order(i, 2);"
+        "deactivate monitor_items(); activate more(9); activate below(2.5); activate equal(2.0);"
+    )
+    assert inventory("set quantity(:item1) = 3;") == [("item1", 9)]
+    assert inventory("set quantity(:item1) = 2;") == [("item1", 1), ("item1", 2)]
+    assert "rule equal(X: float) for I" in print_program(inventory.database.model.checked.program)
+
+
 def test_a_condition_without_instances(inventory: Inventory) -> None:
     inventory(
         "create rule full() as when sum(select quantity(i) for each item i) > 100"

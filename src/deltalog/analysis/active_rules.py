@@ -92,6 +92,14 @@ def hidden_relations(program: Program, relations: Relations) -> dict[str, Relati
     return {relation.name: relation for relation in found}
 
 
+def _action_literals(rule: ActiveRule) -> Iterator[Literal]:
+    """The literals that actions read, and the facts that they change."""
+    for action in _all_actions(rule):
+        yield from action.where
+        if action.atom is not None and action.verb in ("insert", "delete", "set"):
+            yield action.atom
+
+
 def _base_relation(name: str, *columns: Column) -> Relation:
     return Relation(name, "base", columns)
 
@@ -102,9 +110,9 @@ def _all_actions(rule: ActiveRule) -> Iterator[Action]:
 
 
 def parameter_types(rule: ActiveRule, relations: Relations) -> dict[str, str]:
-    """The types of parameters, by the atoms and comparisons that they occur in."""
+    """The types of parameters: declared, or by the atoms and comparisons that they occur in."""
     event = () if rule.event is None else (rule.event.atom,)
-    body = (*event, *rule.condition)
+    body = (*event, *rule.condition, *_action_literals(rule))
     types = variable_types(body, relations)
     for literal in literals_of(body):
         if isinstance(literal, Comparison):
@@ -112,4 +120,9 @@ def parameter_types(rule: ActiveRule, relations: Relations) -> dict[str, str]:
                 type_ = expression_type(other, types)
                 if isinstance(side, Variable) and type_ not in (None, "null"):
                     types.setdefault(side.name, str(type_))
+    types |= {
+        variable.name: type_
+        for variable, type_ in zip(rule.parameters, rule.parameter_types, strict=False)
+        if type_ is not None
+    }
     return {v.name: types[v.name] for v in rule.parameters if v.name in types}

@@ -91,7 +91,8 @@ def _check_parameters(rule: ActiveRule, relations: Relations) -> Iterator[Diagno
             reason = f"the parameter `{variable.name}` of `{rule.name}` appears twice"
             yield catalogue.BAD_RULE.at(variable.span, reason=reason)
         elif variable.name not in types:
-            yield catalogue.VARIABLE_TYPE_UNKNOWN.at(variable.span, name=variable.name)
+            hint = f"declare it, as in `rule {rule.name}({variable.name}: int)`"
+            yield catalogue.VARIABLE_TYPE_UNKNOWN.at(variable.span, name=variable.name, hint=hint)
         seen.add(variable.name)
 
 

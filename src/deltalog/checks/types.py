@@ -145,7 +145,7 @@ def _check_joined_columns(
             if not positive and term.name not in first and known != column.type:
                 yield catalogue.TYPE_CONFLICT.at(
                     term.span,
-                    label=f"{column.type} in `{atom.predicate}`",
+                    label=_type_in(column.type, atom),
                     name=term.name,
                     first=column.type,
                     second=known,
@@ -161,7 +161,7 @@ def _type_conflict(
 ) -> Diagnostic:
     (term, type_, atom), (earlier, earlier_type, earlier_atom) = here, there
     others = (
-        (Label(earlier.span, f"{earlier_type} in `{earlier_atom.predicate}`"),)
+        (Label(earlier.span, _type_in(earlier_type, earlier_atom)),)
         if earlier.span is not None
         else ()
     )
@@ -172,12 +172,17 @@ def _type_conflict(
     return catalogue.TYPE_CONFLICT.at(
         term.span,
         *others,
-        label=f"{type_} in `{atom.predicate}`",
+        label=_type_in(type_, atom),
         name=name,
         first=type_,
         second=earlier_type,
         hint=hint,
     )
+
+
+def _type_in(type_: str, atom: Atom) -> str:
+    """The type of a column; only the parameters of an active rule stand in a hidden relation."""
+    return f"{type_} as a parameter" if "__" in atom.predicate else f"{type_} in `{atom.predicate}`"
 
 
 def _check_constants(atom: Atom, relation: Relation) -> Iterator[Diagnostic]:

@@ -20,6 +20,7 @@ from deltalog.language.ast import (
 )
 from deltalog.language.narrowing import (
     Parenthesis,
+    column_type,
     narrow_atom,
     narrow_body,
     narrow_head,
@@ -53,17 +54,19 @@ class ActiveStatements:
     def active_rule(self, children: list[Any]) -> ActiveRule:
         word, name, _, parameters, _, _, instance, _, priority, *rest = children
         immediate, nervous, event, _, body, _, actions, _, otherwise = rest
+        types = tuple(type_ for _, type_ in parameters or ())
         rule = ActiveRule(
             user_name(name),
             () if body is None else narrow_body(body.branches, body.span),
             actions,
             otherwise or (),
-            parameters or (),
+            tuple(variable for variable, _ in parameters or ()),
             instance,
             priority or 0,
             immediate is not None,
             nervous is not None,
             event,
+            types if any(types) else (),
             Origin(word.span.to(name.span)),
         )
         return numbered_active_rule(rule)
@@ -74,7 +77,15 @@ class ActiveStatements:
         head = _plain_atom(node)
         return UpdateChoice(kind, head, actions, Origin(word.span.to(span_of(node))))
 
-    def parameters(self, children: list[Any]) -> tuple[Variable, ...]:
+    def parameters(self, children: list[Any]) -> tuple[tuple[Variable, str | None], ...]:
+        return tuple(children)
+
+    def rule_parameter(self, children: list[Any]) -> tuple[Variable, str | None]:
+        name, type_ = children
+        (variable,) = self.variables([name])
+        return variable, None if type_ is None else column_type(type_)
+
+    def variables(self, children: list[Any]) -> tuple[Variable, ...]:
         return tuple(Variable(user_name(token), token.span) for token in children)
 
     def priority(self, children: list[Any]) -> int:

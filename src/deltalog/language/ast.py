@@ -236,6 +236,7 @@ class ActiveRule:
 
     It acts for each instance for which its condition became true, `otherwise` where it became
     false. Without a written `instance`, that is all variables of event and condition.
+    `parameter_types` has a type or None for each parameter, and is empty if none is written.
     """
 
     name: str
@@ -248,6 +249,7 @@ class ActiveRule:
     is_immediate: bool = False
     is_nervous: bool = False
     event: Event | None = None
+    parameter_types: tuple[str | None, ...] = ()
     origin: Origin = field(default=Origin(), compare=False, repr=False)
 
 

@@ -15,8 +15,10 @@ from typing import Any, TypeAlias
 
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic
+from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import (
     AGGREGATES,
+    TYPES,
     Aggregate,
     Atom,
     Comparison,
@@ -69,6 +71,13 @@ def user_name(token: PlacedToken) -> str:
     is_reserved = "__" in token and not getattr(token, "is_system", False)
     if is_reserved or (token[0] == "_" and token[1:].isdecimal()):
         raise syntax_problem(catalogue.RESERVED_NAME, token.span, name=str(token))
+    return str(token)
+
+
+def column_type(token: PlacedToken) -> str:
+    if str(token) not in TYPES:
+        hint = did_you_mean(token, TYPES) or f"the types are {', '.join(TYPES)}"
+        raise syntax_problem(catalogue.UNKNOWN_TYPE, token.span, name=str(token), hint=hint)
     return str(token)
 
 

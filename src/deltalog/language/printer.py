@@ -139,9 +139,7 @@ def print_active_rule(rule: ActiveRule) -> str:
     """The header in a line, then one for the condition and one for each list of actions."""
     event = () if rule.event is None else (rule.event.atom,)
     anonymous = _anonymize_wildcards((*event, *rule.condition))
-    header = [
-        f"rule {rule.name}" + (f"({_variable_list(rule.parameters)})" if rule.parameters else "")
-    ]
+    header = [f"rule {rule.name}" + (f"({_parameter_list(rule)})" if rule.parameters else "")]
     header += [f"for {_variable_list(rule.instance)}"] if rule.instance else []
     header += [f"priority {rule.priority}"] if rule.priority else []
     header += ["immediate"] if rule.is_immediate else []
@@ -174,6 +172,12 @@ def print_update_choice(choice: UpdateChoice) -> str:
     if len(line) <= COLUMNS_MAX:
         return line
     return "\n".join((opening, *_fill_lines(pieces))) + "."
+
+
+def _parameter_list(rule: ActiveRule) -> str:
+    types = rule.parameter_types or (None,) * len(rule.parameters)
+    pairs = zip(rule.parameters, types, strict=True)
+    return ", ".join(f"{each.name}: {type_}" if type_ else each.name for each, type_ in pairs)
 
 
 def _variable_list(variables: Iterable[Variable]) -> str:

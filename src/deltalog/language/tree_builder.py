@@ -18,7 +18,6 @@ from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.active_statements import ActiveStatements
 from deltalog.language.ast import (
     COMPARISONS,
-    TYPES,
     ActiveRule,
     Atom,
     Column,
@@ -40,6 +39,7 @@ from deltalog.language.narrowing import (
     Parenthesis,
     PlacedToken,
     StatementError,
+    column_type,
     narrow_atom,
     narrow_body,
     narrow_expression,
@@ -91,13 +91,10 @@ class TreeBuilder(ActiveStatements, Transformer[Any, Any]):
 
     def column(self, children: list[Any]) -> Column:
         name, type_, question, key = (*children, None, None, None)[:4]
-        if type_ is not None and str(type_) not in TYPES:
-            hint = did_you_mean(type_, TYPES) or f"the types are {', '.join(TYPES)}"
-            raise syntax_problem(catalogue.UNKNOWN_TYPE, type_.span, name=str(type_), hint=hint)
         if key is not None and str(key) != "key":
             nearest = did_you_mean(key, ["key"])
             raise syntax_problem(catalogue.BAD_COLUMN, key.span, word=str(key), hint=nearest)
-        known = None if type_ is None else str(type_)
+        known = None if type_ is None else column_type(type_)
         return Column(user_name(name), known, question is not None, key is not None, name.span)
 
     def clause(self, children: list[Any]) -> Rule | DisjunctiveRule:

@@ -10,7 +10,8 @@
 The instance of a rule has the values of its `for each` variables; the view has these and the
 parameters, and all else that the condition binds is existential (Risch & Sköld 1999, section
 1.4.2). What the action reads is no influent of the condition. A condition that does not bind a
-parameter is not a view by itself: it stands in the rule, where activations bind parameters.
+parameter, or binds it to values of a narrower type, is not a view by itself: it stands in the rule,
+where activations bind parameters.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from deltalog.language.active_statements import numbered_active_rule
 from deltalog.language.amosql.bodies import Body
 from deltalog.language.amosql.conditions import bound_names
 from deltalog.language.amosql.context import Typed, problem_at
+from deltalog.language.amosql.schema import column_type
 from deltalog.language.amosql.steps import Effect, effects_of_steps
 from deltalog.language.amosql.tree import CreateRule, Name, RuleEvent
 from deltalog.language.ast import (
@@ -42,6 +44,8 @@ from deltalog.source import Origin
 if TYPE_CHECKING:
     from deltalog.language.amosql.translation import SchemaTranslator
 
+_WIDER = {"float", "decimal"}
+"""Types of parameters that are compared with values of other types, too."""
 EVENTS = {"insert": "insert", "delete": "delete", "update": "set"}
 
 
@@ -73,7 +77,12 @@ def translate_rule(translator: SchemaTranslator, statement: CreateRule) -> Trans
     event = None if statement.event is None else _translate_event(body, statement.event)
     body.require(statement.condition)
     condition, own = body.complete(), (*parameters, *instance)
-    is_view = event is None and {variable.name for variable in own} <= bound_names(condition)
+    types = tuple(column_type(each.type) for each in statement.parameters)
+    is_view = (
+        event is None
+        and {variable.name for variable in own} <= bound_names(condition)
+        and not {*types} & _WIDER
+    )
     given = (Atom(name, own),) if is_view else condition
     done, read = _translate_effects(translator, statement, own, given)
     views = (*body.translation.helpers, *read)
@@ -83,6 +92,7 @@ def translate_rule(translator: SchemaTranslator, statement: CreateRule) -> Trans
         condition,
         actions,
         parameters=parameters,
+        parameter_types=types,
         instance=instance or parameters,
         event=event,
         origin=Origin(statement.span),
