@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -15,15 +13,14 @@ from deltalog.client import calls
 from deltalog.client.answers import Committed, Tried
 from deltalog.client.backoff import Backoff
 from deltalog.client.calls import Call, Facts, Result
-from deltalog.client.copies import CopyOfView, Polled, read_poll
+from deltalog.client.copies import CopyOfView
 from deltalog.client.deltas import ViewDelta
-from deltalog.client.errors import ServiceError
 from deltalog.client.subscription import DurableSubscription
 from deltalog.client.transport import (
     ATTEMPTS_MAX,
+    AsyncTransport,
+    Requests,
     connection_options,
-    read_answer,
-    translate_transport_errors,
 )
 from deltalog.language.ast import Row
 
@@ -39,8 +36,9 @@ class AsyncClient:
         self, address: str, *, token: str | None = None, attempts_max: int = ATTEMPTS_MAX
     ) -> None:
         self.address = address.rstrip("/")
-        self._attempts_max = attempts_max
         self._http = httpx.AsyncClient(**connection_options(self.address, token))
+        transport = AsyncTransport(self._http)
+        self._requests = Requests(transport, self.address, attempts_max)
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -142,56 +140,15 @@ class AsyncClient:
         """
         selection = calls.selection_parameters(name, bindings, every_seconds, every_commits)
         durable = subscription and DurableSubscription(subscription, name, selection)
-        return AsyncViewCopy(self, name, selection, file, into, durable or None)
-
-    # --- the transport
+        return AsyncViewCopy(self._requests, name, selection, file, into, durable or None)
 
     async def send(self, call: Call[Result]) -> Result:
         """Send a request, several times if it may be repeated and fails for a moment."""
-        backoff = Backoff()
-        for attempt in range(1, self._attempts_max + 1):
-            try:
-                return call.read(await self._answer_call(call))
-            except ServiceError as error:
-                is_last = attempt == self._attempts_max or not call.is_repeatable
-                if is_last or not error.is_temporary:
-                    raise
-                await asyncio.sleep(backoff.seconds(error.retry_seconds))
-        raise AssertionError("unreachable")
-
-    async def _answer_call(self, call: Call[Any]) -> Any:
-        with translate_transport_errors(self.address):
-            response = await self._http.request(
-                call.method,
-                call.path,
-                json=call.body,
-                params=call.parameters,
-                headers=call.headers,
-            )
-        return read_answer(response).json()
-
-    async def poll(self, path: str, parameters: Mapping[str, str]) -> Polled:
-        """One read of a stream."""
-        with translate_transport_errors(self.address):
-            response = await self._http.get(path, params=parameters)
-        return read_poll(read_answer(response))
+        return await self._requests.send(call)
 
 
 class AsyncViewCopy(CopyOfView):
     """A copy of a view, which is as of one version at every moment."""
-
-    def __init__(
-        self,
-        client: AsyncClient,
-        name: str,
-        selection: Mapping[str, str],
-        file: str | Path | None,
-        into: type | None,
-        subscription: DurableSubscription | None = None,
-    ) -> None:
-        super().__init__(name, selection, file, into)
-        self._subscription = subscription
-        self._client = client
 
     async def __aenter__(self) -> AsyncViewCopy:
         return self
@@ -213,51 +170,11 @@ class AsyncViewCopy(CopyOfView):
 
         Returns the deltas, oldest first. One attempt: raises if the service does not answer.
         """
-        found: list[ViewDelta] = []
-        is_up_to_date = False
-        while not is_up_to_date:
-            deltas, is_up_to_date = await self._poll_once(is_live=False, wait_for=wait_for)
-            found += deltas
-        return found
+        return await self._read_to_end(wait_for)
 
     async def follow(self) -> AsyncIterator[ViewDelta]:
         """Yield deltas as they are committed, for ever, over lost connections and restarts."""
         backoff = Backoff()
-        while not self._is_closed:
-            started = time.monotonic()
-            try:
-                deltas, _ = await self._poll_once(is_live=self.version is not None)
-            except ServiceError as error:
-                if not error.is_temporary:
-                    raise
-                await asyncio.sleep(backoff.seconds(error.retry_seconds))
-                continue
-            if not deltas and self._is_idle(started):
-                await asyncio.sleep(backoff.seconds())
-                continue
-            backoff.succeeded()
-            for delta in deltas:
+        while not self._stopping.is_set():
+            for delta in await self._next_deltas(backoff):
                 yield delta
-
-    async def _poll_once(
-        self, is_live: bool, wait_for: str | None = None
-    ) -> tuple[list[ViewDelta], bool]:
-        """One read, and what it changes; after 410 everything is read again."""
-        if self._needs_format:
-            self._use_format(await self._client.send(calls.relation_call(self.name)))
-        subscription = self._subscription
-        if subscription is not None and not subscription.is_claimed:
-            await self._client.send(subscription.definition())
-            await self._client.send(subscription.claim())
-        try:
-            polled = await self._client.poll(self._path, self._poll_parameters(is_live, wait_for))
-        except ServiceError as error:
-            if error.status != 410:
-                raise
-            self._restart_copy(await self._client.send(calls.relation_call(self.name)))
-            return [], False
-        deltas = self._apply_polled(polled)
-        waiting = None if subscription is None else subscription.acknowledgement(self.offset)
-        if waiting is not None:
-            await self._client.send(waiting)
-        return deltas, polled.is_up_to_date

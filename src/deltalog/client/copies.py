@@ -1,4 +1,4 @@
-"""The part of a copy of a view that does not depend on how requests are sent."""
+"""A copy of a view: its rows, and how they follow the stream of the view."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from typing import Any
 import httpx
 
 from deltalog.client import calls
+from deltalog.client.backoff import Backoff
 from deltalog.client.deltas import ViewDelta
+from deltalog.client.errors import ServiceError
 from deltalog.client.follower import Follower, Message
 from deltalog.client.graph import Graph
 from deltalog.client.rows import RowFormat, columns_of
 from deltalog.client.stored_copy import StoredCopy
+from deltalog.client.subscription import DurableSubscription
+from deltalog.client.transport import Requests
 from deltalog.diagnostics import service_catalogue
 from deltalog.diagnostics.report import DataError
 
@@ -50,13 +54,21 @@ class CopyOfView:
     """
 
     def __init__(
-        self, name: str, selection: Mapping[str, str], file: str | Path | None, into: type | None
+        self,
+        requests: Requests,
+        name: str,
+        selection: Mapping[str, str],
+        file: str | Path | None,
+        into: type | None,
+        subscription: DurableSubscription | None = None,
     ) -> None:
+        self._requests = requests
+        self._subscription = subscription
         self.name = name
         self._into = into
         self._path = calls.stream_path(name)
         self._lock = threading.RLock()
-        self._is_closed = False
+        self._stopping = threading.Event()
         identity = json.dumps([name, dict(selection)], ensure_ascii=False)
         copy = StoredCopy(None if file is None else Path(file), identity)
         self._follower = Follower(name, selection, copy)
@@ -98,26 +110,72 @@ class CopyOfView:
             raise DataError([entry.at(None, view=self.name, name="Graph", reason=reason)])
         return Graph((row[0], row[1]) for row in rows)
 
-    # --- for those who send requests
+    # --- following
 
-    @property
-    def _needs_format(self) -> bool:
-        return self._follower.row_format is None
+    async def _sleep(self, seconds: float) -> None:
+        """Wait before the next attempt."""
+        await self._requests.sleep(seconds)
 
-    def _use_format(self, relation: dict[str, Any]) -> None:
-        self._follower.row_format = RowFormat.read(relation, self._into)
+    async def _read_to_end(self, wait_for: str | None) -> list[ViewDelta]:
+        """Read up to the end of the stream, once; returns the deltas."""
+        found: list[ViewDelta] = []
+        is_up_to_date = False
+        while not is_up_to_date:
+            deltas, is_up_to_date = await self._poll_once(is_live=False, wait_for=wait_for)
+            found += deltas
+        return found
 
-    def _restart_copy(self, relation: dict[str, Any]) -> None:
-        with self._lock:
-            self._follower.restart(RowFormat.read(relation, self._into))
+    async def _next_deltas(self, backoff: Backoff) -> list[ViewDelta]:
+        """Wait for deltas; none if there were none in time, or after a failure for a moment."""
+        started = time.monotonic()
+        try:
+            deltas, _ = await self._poll_once(is_live=self.version is not None)
+        except ServiceError as error:
+            if not error.is_temporary:
+                raise
+            await self._sleep(backoff.seconds(error.retry_seconds))
+            return []
+        if not deltas and self._is_idle(started):
+            await self._sleep(backoff.seconds())
+            return []
+        backoff.succeeded()
+        return deltas
 
-    def _poll_parameters(self, is_live: bool, wait_for: str | None) -> dict[str, str]:
-        found = self._follower.parameters(is_live)
-        return found if wait_for is None else {**found, "wait_for": wait_for}
+    async def _poll_once(
+        self, is_live: bool, wait_for: str | None = None
+    ) -> tuple[list[ViewDelta], bool]:
+        """One read, and what it changes; after 410 everything is read again."""
+        if self._follower.row_format is None:
+            self._follower.row_format = await self._current_format()
+        subscription = self._subscription
+        if subscription is not None and not subscription.is_claimed:
+            await self._requests.send(subscription.definition())
+            await self._requests.send(subscription.claim())
+        parameters = self._follower.parameters(is_live)
+        if wait_for is not None:
+            parameters["wait_for"] = wait_for
+        try:
+            polled = read_poll(await self._requests.read_stream(self._path, parameters))
+        except ServiceError as error:
+            if error.status != 410:
+                raise
+            row_format = await self._current_format()
+            with self._lock:
+                self._follower.restart(row_format)
+            return [], False
+        deltas = self._apply_polled(polled)
+        waiting = None if subscription is None else subscription.acknowledgement(self.offset)
+        if waiting is not None:
+            await self._requests.send(waiting)
+        return deltas, polled.is_up_to_date
+
+    async def _current_format(self) -> RowFormat:
+        relation = await self._requests.send(calls.relation_call(self.name))
+        return RowFormat.read(relation, self._into)
 
     def _apply_polled(self, polled: Polled) -> list[ViewDelta]:
         with self._lock:
-            if self._is_closed:
+            if self._stopping.is_set():
                 return []
             return self._follower.received(polled.messages, polled.offset, polled.cursor)
 
@@ -126,6 +184,6 @@ class CopyOfView:
         return self.version is not None and time.monotonic() - started < IDLE_SECONDS
 
     def _close_copy(self) -> None:
+        self._stopping.set()
         with self._lock:
-            self._is_closed = True
             self._follower.copy.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -15,15 +14,15 @@ from deltalog.client import calls
 from deltalog.client.answers import Committed, Tried
 from deltalog.client.backoff import Backoff
 from deltalog.client.calls import Call, Facts, Result
-from deltalog.client.copies import CopyOfView, Polled, read_poll
+from deltalog.client.copies import CopyOfView
 from deltalog.client.deltas import ViewDelta
-from deltalog.client.errors import ServiceError
 from deltalog.client.subscription import DurableSubscription
 from deltalog.client.transport import (
     ATTEMPTS_MAX,
+    BlockingTransport,
+    Requests,
     connection_options,
-    read_answer,
-    translate_transport_errors,
+    run_blocking,
 )
 from deltalog.language.ast import Row
 
@@ -41,8 +40,9 @@ class Client:
         self, address: str, *, token: str | None = None, attempts_max: int = ATTEMPTS_MAX
     ) -> None:
         self.address = address.rstrip("/")
-        self._attempts_max = attempts_max
         self._http = httpx.Client(**connection_options(self.address, token))
+        transport = BlockingTransport(self._http)
+        self._requests = Requests(transport, self.address, attempts_max)
 
     def __enter__(self) -> Client:
         return self
@@ -138,60 +138,19 @@ class Client:
         """
         selection = calls.selection_parameters(name, bindings, every_seconds, every_commits)
         durable = subscription and DurableSubscription(subscription, name, selection)
-        return ViewCopy(self, name, selection, file, into, durable or None)
-
-    # --- the transport
+        return ViewCopy(self._requests, name, selection, file, into, durable or None)
 
     def send(self, call: Call[Result]) -> Result:
         """Send a request, several times if it may be repeated and fails for a moment."""
-        backoff = Backoff()
-        for attempt in range(1, self._attempts_max + 1):
-            try:
-                return call.read(self._answer_call(call))
-            except ServiceError as error:
-                is_last = attempt == self._attempts_max or not call.is_repeatable
-                if is_last or not error.is_temporary:
-                    raise
-                time.sleep(backoff.seconds(error.retry_seconds))
-        raise AssertionError("unreachable")
-
-    def _answer_call(self, call: Call[Any]) -> Any:
-        with translate_transport_errors(self.address):
-            response = self._http.request(
-                call.method,
-                call.path,
-                json=call.body,
-                params=call.parameters,
-                headers=call.headers,
-            )
-        return read_answer(response).json()
-
-    def poll(self, path: str, parameters: Mapping[str, str]) -> Polled:
-        """One read of a stream."""
-        with translate_transport_errors(self.address):
-            response = self._http.get(path, params=parameters)
-        return read_poll(read_answer(response))
+        return run_blocking(self._requests.send(call))
 
 
 class ViewCopy(CopyOfView):
     """A copy of a view, which is as of one version at every moment."""
 
-    def __init__(
-        self,
-        client: Client,
-        name: str,
-        selection: Mapping[str, str],
-        file: str | Path | None,
-        into: type | None,
-        subscription: DurableSubscription | None = None,
-    ) -> None:
-        super().__init__(name, selection, file, into)
-        self._subscription = subscription
-        self._client = client
-        self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
-        self.error: Exception | None = None
-        """The error that ended the thread of `start`, if one did."""
+    _thread: threading.Thread | None = None
+    error: Exception | None = None
+    """The error that ended the thread of `start`, if one did."""
 
     def __enter__(self) -> ViewCopy:
         return self
@@ -206,7 +165,6 @@ class ViewCopy(CopyOfView):
 
     def close(self) -> None:
         """End following; what was reported is stored."""
-        self._stopping.set()
         self._close_copy()
 
     def refresh(self, wait_for: str | None = None) -> list[ViewDelta]:
@@ -214,30 +172,16 @@ class ViewCopy(CopyOfView):
 
         Returns the deltas, oldest first. One attempt: raises if the service does not answer.
         """
-        found: list[ViewDelta] = []
-        is_up_to_date = False
-        while not is_up_to_date:
-            deltas, is_up_to_date = self._poll_once(is_live=False, wait_for=wait_for)
-            found += deltas
-        return found
+        return run_blocking(self._read_to_end(wait_for))
 
     def follow(self) -> Iterator[ViewDelta]:
         """Yield deltas as they are committed, for ever, over lost connections and restarts."""
         backoff = Backoff()
         while not self._stopping.is_set():
-            started = time.monotonic()
-            try:
-                deltas, _ = self._poll_once(is_live=self.version is not None)
-            except ServiceError as error:
-                if not error.is_temporary:
-                    raise
-                self._stopping.wait(backoff.seconds(error.retry_seconds))
-                continue
-            if not deltas and self._is_idle(started):
-                self._stopping.wait(backoff.seconds())
-                continue
-            backoff.succeeded()
-            yield from deltas
+            yield from run_blocking(self._next_deltas(backoff))
+
+    async def _sleep(self, seconds: float) -> None:
+        self._stopping.wait(seconds)
 
     def start(self, callback: Callback) -> None:
         """Follow in a thread and call back with each delta, after the copy has it."""
@@ -252,26 +196,3 @@ class ViewCopy(CopyOfView):
 
         self._thread = threading.Thread(target=run, name=f"deltalog-{self.name}", daemon=True)
         self._thread.start()
-
-    def _poll_once(
-        self, is_live: bool, wait_for: str | None = None
-    ) -> tuple[list[ViewDelta], bool]:
-        """One read, and what it changes; after 410 everything is read again."""
-        if self._needs_format:
-            self._use_format(self._client.send(calls.relation_call(self.name)))
-        subscription = self._subscription
-        if subscription is not None and not subscription.is_claimed:
-            self._client.send(subscription.definition())
-            self._client.send(subscription.claim())
-        try:
-            polled = self._client.poll(self._path, self._poll_parameters(is_live, wait_for))
-        except ServiceError as error:
-            if error.status != 410:
-                raise
-            self._restart_copy(self._client.send(calls.relation_call(self.name)))
-            return [], False
-        deltas = self._apply_polled(polled)
-        waiting = None if subscription is None else subscription.acknowledgement(self.offset)
-        if waiting is not None:
-            self._client.send(waiting)
-        return deltas, polled.is_up_to_date
