@@ -675,7 +675,7 @@ MUTANTS = (
     Mutant(
         "the rules that come are not guarded",
         "runtime/rule_changes.py",
-        "*(_guarded(rule, NEW) for rule in after if rule not in old_rules),",
+        "*(_guard_rule(rule, NEW) for rule in after if rule not in old_rules),",
         "*(rule for rule in after if rule not in old_rules),",
         (PAIRS, "-k", "pair and auto-stored and not embedded"),
     ),

@@ -22,7 +22,7 @@ from deltalog.language.parser import parse_program, parse_query
 from deltalog.language.printer import print_rule
 from deltalog.rewrites.desugar import flat_rules, typed_atom
 from deltalog.runtime.derivation import DerivationSearch
-from deltalog.runtime.readable_state import fits
+from deltalog.runtime.readable_state import row_fits
 from deltalog.runtime.why.asked import parse_fact
 from deltalog.runtime.why.change_reason import ChangeStep
 from deltalog.runtime.why.why_not import BlockedRule
@@ -57,7 +57,7 @@ class Side:
         return row in self.state.get(name, ())
 
     def matching(self, relation: str, key: Mapping[int, object]) -> list[Row]:
-        return [row for row in self.state[relation] if fits(row, key)]  # type: ignore[arg-type]
+        return [row for row in self.state[relation] if row_fits(row, key)]  # type: ignore[arg-type]
 
 
 # --- why_not --------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ from deltalog.runtime.limits import Limits
 from deltalog.runtime.parameters import Parameters
 from deltalog.runtime.propagation import Propagation
 from deltalog.runtime.protocols import Facts
-from deltalog.runtime.queries import answer, stored_reads
+from deltalog.runtime.queries import answer_query, stored_reads
 from deltalog.runtime.realization import Realizations
 from deltalog.runtime.realize import realize
 from deltalog.runtime.rows import Rows
@@ -237,10 +237,10 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
     def _answer_query(self, query: Query, magic: bool = True) -> Rows:
         bound = self._bound_rows(query)
         if bound is not None:
-            return answer(bound, self._reading, query, self.limits, self.watch, magic)
+            return answer_query(bound, self._reading, query, self.limits, self.watch, magic)
         self._load_relations(self._read, stored_reads(self._reading, query))
         arguments = self.limits, self.watch, magic, NO_CHANGE, system_inputs(self, query)
-        return answer(self._read.engine, self._reading, query, *arguments)
+        return answer_query(self._read.engine, self._reading, query, *arguments)
 
     def _bound_rows(self, query: Query) -> Engine | None:
         """For one atom with constants over a relation that is not loaded: the rows it can need."""
@@ -363,7 +363,7 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
                 searched = self.writer._database
             else:
                 self._load_base()
-            return realize(searched, requests, self._realized, **options)
+            return realize(searched, requests, self._apply_realization, **options)
 
     def why_not(self, fact: str, *, version: int | None = None) -> Any:
         """Show what blocks a fact: for every rule the literal its nearest instance fails by."""

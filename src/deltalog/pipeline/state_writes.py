@@ -88,7 +88,7 @@ class StateWrites(MemoryDatabase, Logged):
             self._refuse_writing("a transaction")
         return super().propagate_wanted(wanted, is_committed, views, is_firing)
 
-    def _realized(self, base: ChangeSet) -> ChangeSet:
+    def _apply_realization(self, base: ChangeSet) -> ChangeSet:
         writer = self._needed_writer("a view update")
         return self._taking_over(lambda: writer.apply(base.inserted, base.deleted).changes)
 

@@ -20,7 +20,7 @@ from deltalog.runtime.engine_choice import DEFAULT_ENGINE, ENGINES
 from deltalog.runtime.evaluation import create_relations
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import query_model
-from deltalog.runtime.queries import answer, stored_reads
+from deltalog.runtime.queries import answer_query, stored_reads
 from deltalog.store.programs import stored_program
 
 
@@ -40,7 +40,7 @@ def virtual_rows(
     for read in stored_reads(model, query):
         create_relations(engine, {read: checked.relations[read]})
         engine.insert(read, set(_stored_facts(state, read, version)))
-    found = answer(engine, model, query, Limits())
+    found = answer_query(engine, model, query, Limits())
     return known_rows(table, (_fill_constants(terms, row) for row in found), bindings)
 
 

@@ -33,7 +33,7 @@ from deltalog.language.walk import variable_names
 from deltalog.runtime.equations import compared_with, determine_variables, is_passed
 from deltalog.runtime.hypothetical import Binding, Hypothetical
 from deltalog.runtime.placeholders import Placeholder, Unifier, is_open
-from deltalog.runtime.realization import ANY, Wish, contradict
+from deltalog.runtime.realization import ANY, Wish, are_contradictory
 
 Values = Callable[[str, int, Collection[Value], Sequence[Value]], Sequence[Value]]
 """Values for a column, by relation and position: known ones, those that are new and in use (some of
@@ -197,7 +197,7 @@ def _is_broken(literal: Wish, wishes: Set[Wish]) -> bool:
     """Whether the opposite of a literal is wished for."""
     if ANY not in literal.row:
         return literal._replace(holds=not literal.holds) in wishes
-    return any(contradict(literal, wish) for wish in wishes)
+    return any(are_contradictory(literal, wish) for wish in wishes)
 
 
 def breaking_wishes(made: Instance, opened: Opened) -> Iterator[Wish]:

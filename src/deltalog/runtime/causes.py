@@ -17,7 +17,7 @@ from deltalog.language.ast import Aggregate, Row, Value
 from deltalog.language.values import sort_key
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.derivation import Absence, Derivation, DerivationSearch
-from deltalog.runtime.readable_state import ReadableState, fits
+from deltalog.runtime.readable_state import ReadableState, row_fits
 
 Cause = tuple[str, str, Row]
 """A change of a base fact: `+` or `-`, the relation and the row."""
@@ -62,7 +62,7 @@ class Causes:
         """Follow what is absent in the one state, and was there in the other."""
         key, name = dict(absence.key), absence.predicate
         op, change = ("-", self.base.deleted) if is_new else ("+", self.base.inserted)
-        found = {(op, name, row) for row in change[name] if fits(row, key)}
+        found = {(op, name, row) for row in change[name] if row_fits(row, key)}
         self._found |= found
         if not found:
             self._follow_rows(name, key, is_new)

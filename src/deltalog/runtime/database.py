@@ -46,7 +46,7 @@ from deltalog.runtime.parameters import Parameters, bound_query
 from deltalog.runtime.program_change import apply_program
 from deltalog.runtime.propagation import Propagation
 from deltalog.runtime.protocols import Facts, Follower, Participant, Persistence, Synchronization
-from deltalog.runtime.queries import answer, whole_relation
+from deltalog.runtime.queries import answer_query, whole_relation
 from deltalog.runtime.read_program import ProgramLike, read_program
 from deltalog.runtime.reason_verbs import ReasonVerbs
 from deltalog.runtime.refusals import with_causes
@@ -152,7 +152,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
 
     def _answer_query(self, query: Query, magic: bool = True) -> Rows:
         arguments = self.limits, self.watch, magic, NO_CHANGE, system_inputs(self, query)
-        return answer(self.engine, self.model, query, *arguments)
+        return answer_query(self.engine, self.model, query, *arguments)
 
     def query(
         self,

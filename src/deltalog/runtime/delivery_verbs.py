@@ -155,7 +155,7 @@ def undelivered_counts(database: MemoryDatabase) -> dict[str, tuple[int, int]]:
     """For each rule the messages that are not settled, and the dead letters."""
     book = database.delivery_book()
     counts: dict[str, tuple[int, int]] = {}
-    for message in _unsettled(database, book):
+    for message in _unsettled_messages(database, book):
         waiting, dead = counts.get(message.rule, (0, 0))
         counts[message.rule] = waiting + 1, dead
     for letter in book.dead_letters:
@@ -164,7 +164,7 @@ def undelivered_counts(database: MemoryDatabase) -> dict[str, tuple[int, int]]:
     return counts
 
 
-def _unsettled(database: MemoryDatabase, book: Book) -> list[Message]:
+def _unsettled_messages(database: MemoryDatabase, book: Book) -> list[Message]:
     settled = book.settled
     return [m for m in stored_messages(database, -1) if m.sequence > settled.get(m.rule, -1)]
 
@@ -172,7 +172,7 @@ def _unsettled(database: MemoryDatabase, book: Book) -> list[Message]:
 def check_delivered(database: MemoryDatabase) -> None:
     """Raise if messages are not settled, before their relation is dropped."""
     book = database.delivery_book()
-    if found := _unsettled(database, book):
+    if found := _unsettled_messages(database, book):
         entry = service_catalogue.MESSAGES_LOST
         hint = _way_to_settle(book.waiting_recipients(found))
         raise DataError([entry.at(None, count=f"{len(found):,}", hint=hint)])

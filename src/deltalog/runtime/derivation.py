@@ -39,7 +39,7 @@ from deltalog.language.ast import (
 )
 from deltalog.language.values import print_value
 from deltalog.language.walk import atoms_of, variable_names
-from deltalog.runtime.readable_state import ReadableState, fits
+from deltalog.runtime.readable_state import ReadableState, row_fits
 
 FACTS_MAX = 20_000
 """Facts of a recursive component that are looked at before a search ends without a result."""
@@ -242,7 +242,7 @@ class DerivationSearch:
             }
             for found in self._solve_body(state, evaluation_order(rule.body, set(start)), start):
                 row = tuple(_evaluate_term(term, found)[1] for term in rule.head.arguments)
-                if fits(row, key):
+                if row_fits(row, key):
                     yield row
 
 

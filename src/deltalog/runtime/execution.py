@@ -22,7 +22,7 @@ from deltalog.runtime.active_rules import PreparedRule
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.messages import Emitted
 from deltalog.runtime.outcome import Propagated
-from deltalog.runtime.queries import answer, stored_reads
+from deltalog.runtime.queries import answer_query, stored_reads
 from deltalog.runtime.violations import ConstraintError, Violation
 
 if TYPE_CHECKING:
@@ -120,7 +120,9 @@ class Execution:
             *(n for n in self._change_read.relations if n in model.stored)
         )
         inputs = ((self._prepared.input, triggered),)
-        return answer(database.engine, model, query, database.limits, None, True, change, inputs)
+        return answer_query(
+            database.engine, model, query, database.limits, None, True, change, inputs
+        )
 
     @cached_property
     def _change_read(self) -> ChangeSet:

@@ -28,7 +28,7 @@ from deltalog.rewrites import names
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.model import Model
 from deltalog.runtime.outcome import Propagated
-from deltalog.runtime.queries import answer, stored_reads
+from deltalog.runtime.queries import answer_query, stored_reads
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
@@ -184,7 +184,7 @@ class Hypothetical:
         query = Query((lead, *body) if given else body)
         model, change = self._change_read_by(query, {leading.name: leading} if given else {})
         database = self.database
-        rows = answer(
+        rows = answer_query(
             database.engine,
             model,
             query,

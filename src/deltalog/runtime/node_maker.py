@@ -17,11 +17,11 @@ from deltalog.runtime.placeholders import (
     Unifier,
     different_facts,
     is_open,
-    placeholder,
-    placeholders,
+    make_placeholder,
+    placeholders_in,
     with_values,
 )
-from deltalog.runtime.realization import ANY, Wish, contradict
+from deltalog.runtime.realization import ANY, Wish, are_contradictory
 from deltalog.runtime.search_bounds import Bounds
 from deltalog.runtime.search_nodes import Node
 from deltalog.runtime.search_values import ChosenValues
@@ -89,7 +89,7 @@ class NodeMaker:
             wish = waiting.pop()
             if wish in wishes:
                 continue
-            if any(contradict(wish, other) for other in wishes):
+            if any(are_contradictory(wish, other) for other in wishes):
                 return None
             wishes.add(wish)
             if is_open(wish):
@@ -161,10 +161,10 @@ class NodeMaker:
 
     def opened(self, node: Node) -> Callable[[str, int, int], Value]:
         """Placeholders that a node does not have yet."""
-        first = len(placeholders(wish.row for wish in node.wishes))
+        first = len(placeholders_in(wish.row for wish in node.wishes))
 
         def opened(relation: str, position: int, index: int) -> Value:
-            return placeholder(
+            return make_placeholder(
                 first + index, self.chosen.domains.classes.root((relation, position))
             )
 

@@ -47,19 +47,19 @@ def bound_query(text: str | Query, parameters: Parameters | None, relations: Rel
 def bind_parameters(query: Query, values: Parameters, relations: Relations) -> Query:
     """The query with a constant in the place of each parameter."""
     wanted = query_parameters(query)
-    raise_if_any(_misnamed(query, wanted, values))
+    raise_if_any(_misnamed_parameters(query, wanted, values))
     if not wanted:
         return query
-    places = {name: list(_places(query, name, relations)) for name in wanted}
+    places = {name: list(_parameter_places(query, name, relations)) for name in wanted}
     constants: dict[str, Constant] = {}
     problems: list[Diagnostic] = []
     for name, parameter in wanted.items():
         if values[name] is None and not _may_be_null(query, name, relations):
             hint = "the column it stands in may not be null"
-            type_ = _type([type_ for type_, _ in places[name]]) or "a value"
-            problems.append(_misfit(parameter, "null", type_, hint))
+            type_ = _narrowest_type([type_ for type_, _ in places[name]]) or "a value"
+            problems.append(_parameter_misfit(parameter, "null", type_, hint))
             continue
-        found = _constant(values[name], parameter, places[name])
+        found = _parameter_constant(values[name], parameter, places[name])
         if isinstance(found, Constant):
             constants[parameter.name] = found
         else:
@@ -70,10 +70,10 @@ def bind_parameters(query: Query, values: Parameters, relations: Relations) -> Q
         known = constants.get(variable.name)
         return variable if known is None else replace(known, span=variable.span)
 
-    return replace(query, body=tuple(_bound(each, bound) for each in query.body))
+    return replace(query, body=tuple(_bind_literal(each, bound) for each in query.body))
 
 
-def _bound(literal: Literal, bound: Callable[[Variable], Expression]) -> Literal:
+def _bind_literal(literal: Literal, bound: Callable[[Variable], Expression]) -> Literal:
     """Return the literal with its constants; `X > $z` never holds if `$z` is null."""
     found = substitute_literal(literal, bound)
     if (
@@ -97,7 +97,7 @@ def read_parameters(query: Query, texts: Mapping[str, str], relations: Relations
     for name, parameter in query_parameters(query).items():
         if name not in texts:
             continue
-        type_ = _type([each for each, _ in _places(query, name, relations)])
+        type_ = _narrowest_type([each for each, _ in _parameter_places(query, name, relations)])
         if type_ is None:
             hint = "compare it with a column"
             problems.append(
@@ -110,7 +110,9 @@ def read_parameters(query: Query, texts: Mapping[str, str], relations: Relations
         try:
             values[name] = parse_value(texts[name], type_)
         except VALUE_ERRORS:
-            problems.append(_misfit(parameter, texts[name] or '""', type_, TYPE_HINTS.get(type_)))
+            problems.append(
+                _parameter_misfit(parameter, texts[name] or '""', type_, TYPE_HINTS.get(type_))
+            )
     raise_if_any(problems)
     return values
 
@@ -125,7 +127,7 @@ def query_parameters(query: Query) -> dict[str, Variable]:
     return found
 
 
-def _misnamed(
+def _misnamed_parameters(
     query: Query, wanted: Mapping[str, Variable], values: Parameters
 ) -> Iterator[Diagnostic]:
     unused = [str(name) for name in values if name not in wanted]
@@ -142,7 +144,7 @@ def _misnamed(
 # --- types --------------------------------------------------------------------------------------
 
 
-def _places(query: Query, name: str, relations: Relations) -> Iterator[tuple[str, bool]]:
+def _parameter_places(query: Query, name: str, relations: Relations) -> Iterator[tuple[str, bool]]:
     """The types of the places where a parameter occurs, and whether each is a column's.
 
     In a comparison it is the type of the other side, which need not be its own: `X > 2.5` makes
@@ -172,7 +174,7 @@ def _may_be_null(query: Query, name: str, relations: Relations) -> bool:
     )
 
 
-def _type(places: list[str]) -> str | None:
+def _narrowest_type(places: list[str]) -> str | None:
     """The narrowest of these types: an int may widen where a float or decimal is wanted."""
     return min(places, key=lambda type_: _WIDTHS.get(type_, 0), default=None)
 
@@ -180,7 +182,7 @@ def _type(places: list[str]) -> str | None:
 _WIDTHS = {"int": 0, "decimal": 1, "float": 2}
 
 
-def _constant(
+def _parameter_constant(
     value: Any, parameter: Variable, places: list[tuple[str, bool]]
 ) -> Constant | Diagnostic:
     """The value as a constant of the type of its place.
@@ -191,8 +193,8 @@ def _constant(
         return Constant(None, "null")
     columns = [type_ for type_, is_column in places if is_column]
     own = _own_type(value)
-    compared = _type([type_ for type_, _ in places])
-    fitting = [_type(columns)] if columns else [compared]
+    compared = _narrowest_type([type_ for type_, _ in places])
+    fitting = [_narrowest_type(columns)] if columns else [compared]
     if not columns and (compared is None or {compared, own} <= _WIDTHS.keys()):
         fitting.append(own)
     for type_ in fitting:
@@ -201,12 +203,12 @@ def _constant(
                 return Constant(canonical_value(value, type_), type_)
             except VALUE_ERRORS:
                 continue
-    wanted = _type([type_ for type_, _ in places]) or own
+    wanted = _narrowest_type([type_ for type_, _ in places]) or own
     if wanted is None:
-        return _misfit(
+        return _parameter_misfit(
             parameter, shown_value(value)[:80], "a value", "use a number, text, a date or None"
         )
-    return _misfit(parameter, shown_value(value)[:80], wanted, PYTHON_HINTS[wanted])
+    return _parameter_misfit(parameter, shown_value(value)[:80], wanted, PYTHON_HINTS[wanted])
 
 
 def _own_type(value: Any) -> str | None:
@@ -228,7 +230,7 @@ _OWN_TYPES: tuple[tuple[type, str], ...] = (
 )
 
 
-def _misfit(parameter: Variable, value: str, type_: str, hint: str | None) -> Diagnostic:
+def _parameter_misfit(parameter: Variable, value: str, type_: str, hint: str | None) -> Diagnostic:
     return catalogue.PARAMETER_MISFIT.at(
         parameter.span, value=value, name=parameter.name[1:], type=type_, hint=hint
     )

@@ -34,11 +34,11 @@ class Placeholder:
 Bound = Mapping[Placeholder, Value]
 
 
-def placeholder(number: int, place: Place) -> Value:
+def make_placeholder(number: int, place: Place) -> Value:
     return cast("Value", Placeholder(number, place))
 
 
-def placeholders(rows: Iterable[Row]) -> set[Placeholder]:
+def placeholders_in(rows: Iterable[Row]) -> set[Placeholder]:
     values: Iterator[object] = (value for row in rows for value in row)
     return {value for value in values if isinstance(value, Placeholder)}
 
@@ -94,16 +94,18 @@ def with_values(node: Node, unifier: Unifier) -> Node | None:
     return replace(node, wishes=kept, supports=supports, absent=absent)
 
 
-def renumbered(node: Node) -> Node:
+def renumber_placeholders(node: Node) -> Node:
     """The node with its placeholders numbered in the order of its wishes, to recognise equals."""
     order: dict[Placeholder, int] = {}
-    ranks = _ranks(node)
-    for wish in sorted(filter(is_open, node.wishes), key=lambda each: (ranks[each], _masked(each))):
+    ranks = _wish_ranks(node)
+    for wish in sorted(
+        filter(is_open, node.wishes), key=lambda each: (ranks[each], _masked_text(each))
+    ):
         for value in wish.row:
             if isinstance(value, Placeholder):
                 order.setdefault(value, len(order))
     names: dict[Value, Value] = {
-        cast("Value", each): placeholder(i, each.place)
+        cast("Value", each): make_placeholder(i, each.place)
         for each, i in order.items()
         if each.number != i
     }
@@ -122,11 +124,11 @@ def renumbered(node: Node) -> Node:
     )
 
 
-def _ranks(node: Node) -> dict[Wish, int]:
+def _wish_ranks(node: Node) -> dict[Wish, int]:
     """The order of wishes by what they have in common with others, whatever numbers they have."""
     opened = list(filter(is_open, node.wishes))
-    shown: dict[Wish, str] = {wish: _masked(wish)[0] for wish in opened}
-    ranks = _ranked(shown)
+    shown: dict[Wish, str] = {wish: _masked_text(wish)[0] for wish in opened}
+    ranks = _ranks_by_text(shown)
     for _ in range(3):
         near: dict[Wish, list[str]] = {wish: [] for wish in opened}
         for wish, reasons in node.supports.items():
@@ -142,16 +144,16 @@ def _ranks(node: Node) -> dict[Wish, int]:
         for wish in opened:
             joined = [sorted(uses[v]) for v in wish.row if isinstance(v, Placeholder)]
             shown[wish] = f"{ranks[wish]:6} {sorted(near[wish])} {joined}"
-        ranks = _ranked(shown)
+        ranks = _ranks_by_text(shown)
     return ranks
 
 
-def _ranked(shown: Mapping[Wish, str]) -> dict[Wish, int]:
+def _ranks_by_text(shown: Mapping[Wish, str]) -> dict[Wish, int]:
     order = {text: i for i, text in enumerate(sorted(set(shown.values())))}
     return {wish: order[text] for wish, text in shown.items()}
 
 
-def _masked(wish: Wish) -> tuple[str, str]:
+def _masked_text(wish: Wish) -> tuple[str, str]:
     shown = [v.place if isinstance(v, Placeholder) else repr(v) for v in wish.row]
     return f"{not wish.holds} {wish.relation} {shown}", repr(wish.row)
 
@@ -163,10 +165,10 @@ def different_facts(
     wishes: Iterable[Wish], change: Iterable[Wish], supports: Mapping[Wish, tuple[Wish, ...]]
 ) -> tuple[Wish, ...]:
     """Insertions with placeholders, no two of which can be the same fact, nor one of a change."""
-    opened = sorted(wishes, key=_masked)
+    opened = sorted(wishes, key=_masked_text)
     if not opened:
         return ()
-    apart = tuple(_apart(supports))
+    apart = tuple(_differing_rows(supports))
     known = [wish for wish in change if wish.holds]
     found: list[Wish] = []
     for wish in opened:
@@ -184,20 +186,22 @@ def _can_be_equal(wish: Wish, other: Wish, apart: Iterable[tuple[Row, Row]]) -> 
     return all(unifier.row(one) != unifier.row(two) for one, two in apart)
 
 
-def _apart(supports: Mapping[Wish, tuple[Wish, ...]]) -> Iterator[tuple[Row, Row]]:
+def _differing_rows(supports: Mapping[Wish, tuple[Wish, ...]]) -> Iterator[tuple[Row, Row]]:
     """Rows that differ, since no fact is its own reason."""
     for wish in supports:
-        for below in reached(supports[wish], supports):
+        for below in reached_wishes(supports[wish], supports):
             if below.relation == wish.relation and (is_open(wish) or is_open(below)):
                 yield wish.row, below.row
 
 
-def above(wish: Wish, supports: Mapping[Wish, tuple[Wish, ...]]) -> list[Wish]:
+def wishes_above(wish: Wish, supports: Mapping[Wish, tuple[Wish, ...]]) -> list[Wish]:
     """The wishes that one is a reason of."""
     return [each for each in supports if _is_reached(wish, supports[each], supports)]
 
 
-def reached(wishes: Iterable[Wish], supports: Mapping[Wish, tuple[Wish, ...]]) -> Iterator[Wish]:
+def reached_wishes(
+    wishes: Iterable[Wish], supports: Mapping[Wish, tuple[Wish, ...]]
+) -> Iterator[Wish]:
     """Some wishes, and all their reasons."""
     waiting, seen = list(wishes), set()
     while waiting:
@@ -211,4 +215,4 @@ def reached(wishes: Iterable[Wish], supports: Mapping[Wish, tuple[Wish, ...]]) -
 def _is_reached(
     target: Wish, wishes: Iterable[Wish], supports: Mapping[Wish, tuple[Wish, ...]]
 ) -> bool:
-    return any(wish == target for wish in reached(wishes, supports))
+    return any(wish == target for wish in reached_wishes(wishes, supports))

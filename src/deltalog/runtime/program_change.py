@@ -59,9 +59,9 @@ def apply_program(
     guarded = guarded_program(database.model, new)
     hidden = database.model.hidden | new.hidden
     if guarded is None or any(choice.strategy == "delta" for choice in new.choices):
-        change = _replace(database, new, base, is_committed)
+        change = _replace_program(database, new, base, is_committed)
     else:
-        change = _migrate(database, new, guarded, base, is_committed)
+        change = _migrate_rules(database, new, guarded, base, is_committed)
     if is_committed and database._persistence is None:
         database.last_program = ReplacedProgram(database.version, before, base)
     if checked.program.update_choices:
@@ -93,7 +93,7 @@ _MISFITS = tuple(
 )
 
 
-def _migrate(
+def _migrate_rules(
     database: MemoryDatabase,
     new: Model,
     guarded: CheckedProgram,
@@ -116,7 +116,7 @@ def _migrate(
             if is_committed:
                 check_new_program(database, new.checked, change)
                 outcome.apply()
-                touched = _settle(database, new, migration)
+                touched = _adopt_model(database, new, migration)
                 database.record_program(touched.union(base.relations), change)
     finally:
         migration.drop()
@@ -126,7 +126,7 @@ def _migrate(
     return change
 
 
-def _settle(database: MemoryDatabase, new: Model, migration: Propagation) -> frozenset[str]:
+def _adopt_model(database: MemoryDatabase, new: Model, migration: Propagation) -> frozenset[str]:
     """Take over the new model, and compute anew what the migration did not keep.
 
     Return the stored relations whose rows, or the order of whose rows, may be others now.
@@ -158,7 +158,7 @@ def _only_reporting(watch: Watch | None) -> Watch | None:
     return report
 
 
-def _replace(
+def _replace_program(
     database: MemoryDatabase, new: Model, base: ChangeSet, is_committed: bool
 ) -> ChangeSet:
     """Evaluate the new program from scratch, and compare."""

@@ -63,11 +63,11 @@ class Propagation:
         guards = (self.constraints, self.rules)
         self.is_unguarded = self.constraints is None and self.rules is None
         self.has_immediate = any(each is not None and each.has_immediate for each in guards)
-        self.watched = self._watched()
+        self.watched = self._watched_relations()
         self._made: set[str] = set()
         self._readable = {name: self.relations[name] for name in self.stored}
         self._create_changes(self.relations, SIDES)
-        self.stations = self._numbered()
+        self.stations = self._numbered_stations()
         self.nodes = tuple(x for x in self.stations[: len(model.choices)] if isinstance(x, Node))
         self.sources = {x.name: x for x in self.stations if isinstance(x, Source)}
         self._routes: dict[tuple[frozenset[str], frozenset[str]], Route] = {}
@@ -75,7 +75,7 @@ class Propagation:
         self.whole = self.last = self.route_to(self.views)
         self.is_narrowing = engine.capabilities.drops_no_ops and not self.is_in_place
 
-    def _watched(self) -> frozenset[str]:
+    def _watched_relations(self) -> frozenset[str]:
         """The relations whose change constraints and active rules need."""
         found: frozenset[str] = frozenset()
         if self.constraints is not None:
@@ -94,13 +94,13 @@ class Propagation:
 
     def watch_active_rules(self) -> None:
         """Watch for the rules that are active now: only their influents are tracked."""
-        watched = self._watched()
+        watched = self._watched_relations()
         if watched != self.watched:
             self.watched = watched
             self._routes = {}
             self.whole = self.last = self.route_to(self.views)
 
-    def _numbered(self) -> tuple[Node | Source, ...]:
+    def _numbered_stations(self) -> tuple[Node | Source, ...]:
         """Nodes by their order; behind them, in any order, what is never reached by itself."""
         made: list[Node | Source] = []
         later: list[Node | Source] = []
@@ -166,9 +166,9 @@ class Propagation:
         """Relations that outlive a node: changes, and what a maintained view is brought up with."""
         made = {change(name): self.relations[name] for name in predicates for change in changes}
         self._readable.update(made)
-        self._create(made)
+        self._create_relations(made)
 
-    def _create(self, relations: Relations) -> None:
+    def _create_relations(self, relations: Relations) -> None:
         """Empty relations that exist until the network is dropped."""
         self._made.update(relations)
         for name, relation in relations.items():
@@ -180,7 +180,7 @@ class Propagation:
             self._create_changes(
                 node.choice.predicates, (names.overdeleted_name, names.returned_name)
             )
-        self._create(node.relations)
+        self._create_relations(node.relations)
         overlays = node.compiled.overlays
         fanout = node.samples.fanout(overlays) if node.samples else None
         return install_stages(
@@ -190,7 +190,7 @@ class Propagation:
     def local_relations(self, node: Node) -> Relations:
         """The relations that only this node needs, with their columns."""
         rules = node.compiled.form.rules
-        known = self._known(rules, node)
+        known = self._known_relations(rules, node)
         local = dict(generated_relations(rules, known))
         for rule in rules:
             for atom, _ in atoms_of(rule.body):
@@ -201,7 +201,7 @@ class Propagation:
             local |= {each(n): self.relations[n] for each in own for n in node.choice.predicates}
         return local
 
-    def _known(self, rules: Collection[Rule], node: Node) -> dict[str, Relation]:
+    def _known_relations(self, rules: Collection[Rule], node: Node) -> dict[str, Relation]:
         """Relations that exist before a node and that its rules use, also through overlays."""
         known = {
             change(name): self.relations[name]

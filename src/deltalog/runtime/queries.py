@@ -109,7 +109,7 @@ def stored_reads(model: Model, query: Query, inputs: Relations = NO_RELATIONS) -
     return model.stored & {atom.predicate for rule in needed for atom, _ in atoms_of(rule.body)}
 
 
-def answer(
+def answer_query(
     engine: Engine,
     model: Model,
     query: Query,
@@ -180,14 +180,14 @@ def _known_plan(
     key, plans = (query, magic, changed, tuple(inputs.values())), model.query_plans
     found: _Plan | None = plans.get(key)
     if found is None:
-        found = _plan(model, query, magic, changed, inputs)
+        found = _plan_query(model, query, magic, changed, inputs)
         if len(plans) >= PLANS_MAX:
             del plans[next(iter(plans))]
         plans[key] = found
     return found
 
 
-def _plan(
+def _plan_query(
     model: Model, query: Query, magic: bool, changed: frozenset[str], inputs: Relations
 ) -> _Plan:
     prepared = prepare_query(model, query, magic, changed, inputs=inputs)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from deltalog.language.ast import Atom, Constant, Query, Row, Term, Value, Variable
 from deltalog.runtime.changes import ChangeSet
-from deltalog.runtime.queries import answer
+from deltalog.runtime.queries import answer_query
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
@@ -44,11 +44,13 @@ class CurrentState:
             for i, column in enumerate(declared.columns)
         ]
         query = Query((Atom(relation, tuple(terms)),))
-        found = answer(database.engine, database.model, query, database.limits, database.watch)
-        return [_filled(row, key, declared.arity) for row in found]
+        found = answer_query(
+            database.engine, database.model, query, database.limits, database.watch
+        )
+        return [_whole_row(row, key, declared.arity) for row in found]
 
 
-def _filled(answer_row: Row, key: Mapping[int, Value], arity: int) -> Row:
+def _whole_row(answer_row: Row, key: Mapping[int, Value], arity: int) -> Row:
     """The whole row, of which a query returned the columns that were not given."""
     rest = iter(answer_row)
     return tuple(key[i] if i in key else next(rest) for i in range(arity))
@@ -64,9 +66,9 @@ class ChangedState:
     def matching(self, relation: str, key: Mapping[int, Value]) -> Iterable[Row]:
         deleted, inserted = self._change.deleted[relation], self._change.inserted[relation]
         kept = [row for row in self._before.matching(relation, key) if row not in deleted]
-        return kept + [row for row in inserted if fits(row, key)]
+        return kept + [row for row in inserted if row_fits(row, key)]
 
 
-def fits(row: Row, key: Mapping[int, Value]) -> bool:
+def row_fits(row: Row, key: Mapping[int, Value]) -> bool:
     """Whether a row has these values in these columns."""
     return all(row[i] == value for i, value in key.items())

@@ -30,7 +30,7 @@ ANY = cast("Value", object())
 """Any value, in a fact that shall not hold."""
 
 
-def contradict(wish: Wish, other: Wish) -> bool:
+def are_contradictory(wish: Wish, other: Wish) -> bool:
     """Whether one shall hold and the other, which is the same fact or covers it, shall not."""
     if wish.holds == other.holds or wish.relation != other.relation:
         return False
@@ -131,7 +131,7 @@ class Realization:
 
     def apply(self, values: Mapping[Value, Value] | None = None) -> ChangeSet:
         """Commit it as one transaction, new values replaced by those in `values`."""
-        change = self._commit(_replaced(self.base, values or {}))
+        change = self._commit(_replace_values(self.base, values or {}))
         if not values:
             self.__dict__.setdefault("delta", change)
         return change
@@ -144,7 +144,7 @@ class Realization:
         return str(self.base).replace("ChangeSet", "Realization", 1)
 
 
-def _replaced(change: ChangeSet, values: Mapping[Value, Value]) -> ChangeSet:
+def _replace_values(change: ChangeSet, values: Mapping[Value, Value]) -> ChangeSet:
     if not values:
         return change
 

@@ -27,9 +27,9 @@ from deltalog.runtime.checked_rows import checked_row
 from deltalog.runtime.constraints import checks_of
 from deltalog.runtime.first_level import FirstLevel
 from deltalog.runtime.hypothetical import Hypothetical
-from deltalog.runtime.realization import Budget, Realization, Realizations, Wish, contradict
+from deltalog.runtime.realization import Budget, Realization, Realizations, Wish, are_contradictory
 from deltalog.runtime.search_nodes import change_set, is_aggregated
-from deltalog.runtime.update_choices import choice_of, translated
+from deltalog.runtime.update_choices import choice_of, translate_request
 from deltalog.runtime.view_updates import Search, deferred_delta
 from deltalog.source import Source, Span
 
@@ -70,7 +70,7 @@ def realize(
     _check_base(database, (name.lstrip("+-") for name in costs or {}), "costs")
     state = Hypothetical(database, ChangeSet())
     already = tuple(str(w) for w in wishes if state.holds(w.relation, w.row) == w.holds)
-    found = Realizations(already, _hints(database, wishes), iter(()))
+    found = Realizations(already, _base_hints(database, wishes), iter(()))
     denials, required = constraint_wishes(database)
     cost = cost_of(costs or {})
 
@@ -91,8 +91,8 @@ def realize(
         answers = search.run([*wishes, *required], is_ranked=rank == "side_effects")
     default = default_choice(database, wishes, [*wishes, *required], denials, commit)
     if default is not None:
-        answers = _after(default, answers)
-    found.source = searched(database, answers, found)
+        answers = _default_first(default, answers)
+    found.source = search_in_turns(database, answers, found)
     return found
 
 
@@ -110,7 +110,7 @@ def default_choice(
         choice = choice_of(program.update_choices, wish.holds, wish.relation)
         if choice is None:
             return None
-        made.update(translated(choice, wish.row, relations))
+        made.update(translate_request(choice, wish.row, relations))
     base = database.net(change_set(made))
     if not base:
         return None
@@ -122,7 +122,7 @@ def default_choice(
     return Realization(delta, base, (), commit, is_default=True, wishes=tuple(wishes))
 
 
-def _after(default: Realization, others: Iterator[Realization]) -> Iterator[Realization]:
+def _default_first(default: Realization, others: Iterator[Realization]) -> Iterator[Realization]:
     yield default
     yield from (each for each in others if each.base != default.base)
 
@@ -226,7 +226,7 @@ def _check_rank(rank: str, mode: str) -> None:
     check_argument(rank == "cost" or mode == "complete", "rank", rank, hint)
 
 
-def searched(
+def search_in_turns(
     database: MemoryDatabase, answers: Iterator[Realization], found: Realizations
 ) -> Iterator[Realization]:
     while True:
@@ -267,7 +267,7 @@ def parse_request(database: MemoryDatabase, text: str) -> Wish:
 def _check_consistent(wishes: list[Wish]) -> None:
     for i, wish in enumerate(wishes):
         for other in wishes[i + 1 :]:
-            if contradict(wish, other):
+            if are_contradictory(wish, other):
                 raise DataError(
                     [view_catalogue.CONTRADICTING_REQUESTS.at(None, one=wish, other=other)]
                 )
@@ -282,7 +282,7 @@ def _check_base(database: MemoryDatabase, names: Iterable[str], what: str) -> No
             raise DataError([catalogue.UNKNOWN_OPTION.at(None, what=what, name=name, hint=hint)])
 
 
-def _hints(database: MemoryDatabase, wishes: list[Wish]) -> tuple[str, ...]:
+def _base_hints(database: MemoryDatabase, wishes: list[Wish]) -> tuple[str, ...]:
     """For requests on base relations, the verb that does it at once."""
     found = []
     for wish in wishes:

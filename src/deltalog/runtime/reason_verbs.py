@@ -95,7 +95,7 @@ class ReasonVerbs(WhyVerbs):
 
     def commit_realized(self, base: ChangeSet) -> ChangeSet:
         """Commit a realization."""
-        return self.committer(base) if self.committer is not None else self._realized(base)
+        return self.committer(base) if self.committer is not None else self._apply_realization(base)
 
-    def _realized(self, base: ChangeSet) -> ChangeSet:
+    def _apply_realization(self, base: ChangeSet) -> ChangeSet:
         return cast("MemoryDatabase", self).apply(base.inserted, base.deleted)

@@ -36,7 +36,7 @@ def with_causes(
     made = wanted if refused.base is None else refused.base
     if refused.violations[0].is_rejection:
         return refused
-    refused.searcher = partial(_repairs, database, wanted, database.version)
+    refused.searcher = partial(_find_repairs, database, wanted, database.version)
     if len(made) > CHANGES_MAX:
         return refused
     base = database.net(made)
@@ -44,14 +44,14 @@ def with_causes(
     after = ChangedState(current, database.propagate_net(base, False))
     search = DerivationSearch(database.model.as_written.rules)
     causes = Causes(search, base, current, after)
-    explained = (_explained(each, causes) for each in refused.violations[:EXPLAINED_MAX])
+    explained = (_explain_violation(each, causes) for each in refused.violations[:EXPLAINED_MAX])
     rest = refused.violations[EXPLAINED_MAX:]
     found = ConstraintError((*explained, *rest), refused.total)
     found.searcher = refused.searcher
     return found
 
 
-def _repairs(
+def _find_repairs(
     database: MemoryDatabase,
     wanted: ChangeSet,
     version: int,
@@ -59,15 +59,15 @@ def _repairs(
     fixed: Iterable[str],
     costs: Mapping[str, float] | None,
 ) -> Realizations:
-    from deltalog.runtime.repairs import repairs  # which imports constraints
+    from deltalog.runtime.repairs import minimal_repairs  # which imports constraints
 
     with database.turn():
         if database.version != version:
             raise DataError([view_catalogue.REQUEST_OUTDATED.at(None, version=version)])
-        return repairs(database, wanted, database.commit_realized, budget, fixed, costs)
+        return minimal_repairs(database, wanted, database.commit_realized, budget, fixed, costs)
 
 
-def _explained(violation: Violation, causes: Causes) -> Violation:
+def _explain_violation(violation: Violation, causes: Causes) -> Violation:
     name, row = violation.relation, violation.fact
     if violation.is_required:
         lost = causes.search.derive(causes.before, name, row)
@@ -86,12 +86,12 @@ def _causes_of(
         return () if derivation is None else causes.of_new(derivation)
     key = {i: violation.fact[i] for i in violation.key}
     rows = causes.after.matching(violation.relation, key)
-    return _united(
+    return _unite_causes(
         causes, (causes.search.derive(causes.after, violation.relation, r) for r in rows)
     )
 
 
-def _united(causes: Causes, found: Iterable[Derivation | None]) -> tuple[Cause, ...]:
+def _unite_causes(causes: Causes, found: Iterable[Derivation | None]) -> tuple[Cause, ...]:
     united: dict[Cause, None] = {}
     for derivation in found:
         if derivation is not None:

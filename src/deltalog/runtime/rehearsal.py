@@ -79,7 +79,7 @@ class Rehearsal:
             if self._transaction is None:  # so far there may be no-ops among them
                 self._base = self.transaction.net()
             if self._executions >= WHOLE_MAX and is_ranked(self._engine):
-                self._advance()
+                self._advance_database()
         self._executions += 1
         return NO_CHANGE if self.is_advanced else self._base
 
@@ -88,24 +88,24 @@ class Rehearsal:
 
         If none is and the changes were propagated as a whole, they are committed.
         """
-        step = self._taken()
+        step = self._take_step()
         if not self.is_advanced:
             if step:
                 return run(step, phase)
             phase.is_triggered(None)  # rules have undone all of it: some may be triggered by that
         elif step:
-            self._make(step, phase)
+            self._make_step(step, phase)
         else:
             phase.is_triggered(None, is_step=True)
         return NO_CHANGE
 
-    def _taken(self) -> ChangeSet:
+    def _take_step(self) -> ChangeSet:
         """The changes that are to be propagated, with those of the last execution."""
         if self._transaction is None:
             return NO_CHANGE if self.is_advanced else self._base
         step = self._transaction.net()
         if self.is_advanced:
-            self._compose(step)
+            self._compose_step(step)
             self._transaction = None
         else:
             self._base = step
@@ -113,7 +113,7 @@ class Rehearsal:
 
     def commit(self, run: Run) -> ChangeSet:
         """Undo what is made, and commit the changes so far as one; nothing is triggered by that."""
-        self._taken()
+        self._take_step()
         self.rewind()
         return run(self.base, None)
 
@@ -129,15 +129,15 @@ class Rehearsal:
 
     # --- step by step
 
-    def _advance(self) -> None:
+    def _advance_database(self) -> None:
         """Make the changes so far, which can be taken back with their ranks."""
         self._total, self._transaction = {}, None
         self._outer, self._database.rehearsed = self._database.rehearsed, self
-        self._compose(self._base)
+        self._compose_step(self._base)
         if self._base:
-            self._make(self._base, None)
+            self._make_step(self._base, None)
 
-    def _compose(self, step: ChangeSet) -> None:
+    def _compose_step(self, step: ChangeSet) -> None:
         assert self._total is not None
         for rows_of, holds in ((step.deleted, False), (step.inserted, True)):
             for name, rows in rows_of.items():
@@ -148,7 +148,7 @@ class Rehearsal:
                     else:
                         del known[row]
 
-    def _make(self, step: ChangeSet, phase: CheckPhase | None) -> None:
+    def _make_step(self, step: ChangeSet, phase: CheckPhase | None) -> None:
         database, network = self._database, self._database.propagation
         arguments = network, step, database.limits, database.watch, False
         with Propagated(*arguments, network.route_to(frozenset())) as outcome:
@@ -174,4 +174,4 @@ class Rehearsal:
         yield
         self.is_reading_before = False
         if not self._made and (base := self.base):
-            self._make(base, None)
+            self._make_step(base, None)

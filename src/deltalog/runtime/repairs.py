@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.realization import Budget, Realizations, Wish
-from deltalog.runtime.realize import Costs, constraint_wishes, cost_of, searched
+from deltalog.runtime.realize import Costs, constraint_wishes, cost_of, search_in_turns
 from deltalog.runtime.view_updates import Search
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
 
 
-def repairs(
+def minimal_repairs(
     database: MemoryDatabase,
     refused: ChangeSet,
     commit: Callable[[ChangeSet], ChangeSet],
@@ -45,5 +45,5 @@ def repairs(
     search = Search(database, budget or Budget(), commit, denials, cost_of(costs or {}), (), skip)
     search.nodes.refused = frozenset(wanted)
     search.nodes.fixed = frozenset(fixed)
-    found.source = searched(database, search.run([*wanted, *required]), found)
+    found.source = search_in_turns(database, search.run([*wanted, *required]), found)
     return found

@@ -63,32 +63,36 @@ class Step(NamedTuple):
 def check_requests(database: MemoryDatabase) -> tuple[RequestCheck, ...]:
     """The check of insertions into and deletions from every view."""
     form = request_form(database)
-    steps = list(_steps(form))
+    steps = list(_request_steps(form))
     views = [name for name, each in database.relations.items() if each.kind == "view"]
     return tuple(
-        _check(database, view, holds, steps) for view in sorted(views) for holds in (True, False)
+        _check_request(database, view, holds, steps)
+        for view in sorted(views)
+        for holds in (True, False)
     )
 
 
-def _check(database: MemoryDatabase, view: str, holds: bool, steps: Iterable[Step]) -> RequestCheck:
+def _check_request(
+    database: MemoryDatabase, view: str, holds: bool, steps: Iterable[Step]
+) -> RequestCheck:
     text = f"{'+' if holds else '-'}{view}"
     aggregate = aggregate_below(database, [view])
     if aggregate is not None:
         return RequestCheck(text, False, aggregate=aggregate.head.predicate)
     start = names.request_plus_name(view) if holds else names.request_minus_name(view)
-    active = _active(start, steps)
+    active = _active_steps(start, steps)
     if not _is_endless(active):
         return RequestCheck(text, True)
-    return RequestCheck(text, False, tuple(_shown(_path(start, active))))
+    return RequestCheck(text, False, tuple(_shown_path(_endless_path(start, active))))
 
 
-def _steps(form: RequestForm) -> Iterator[Step]:
+def _request_steps(form: RequestForm) -> Iterator[Step]:
     for rule in form.requests:
-        lead = _lead(rule)
+        lead = _lead_predicate(rule)
         is_new = not set(variable_names(*rule.heads)) <= set(variable_names(*rule.body))
         yield from (Step(lead, head.predicate, is_new) for head in rule.heads)
     for change in form.changes:
-        yield Step(_lead(change), change.head.predicate)
+        yield Step(_lead_predicate(change), change.head.predicate)
     for rule in form.transitions:
         driving = [
             x.predicate for x in rule.body if isinstance(x, Atom) and _is_driving(x.predicate)
@@ -101,7 +105,7 @@ def _steps(form: RequestForm) -> Iterator[Step]:
                 yield Step(driving[-1], head.predicate, is_repair=True, given=given)
 
 
-def _lead(rule: Rule | DisjunctiveRule) -> str:
+def _lead_predicate(rule: Rule | DisjunctiveRule) -> str:
     lead = rule.body[0]
     assert isinstance(lead, Atom)
     return lead.predicate
@@ -111,7 +115,7 @@ def _is_driving(name: str) -> bool:
     return names.as_request(name) is not None or names.as_change(name) is not None
 
 
-def _active(start: str, steps: Iterable[Step]) -> list[Step]:
+def _active_steps(start: str, steps: Iterable[Step]) -> list[Step]:
     """The steps that a request can lead to."""
     reached = {start}
     while True:
@@ -124,7 +128,7 @@ def _active(start: str, steps: Iterable[Step]) -> list[Step]:
 
 def _is_endless(active: list[Step]) -> bool:
     """Whether a cycle introduces a new value and turns a change into a request."""
-    after = {step.tail: _reached(step.tail, active) for step in active}
+    after = {step.tail: _reached_predicates(step.tail, active) for step in active}
     for new in (step for step in active if step.is_new):
         for repair in (step for step in active if step.is_repair):
             leads = repair.tail in after.get(new.head, {new.head})
@@ -133,7 +137,7 @@ def _is_endless(active: list[Step]) -> bool:
     return False
 
 
-def _reached(start: str, active: Iterable[Step]) -> set[str]:
+def _reached_predicates(start: str, active: Iterable[Step]) -> set[str]:
     found = {start}
     while True:
         more = {step.head for step in active if step.tail in found} - found
@@ -142,25 +146,27 @@ def _reached(start: str, active: Iterable[Step]) -> set[str]:
         found |= more
 
 
-def _path(start: str, active: list[Step]) -> list[str]:
+def _endless_path(start: str, active: list[Step]) -> list[str]:
     """From a request, by a new value, to the opposite change: the request itself if possible."""
     requests = [start, *(step.head for step in active if names.as_request(step.head))]
     for request in dict.fromkeys(requests):
-        found = _shortest(request, _opposite(request), active, lambda step: not step.is_repair)
+        found = _shortest_path(
+            request, _opposite_change(request), active, lambda step: not step.is_repair
+        )
         if found is not None:
             return found
     repairs = (step for step in active if step.is_repair)
-    cycles = (_shortest(step.head, step.tail, active, lambda step: True) for step in repairs)
+    cycles = (_shortest_path(step.head, step.tail, active, lambda step: True) for step in repairs)
     return next((cycle for cycle in cycles if cycle is not None), [start])
 
 
-def _opposite(request: str) -> str:
+def _opposite_change(request: str) -> str:
     named = names.as_request(request)
     assert named is not None
     return names.minus_name(named[0]) if named[1] else names.plus_name(named[0])
 
 
-def _shortest(
+def _shortest_path(
     start: str, goal: str, active: list[Step], is_allowed: Callable[[Step], bool]
 ) -> list[str] | None:
     """The shortest path on which a new value is introduced."""
@@ -181,14 +187,14 @@ def _shortest(
     return None
 
 
-def _shown(path: Iterable[str]) -> Iterator[str]:
+def _shown_path(path: Iterable[str]) -> Iterator[str]:
     """Requests and changes of relations that a person has written."""
-    for mark, name in ((_mark(each), each) for each in path):
+    for mark, name in ((_mark_of(each), each) for each in path):
         named = names.as_request(name) or names.as_change(name)
         assert named is not None
         if not names.is_generated(named[0]):
             yield f"{mark}{named[0]}{'⁺' if named[1] else '⁻'}"
 
 
-def _mark(name: str) -> str:
+def _mark_of(name: str) -> str:
     return "∇" if names.as_request(name) else "Δ"

@@ -52,14 +52,14 @@ class Route:
         self.is_narrow = is_narrow
         self._kept = views if is_narrow else views | network.watched
         self.estimated: frozenset[str] = frozenset()
-        self.nodes = self._reached(potential - network.watched)
+        self.nodes = self._reached_nodes(potential - network.watched)
         self.is_whole = views >= network.views and not self.estimated
         self._omitted: dict[frozenset[str], tuple[str, ...]] = {}
         self.readers: dict[str, list[int]] = {}
         for node in self.nodes:
             for name in node.influents:
                 self.readers.setdefault(name, []).append(node.number)
-        self.released = self._released()
+        self.released = self._released_changes()
         self.wave = network.engine.wave(len(network.stations))
         self._placed: set[int] = set()
         self._fact_bytes = network.engine.capabilities.fact_bytes
@@ -81,7 +81,7 @@ class Route:
             found = self._omitted[changed] = tuple(sorted(views - exact))
         return found
 
-    def _reached(self, potential: frozenset[str]) -> tuple[Node, ...]:
+    def _reached_nodes(self, potential: frozenset[str]) -> tuple[Node, ...]:
         needed = set(self._kept if self.is_narrow else self._kept | self.network.stored)
         exact = needed - potential
         found = []
@@ -95,7 +95,7 @@ class Route:
                     self.estimated |= node.choice.members & self.views
         return tuple(reversed(found))
 
-    def _released(self) -> dict[tuple[str, ...], tuple[str, ...]]:
+    def _released_changes(self) -> dict[tuple[str, ...], tuple[str, ...]]:
         """Per node, the changes of virtual views that nobody needs any more once it has run.
 
         Who asks for the new state of a view that is rederived on demand reads its change, also
@@ -144,12 +144,12 @@ class Route:
         """Run a node that the engine does not run by itself, or not before we had a look."""
         recomputing = node.recomputing
         if is_aborted:
-            self._forget(node)
+            self._clear_node(node)
         elif recomputing is None or not node.is_much_changed():
             try:
                 self._run_placed(node, meter, watch, total)
             except AbortedError:
-                self._forget(node)
+                self._clear_node(node)
             else:
                 return
         assert recomputing is not None, "only a node that can be recomputed may be aborted"
@@ -157,7 +157,7 @@ class Route:
 
     def _run_placed(self, node: Node, meter: Meter, watch: Watch | None, total: Statistics) -> None:
         if node.number not in self._placed:
-            self._place(node)
+            self._place_node(node)
         self.wave.enter(node.number)
         try:
             run_fixpoint(
@@ -176,7 +176,7 @@ class Route:
             node.installed.rewind()
         self.wave.leave(node.number)
 
-    def _place(self, node: Node) -> None:
+    def _place_node(self, node: Node) -> None:
         """Show the engine a node that is reached for the first time."""
         self.wave.place(node.number, node.station(self))
         self._placed.add(node.number)
@@ -184,7 +184,7 @@ class Route:
         shown = [name for name, *_ in node.shown(self.views)]
         self.is_plain = self.is_plain and node.is_net and len(stored) == 1 and stored == shown
 
-    def _forget(self, node: Node) -> None:
+    def _clear_node(self, node: Node) -> None:
         """Clear what a node made before it was aborted."""
         self.network.engine.clear_all((*node.transient, *node.outlasting))
         node.installed.rewind()

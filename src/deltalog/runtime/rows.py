@@ -45,34 +45,34 @@ class Rows(Sequence[Row]):
         return tuple(column.name for column in self.columns)
 
     @cached_property
-    def _ordered(self) -> LazyRows | list[Row]:
+    def _ordered_rows(self) -> LazyRows | list[Row]:
         held = self.held
         return held.in_order() if isinstance(held, LazyRows) else sorted(held, key=sort_key)
 
     @cached_property
-    def _rows(self) -> tuple[Row, ...]:
-        return tuple(self._ordered)
+    def _row_tuple(self) -> tuple[Row, ...]:
+        return tuple(self._ordered_rows)
 
     @overload
     def __getitem__(self, index: int) -> Row: ...
     @overload
     def __getitem__(self, index: slice) -> tuple[Row, ...]: ...
     def __getitem__(self, index: int | slice) -> Row | tuple[Row, ...]:
-        return self._rows[index]
+        return self._row_tuple[index]
 
     def __len__(self) -> int:
         return len(self.held)
 
     def __iter__(self) -> Iterator[Row]:
-        return iter(self._rows)
+        return iter(self._row_tuple)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Rows):
-            return self._rows == other._rows
+            return self._row_tuple == other._row_tuple
         if isinstance(other, set | frozenset):
-            return set(self._rows) == other
+            return set(self._row_tuple) == other
         if isinstance(other, list | tuple):
-            return list(self._rows) == list(other)
+            return list(self._row_tuple) == list(other)
         return NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
@@ -89,7 +89,7 @@ class Rows(Sequence[Row]):
 
     def to_arrow(self) -> pyarrow.Table:
         """Return a typed Arrow table."""
-        ordered = self._ordered
+        ordered = self._ordered_rows
         if isinstance(ordered, LazyRows):
             return ordered.to_arrow(self.columns)
         return arrow_table(self.columns, ordered)
@@ -118,4 +118,4 @@ class Rows(Sequence[Row]):
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a dict for each row, with the names of the columns."""
         names = self.names
-        return [dict(zip(names, row, strict=True)) for row in self._rows]
+        return [dict(zip(names, row, strict=True)) for row in self._row_tuple]

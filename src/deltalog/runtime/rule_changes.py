@@ -46,14 +46,14 @@ def guarded_program(old: Model, new: Model) -> CheckedProgram | None:
     old_rules, new_rules = set(before), set(after)
     rules = (
         *(rule for rule in before if rule in new_rules),
-        *(_guarded(rule, OLD) for rule in before if rule not in new_rules),
-        *(_guarded(rule, NEW) for rule in after if rule not in old_rules),
+        *(_guard_rule(rule, OLD) for rule in before if rule not in new_rules),
+        *(_guard_rule(rule, NEW) for rule in after if rule not in old_rules),
     )
     found = stratification_of(rules)
     if not found.is_stratified:
         return None
     guards = tuple(Declaration("base", name, ()) for name in (OLD, NEW))
-    program = Program((*_declarations(old, new), *guards), rules)
+    program = Program((*_joint_declarations(old, new), *guards), rules)
     return CheckedProgram(program, relations_of(program), found)
 
 
@@ -61,13 +61,13 @@ def _are_compatible(old: Model, new: Model) -> bool:
     """Whether relations of both programs have the same kind and columns, and are stored alike."""
     common = old.checked.relations.keys() & new.checked.relations.keys()
     return all(
-        _shape(old.checked.relations[name]) == _shape(new.checked.relations[name])
+        _relation_shape(old.checked.relations[name]) == _relation_shape(new.checked.relations[name])
         and (name in old.stored) == (name in new.stored)
         for name in common
     )
 
 
-def _shape(relation: Relation) -> tuple[object, ...]:
+def _relation_shape(relation: Relation) -> tuple[object, ...]:
     return (relation.kind, *((c.type, c.nullable, c.key) for c in relation.columns))
 
 
@@ -78,11 +78,11 @@ def _all_rules(checked: CheckedProgram) -> tuple[Rule, ...]:
     return (*rules, *(Rule(fact) for fact in facts))
 
 
-def _guarded(rule: Rule, guard: str) -> Rule:
+def _guard_rule(rule: Rule, guard: str) -> Rule:
     return replace(rule, body=(Atom(guard), *rule.body))
 
 
-def _declarations(old: Model, new: Model) -> Iterable[Declaration]:
+def _joint_declarations(old: Model, new: Model) -> Iterable[Declaration]:
     """Every relation of both programs, declared with the columns it was found to have."""
     for model in (new, old):
         for name, relation in model.checked.relations.items():
@@ -105,7 +105,7 @@ def to_rebuild(old: Model, new: Model, reached: Set[str]) -> frozenset[str]:
     helpers = {
         name
         for name in new.stored
-        if is_generated(name) and new.relations[name].kind == "view" and _view(name) in stale
+        if is_generated(name) and new.relations[name].kind == "view" and _view_of(name) in stale
     }
     component_of = {name: choice.members for choice in old.choices for name in choice.predicates}
     unordered = {n for choice in old.choices if choice.is_unordered for n in choice.predicates}
@@ -129,11 +129,11 @@ def _helper_rules(model: Model) -> dict[str, set[Rule]]:
     found: dict[str, set[Rule]] = {}
     for rule in model.rules:
         if is_generated(rule.head.predicate):
-            found.setdefault(_view(rule.head.predicate), set()).add(rule)
+            found.setdefault(_view_of(rule.head.predicate), set()).add(rule)
     return found
 
 
-def _view(helper: str) -> str:
+def _view_of(helper: str) -> str:
     return helper.split("__")[0]
 
 

@@ -42,22 +42,22 @@ class RuleState:
         if not body:
             yield binding
             return
-        first = min(range(len(body)), key=lambda i: _urgency(body[i], binding, facts or {}))
+        first = min(range(len(body)), key=lambda i: _literal_urgency(body[i], binding, facts or {}))
         literal, rest = body[first], (*body[:first], *body[first + 1 :])
-        for longer in self._holding(literal, binding, facts or {}):
+        for longer in self._solve_literal(literal, binding, facts or {}):
             yield from self.solved(rest, longer, facts)
 
-    def _holding(self, literal: Literal, binding: Binding, facts: Facts) -> Iterator[Binding]:
+    def _solve_literal(self, literal: Literal, binding: Binding, facts: Facts) -> Iterator[Binding]:
         match literal:
             case Comparison():
-                yield from _tested(literal, binding)
+                yield from _solve_test(literal, binding)
             case Negation(atom=atom):
-                if not any(True for _ in self._matching(atom, binding, facts)):
+                if not any(True for _ in self._match_atom(atom, binding, facts)):
                     yield binding
             case Atom():
-                yield from self._matching(literal, binding, facts)
+                yield from self._match_atom(literal, binding, facts)
 
-    def _matching(self, atom: Atom, binding: Binding, facts: Facts) -> Iterator[Binding]:
+    def _match_atom(self, atom: Atom, binding: Binding, facts: Facts) -> Iterator[Binding]:
         known: dict[int, Value] = {}
         for i, term in enumerate(atom.arguments):
             if isinstance(term, Constant):
@@ -68,7 +68,8 @@ class RuleState:
         for row in self.rows(atom.predicate, known) if rows is None else rows:
             longer = dict(binding)
             if all(
-                _fits(term, value, longer) for term, value in zip(atom.arguments, row, strict=True)
+                _match_term(term, value, longer)
+                for term, value in zip(atom.arguments, row, strict=True)
             ):
                 yield longer
 
@@ -91,7 +92,7 @@ class RuleState:
         for rule in self.helpers[predicate]:
             given: dict[str, Value] = {}
             terms = rule.head.arguments
-            if all(_fits(terms[i], value, given) for i, value in known.items()):
+            if all(_match_term(terms[i], value, given) for i, value in known.items()):
                 for binding in self.solved(rule.body, given):
                     found[row_of(rule.head, binding)] = None
         return list(found)
@@ -106,7 +107,7 @@ def row_of(atom: Atom, binding: Binding) -> Row:
     )
 
 
-def _fits(term: object, value: Value, binding: dict[str, Value]) -> bool:
+def _match_term(term: object, value: Value, binding: dict[str, Value]) -> bool:
     """Whether a term can have this value; a variable that is free is bound to it."""
     if isinstance(term, Constant):
         return term.value == value
@@ -114,7 +115,7 @@ def _fits(term: object, value: Value, binding: dict[str, Value]) -> bool:
     return term.is_wildcard or binding.setdefault(term.name, value) == value
 
 
-def _tested(test: Comparison, binding: Binding) -> Iterator[Binding]:
+def _solve_test(test: Comparison, binding: Binding) -> Iterator[Binding]:
     free = [name for name in variable_names(test) if name not in binding]
     if not free:
         if is_passed(test, binding):
@@ -124,7 +125,7 @@ def _tested(test: Comparison, binding: Binding) -> Iterator[Binding]:
         yield {**binding, free[0]: value}
 
 
-def _urgency(literal: Literal, binding: Binding, facts: Facts) -> tuple[int, int]:
+def _literal_urgency(literal: Literal, binding: Binding, facts: Facts) -> tuple[int, int]:
     """The order in which literals are solved: supplied facts, tests, then what has most values."""
     free = sum(name not in binding for name in variable_names(literal))
     match literal:

@@ -64,7 +64,7 @@ class RuleState:
     """Messages that could not be delivered."""
 
 
-def _counted(state: RuleState, undelivered: int, dead: int) -> RuleState:
+def _with_counts(state: RuleState, undelivered: int, dead: int) -> RuleState:
     return replace(state, undelivered=undelivered, dead=dead)
 
 
@@ -91,7 +91,7 @@ class RuleVerbs:
         raise NotImplementedError
 
     @property
-    def _itself(self) -> MemoryDatabase:
+    def _this_database(self) -> MemoryDatabase:
         return cast("MemoryDatabase", self)
 
     # --- constraints
@@ -102,28 +102,28 @@ class RuleVerbs:
         An enforced constraint has none. Those of a required fact have it as their name.
         """
         with self.turn():
-            return tuple(self._violations(name))
+            return tuple(self._violations_of(name))
 
-    def _violations(self, name: str | None) -> Iterator[Violation]:
+    def _violations_of(self, name: str | None) -> Iterator[Violation]:
         constraints = self.propagation.constraints or ConstraintChecks(())
         for check in constraints.named(name):
-            yield from current_violations(self._itself, check)
+            yield from current_violations(self._this_database, check)
 
     # --- active rules
 
     def rules(self) -> list[RuleState]:
         """Return the active rules of the program, in its order, with their state."""
         with self.turn():
-            counts = undelivered_counts(self._itself)
+            counts = undelivered_counts(self._this_database)
             return [
-                _counted(state, *counts.get(state.name, (0, 0))) for state in self.rule_states()
+                _with_counts(state, *counts.get(state.name, (0, 0))) for state in self.rule_states()
             ]
 
     def rule_states(self) -> list[RuleState]:
         """Return the same in the turn of the caller, without counts of messages."""
-        return [self._state(rule) for rule in self.model.checked.program.active_rules]
+        return [self._state_of(rule) for rule in self.model.checked.program.active_rules]
 
-    def _state(self, rule: ActiveRule) -> RuleState:
+    def _state_of(self, rule: ActiveRule) -> RuleState:
         engine = self.engine
         fired = next(iter(engine.lookup(STATISTICS, {0: rule.name})), None)
         count, seconds, last = cast("Counts", (0, 0.0, None) if fired is None else fired[1:])
@@ -188,7 +188,7 @@ class RuleVerbs:
     def _change_activation(
         self, insert: dict[str, list[Row]], delete: dict[str, list[Row]]
     ) -> None:
-        database = self._itself
+        database = self._this_database
         self.check_not_acting()
         with self.turn():
             changing = database.silent_transaction()
@@ -205,7 +205,7 @@ class RuleVerbs:
         is_number = isinstance(after, int) and not isinstance(after, bool)
         check_argument(is_number, "after", after, "it is the `sequence` of a message")
         with self.turn():
-            return stored_messages(self._itself, after)
+            return stored_messages(self._this_database, after)
 
     # --- functions
 
@@ -279,7 +279,7 @@ class RuleVerbs:
         self, base: ChangeSet, is_committed: bool, views: frozenset[str] | None
     ) -> ChangeSet:
         """Propagate a change, and execute the rules that it triggers, until none is."""
-        database, rules = self._itself, self.propagation.rules
+        database, rules = self._this_database, self.propagation.rules
         assert rules is not None
         inserted, deleted = base.sides
         influents = self.propagation.rule_influents
@@ -296,18 +296,18 @@ class RuleVerbs:
 
     def silent_transaction(self) -> Transaction:
         """A transaction in which no rule fires."""
-        database = self._itself
+        database = self._this_database
         return database._transaction_by(partial(database.propagate_wanted, is_firing=False))
 
     def rehearsal(self, base: ChangeSet) -> Transaction:
         """A transaction that begins with these changes and is never committed."""
-        made = self._itself._transaction_by(lambda wanted: wanted)
+        made = self._this_database._transaction_by(lambda wanted: wanted)
         made._is_internal = True
         return fill_transaction(made, base.inserted, base.deleted, None)
 
     def immediate_transaction(self, commit: Commit, is_tried: bool) -> Transaction:
         """A transaction after each operation of which something is checked."""
-        checks = ImmediateChecks(self._itself, is_tried)
+        checks = ImmediateChecks(self._this_database, is_tried)
 
         def commit_phase(wanted: ChangeSet) -> ChangeSet:
             self._phase = checks.phase
@@ -317,4 +317,4 @@ class RuleVerbs:
                 self._phase = None
 
         checked = partial(ImmediateTransaction, after_operation=checks.after_operation)
-        return self._itself._transaction_by(commit_phase, checked)
+        return self._this_database._transaction_by(commit_phase, checked)

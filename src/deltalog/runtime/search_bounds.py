@@ -14,7 +14,7 @@ from itertools import product
 
 from deltalog.language.ast import Rule
 from deltalog.language.walk import atoms_of
-from deltalog.runtime.placeholders import above
+from deltalog.runtime.placeholders import wishes_above
 from deltalog.runtime.realization import Wish
 from deltalog.runtime.search_nodes import Node, is_aggregated
 from deltalog.runtime.search_reach import Reach
@@ -96,16 +96,18 @@ class Bounds:
             wish.relation
             for wish in views
             if not self.is_base(wish.relation)
-            and not any(self._reach.helps(each, wish, above(wish, node.supports)) for each in new)
+            and not any(
+                self._reach.helps(each, wish, wishes_above(wish, node.supports)) for each in new
+            )
         )
 
     def below(self, holds: bool, relation: str) -> frozenset[Request]:
         """The changes of base relations that may make a fact of a view true, or false."""
         if (holds, relation) not in self._below:
-            self._below[holds, relation] = frozenset(self._reached((holds, relation)))
+            self._below[holds, relation] = frozenset(self._reached_requests((holds, relation)))
         return self._below[holds, relation]
 
-    def _reached(self, first: Request) -> Iterable[Request]:
+    def _reached_requests(self, first: Request) -> Iterable[Request]:
         waiting, seen = [first], set()
         while waiting:
             request = waiting.pop()

@@ -71,14 +71,14 @@ def is_renamed_part(
     wanted = [wish for wish in part if wish not in whole]
     if len(part) > len(whole) or not all(_has_new(wish, is_new) for wish in wanted):
         return False
-    return _matched(sorted(part, key=repr), whole, {}, is_new)
+    return _can_match(sorted(part, key=repr), whole, {}, is_new)
 
 
 def _has_new(wish: Wish, is_new: Callable[[str, int, Value], bool]) -> bool:
     return any(is_new(wish.relation, i, value) for i, value in enumerate(wish.row))
 
 
-def _matched(
+def _can_match(
     wanted: list[Wish],
     whole: frozenset[Wish],
     names_: Mapping[Value, Value],
@@ -91,14 +91,14 @@ def _matched(
         if (wish.holds, wish.relation) == (first.holds, first.relation):
             longer = dict(names_)
             places = enumerate(zip(first.row, wish.row, strict=True))
-            if all(_fits(longer, first.relation, i, *pair, is_new) for i, pair in places) and (
-                _matched(rest, whole, longer, is_new)
-            ):
+            if all(
+                _can_rename(longer, first.relation, i, *pair, is_new) for i, pair in places
+            ) and (_can_match(rest, whole, longer, is_new)):
                 return True
     return False
 
 
-def _fits(
+def _can_rename(
     renamed: dict[Value, Value],
     relation: str,
     position: int,
@@ -113,7 +113,7 @@ def _fits(
     return renamed.get(mine) == theirs and is_new(relation, position, theirs)
 
 
-def denied(wishes: Iterable[Wish], relation: str) -> set[Row]:
+def denied_rows(wishes: Iterable[Wish], relation: str) -> set[Row]:
     return {wish.row for wish in wishes if wish.relation == relation and not wish.holds}
 
 

@@ -41,14 +41,14 @@ class Reach:
     def helps(self, inserted: Wish, wanted: Wish, above: Collection[Wish]) -> bool:
         """Whether an insertion may be used by a proof that has none of the facts `above`."""
         pattern = tuple(ANY if isinstance(v, Placeholder) else v for v in wanted.row)
-        goals = self._reached(Goal(wanted.relation, pattern, True))
+        goals = self._goals_below(Goal(wanted.relation, pattern, True))
         if goals is None:
             return True
         hidden = [*above, wanted]
         for goal in goals:
             for rule in self._rules.get(goal.relation, ()):
-                known = _known(rule.head, goal.pattern)
-                for atom, is_positive in _atoms(rule) if known is not None else ():
+                known = _known_variables(rule.head, goal.pattern)
+                for atom, is_positive in _signed_atoms(rule) if known is not None else ():
                     if atom.predicate != inserted.relation:
                         continue
                     if not (goal.is_positive and is_positive):
@@ -76,27 +76,27 @@ class Reach:
                 mine = values.setdefault(term.name, value)
             if not unifier.equate(mine, value):
                 return False
-        read = [each for each, is_positive in _atoms(rule) if is_positive]
+        read = [each for each, is_positive in _signed_atoms(rule) if is_positive]
         if any(_is_among(each, values, unifier, hidden) for each in read):
             return False
         return not _is_among(rule.head, values, unifier, above)
 
-    def _reached(self, first: Goal) -> frozenset[Goal] | None:
+    def _goals_below(self, first: Goal) -> frozenset[Goal] | None:
         """All goals below one; None if they are many, or pass an aggregate."""
         if first not in self._goals:
-            self._goals[first] = self._found(first)
+            self._goals[first] = self._find_goals(first)
         return self._goals[first]
 
-    def _found(self, first: Goal) -> frozenset[Goal] | None:
+    def _find_goals(self, first: Goal) -> frozenset[Goal] | None:
         waiting, seen = [first], {first}
         while waiting:
             goal = waiting.pop()
             for rule in self._rules.get(goal.relation, ()):
                 if is_aggregated(rule) or len(seen) > GOALS_MAX:
                     return None
-                known = _known(rule.head, goal.pattern)
-                for atom, is_positive in _atoms(rule) if known is not None else ():
-                    pattern = tuple(_value(term, known or {}) for term in atom.arguments)
+                known = _known_variables(rule.head, goal.pattern)
+                for atom, is_positive in _signed_atoms(rule) if known is not None else ():
+                    pattern = tuple(_pattern_value(term, known or {}) for term in atom.arguments)
                     below = Goal(atom.predicate, pattern, goal.is_positive and is_positive)
                     if below not in seen:
                         seen.add(below)
@@ -104,7 +104,7 @@ class Reach:
         return frozenset(seen)
 
 
-def _atoms(rule: Rule) -> Iterator[tuple[Atom, bool]]:
+def _signed_atoms(rule: Rule) -> Iterator[tuple[Atom, bool]]:
     for literal in rule.body:
         if isinstance(literal, Atom):
             yield literal, True
@@ -112,7 +112,7 @@ def _atoms(rule: Rule) -> Iterator[tuple[Atom, bool]]:
             yield literal.atom, False
 
 
-def _known(head: Atom, pattern: Row) -> dict[str, Value] | None:
+def _known_variables(head: Atom, pattern: Row) -> dict[str, Value] | None:
     """The values of variables of a head that is a fact of a pattern; None if it cannot be."""
     found: dict[str, Value] = {}
     for term, value in zip(head.arguments, pattern, strict=True):
@@ -125,7 +125,7 @@ def _known(head: Atom, pattern: Row) -> dict[str, Value] | None:
     return found
 
 
-def _value(term: object, known: Mapping[str, Value]) -> Value:
+def _pattern_value(term: object, known: Mapping[str, Value]) -> Value:
     if isinstance(term, Variable):
         return known.get(term.name, ANY)
     return term.value if isinstance(term, Constant) else ANY
@@ -135,5 +135,5 @@ def _is_among(
     atom: Atom, values: Mapping[str, Value], unifier: Unifier, wishes: Collection[Wish]
 ) -> bool:
     """Whether an atom is certainly one of some wishes, once some values are equal."""
-    row = unifier.row(tuple(_value(term, values) for term in atom.arguments))
+    row = unifier.row(tuple(_pattern_value(term, values) for term in atom.arguments))
     return any(wish.relation == atom.predicate and unifier.row(wish.row) == row for wish in wishes)

@@ -154,21 +154,24 @@ class ChosenValues:
             taken = {*used, *others}
             found = list(known)
             fresh = new_values(self.domains.type_of((relation, position)), known)
-            found += self._invented(fresh, taken, self.new)
+            found += self._invented_values(fresh, taken, self.new)
             for value in compared:
                 if self.domains.comparisons(place) > 1:
                     self._skip(
                         f"a column of `{relation}` is compared with several values; only those next"
                         " to them are tried"
                     )
-                for beside in (iter((value,)), *(neighbours(value, step) for step in (1, -1))):
+                for beside in (
+                    iter((value,)),
+                    *(neighbouring_values(value, step) for step in (1, -1)),
+                ):
                     unknown = (each for each in beside if each not in known)
-                    found += self._invented(unknown, taken, self.near)
+                    found += self._invented_values(unknown, taken, self.near)
             return list(dict.fromkeys(found))
 
         return values
 
-    def _invented(
+    def _invented_values(
         self, fresh: Iterator[Value], taken: set[Value], chosen: set[Value]
     ) -> Iterator[Value]:
         """Invented values that are taken already, and one more."""
@@ -183,7 +186,7 @@ class ChosenValues:
                 return
 
 
-def neighbours(value: Value, step: int) -> Iterator[Value]:
+def neighbouring_values(value: Value, step: int) -> Iterator[Value]:
     """The values next to one on one side; few of them where there is no next one."""
     if isinstance(value, bool) or value is None:
         return

@@ -35,8 +35,8 @@ def html_table(
     title: str, header: Sequence[str], rows: Iterable[Sequence[Value]], left_out: int = 0
 ) -> str:
     """Return a table with a title, and with how many rows it leaves out."""
-    lines = [f"<p>{escape(title)}</p>", "<table>", _line("th", header)]
-    lines += [_line("td", list(map(_cell, row))) for row in rows]
+    lines = [f"<p>{escape(title)}</p>", "<table>", _table_row("th", header)]
+    lines += [_table_row("td", list(map(_cell_text, row))) for row in rows]
     lines.append("</table>")
     if left_out:
         lines.append(f"<p>… {left_out:,} more</p>")
@@ -50,21 +50,21 @@ def database_html(database: MemoryDatabase) -> str:
     for name in islice(sorted(known), HTML_RELATIONS):
         relation = known[name]
         columns = ", ".join(f"{c.name}: {c.type}{'?' * c.nullable}" for c in relation.columns)
-        rows.append((f"{name}({columns})", relation.kind, _facts(database, name)))
+        rows.append((f"{name}({columns})", relation.kind, _fact_count(database, name)))
     return html_table(repr(database), ("relation", "kind", "facts"), rows, len(known) - len(rows))
 
 
-def _facts(database: MemoryDatabase, name: str) -> str:
+def _fact_count(database: MemoryDatabase, name: str) -> str:
     """How many facts a relation has; of a virtual view, and where counting is work, nothing."""
     if name not in database.model.stored:
         return "virtual"
     return f"{database.engine.size(name):,}" if database.engine.capabilities.has_samples else ""
 
 
-def _line(tag: str, cells: Sequence[str]) -> str:
+def _table_row(tag: str, cells: Sequence[str]) -> str:
     return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
 
 
-def _cell(value: Value) -> str:
+def _cell_text(value: Value) -> str:
     text = "null" if value is None else plain_text(value)
     return text if len(text) <= CELL_LENGTH_MAX else text[: CELL_LENGTH_MAX - 1] + "…"

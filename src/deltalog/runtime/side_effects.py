@@ -31,11 +31,11 @@ class Estimates:
 
     def __init__(self, database: MemoryDatabase, rules: Mapping[str, tuple[Rule, ...]]) -> None:
         self._least: dict[Request, float] = {}
-        for name, effects in _effects(database, rules).items():
+        for name, effects in _facts_above(database, rules).items():
             self._least[True, name] = self._least[False, name] = effects
-        self._lower(rules)
+        self._lower_estimates(rules)
 
-    def _lower(self, rules: Mapping[str, tuple[Rule, ...]]) -> None:
+    def _lower_estimates(self, rules: Mapping[str, tuple[Rule, ...]]) -> None:
         """Follow requests down to base relations, until none becomes less."""
         is_lower = True
         while is_lower:
@@ -55,7 +55,7 @@ class Estimates:
         return sum(self.of(wish.holds, wish.relation) for wish in change)
 
 
-def _effects(
+def _facts_above(
     database: MemoryDatabase, rules: Mapping[str, tuple[Rule, ...]]
 ) -> Mapping[str, float]:
     """Facts of the stored views above every base relation, for each fact of it."""
@@ -64,13 +64,13 @@ def _effects(
     for view in rules:
         if view in stored:
             facts = size(view)
-            for name in _below(view, rules):
+            for name in _relations_below(view, rules):
                 if name in found:
                     found[name] += facts
     return {name: facts / max(1, size(name)) for name, facts in found.items()}
 
 
-def _below(view: str, rules: Mapping[str, tuple[Rule, ...]]) -> set[str]:
+def _relations_below(view: str, rules: Mapping[str, tuple[Rule, ...]]) -> set[str]:
     seen: set[str] = set()
     waiting = [view]
     while waiting:
@@ -92,8 +92,8 @@ def by_side_effects(
     """
     ends = time.monotonic() + budget.seconds
     shown = 0
-    for level in _levels(answers):
-        for answer in _sorted(level, ends, skip):
+    for level in _cost_levels(answers):
+        for answer in _sort_by_effects(level, ends, skip):
             if budget.answers is not None and shown >= budget.answers:
                 return skip(f"the budget of {budget.answers} answers is spent")
             yield answer
@@ -101,7 +101,7 @@ def by_side_effects(
     return None
 
 
-def _levels(answers: Iterator[Realization | None]) -> Iterator[list[Realization]]:
+def _cost_levels(answers: Iterator[Realization | None]) -> Iterator[list[Realization]]:
     held: list[Realization] = []
     for answer in answers:
         if answer is not None:
@@ -112,7 +112,7 @@ def _levels(answers: Iterator[Realization | None]) -> Iterator[list[Realization]
     yield held
 
 
-def _sorted(
+def _sort_by_effects(
     held: list[Realization], ends: float, skip: Callable[[str], None]
 ) -> Iterator[Realization]:
     counted: list[Realization] = []

@@ -15,7 +15,7 @@ from deltalog.language.ast import Query, Row, Rule
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.model import query_model
 from deltalog.runtime.parameters import Parameters, bound_query
-from deltalog.runtime.queries import answer, stored_reads, whole_relation
+from deltalog.runtime.queries import answer_query, stored_reads, whole_relation
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.system_relations import SYSTEM_RELATIONS, system_inputs
 from deltalog.runtime.wanted_views import known_views
@@ -45,7 +45,9 @@ def query_with_views(
         checked = check_program(replace(program, rules=(*program.rules, *rules), queries=()))
         model = query_model(checked, database.model.stored.intersection(checked.relations))
         change = _change_of(database, wanted(), stored_reads(model, query))
-        return answer(database.engine, model, query, database.limits, database.watch, True, change)
+        return answer_query(
+            database.engine, model, query, database.limits, database.watch, True, change
+        )
 
 
 def facts_after(database: MemoryDatabase, wanted: Wanted, relation: str) -> set[Row]:
@@ -66,7 +68,7 @@ def _answer_after(database: MemoryDatabase, wanted: ChangeSet, query: Query, mag
     check_query(query, database.model.readable)
     change = _change_of(database, wanted, stored_reads(model, query, SYSTEM_RELATIONS))
     arguments = database.limits, database.watch, magic, change, system_inputs(database, query)
-    return answer(database.engine, model, query, *arguments)
+    return answer_query(database.engine, model, query, *arguments)
 
 
 def _change_of(database: MemoryDatabase, wanted: ChangeSet, reads: Set[str]) -> ChangeSet:

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from deltalog.runtime.queries import Inputs
 
 
-def _relation(name: str, /, **columns: str) -> Relation:
+def _system_relation(name: str, /, **columns: str) -> Relation:
     return Relation(name, "view", tuple(Column(each, type_) for each, type_ in columns.items()))
 
 
 SYSTEM_RELATIONS: Relations = {
     relation.name: relation
     for relation in (
-        _relation("sys_type", name="str"),
-        _relation("sys_relation", name="str", kind="str", stored="bool"),
-        _relation(
+        _system_relation("sys_type", name="str"),
+        _system_relation("sys_relation", name="str", kind="str", stored="bool"),
+        _system_relation(
             "sys_column",
             relation="str",
             position="int",
@@ -39,9 +39,11 @@ SYSTEM_RELATIONS: Relations = {
             nullable="bool",
             key="bool",
         ),
-        _relation("sys_constraint", name="str", relation="str", mode="str", immediate="bool"),
-        _relation("sys_rule", name="str", priority="int", active="bool"),
-        _relation(
+        _system_relation(
+            "sys_constraint", name="str", relation="str", mode="str", immediate="bool"
+        ),
+        _system_relation("sys_rule", name="str", priority="int", active="bool"),
+        _system_relation(
             "sys_dead_letter",
             target="str",
             sequence="int",
@@ -63,28 +65,28 @@ def system_inputs(database: MemoryDatabase, query: Query) -> Inputs:
     return tuple((SYSTEM_RELATIONS[name], tuple(_ROWS[name](database))) for name in sorted(read))
 
 
-def _types(database: MemoryDatabase) -> Iterator[Row]:
+def _type_rows(database: MemoryDatabase) -> Iterator[Row]:
     return ((name,) for name in TYPES)
 
 
-def _relations(database: MemoryDatabase) -> Iterator[Row]:
+def _relation_rows(database: MemoryDatabase) -> Iterator[Row]:
     for name, relation in database.relations.items():
         yield name, relation.kind, name in database.model.stored
 
 
-def _columns(database: MemoryDatabase) -> Iterator[Row]:
+def _column_rows(database: MemoryDatabase) -> Iterator[Row]:
     for name, relation in database.relations.items():
         for position, column in enumerate(relation.columns, start=1):
             yield name, position, column.name, column.type, column.nullable, column.key
 
 
-def _constraints(database: MemoryDatabase) -> Iterator[Row]:
+def _constraint_rows(database: MemoryDatabase) -> Iterator[Row]:
     constraints = database.propagation.constraints
     for check in () if constraints is None else constraints.checks:
         yield check.name, check.relation, check.mode, check.is_immediate
 
 
-def _rules(database: MemoryDatabase) -> Iterator[Row]:
+def _rule_rows(database: MemoryDatabase) -> Iterator[Row]:
     return ((each.name, each.priority, each.is_active) for each in database.rule_states())
 
 
@@ -96,11 +98,11 @@ def _dead_letters(database: MemoryDatabase) -> Iterator[Row]:
 
 
 _ROWS: dict[str, Callable[[MemoryDatabase], Collection[Row] | Iterator[Row]]] = {
-    "sys_type": _types,
-    "sys_relation": _relations,
-    "sys_column": _columns,
-    "sys_constraint": _constraints,
-    "sys_rule": _rules,
+    "sys_type": _type_rows,
+    "sys_relation": _relation_rows,
+    "sys_column": _column_rows,
+    "sys_constraint": _constraint_rows,
+    "sys_rule": _rule_rows,
     "sys_dead_letter": _dead_letters,
 }
 assert _ROWS.keys() == SYSTEM_RELATIONS.keys()

@@ -125,9 +125,9 @@ class Transaction:
 
         A view can be changed if a choice is declared for it, `to insert path(X, Y) do …`.
         """
-        known = self._target(relation, rows, True)
+        known = self._target_relation(relation, rows, True)
         if known is not None:
-            checked = self._taken(known, rows, True)
+            checked = self._take_rows(known, rows, True)
             if known.key:
                 self._check_keys(known, with_unique_keys(known, checked))
             self._put_all(known, checked, True)
@@ -139,32 +139,32 @@ class Transaction:
                 relation.name, relation.key, [key_of(relation, row) for row in rows]
             )
         for row in rows:
-            other = self._holder(relation, row)
+            other = self._holder_of(relation, row)
             if other not in (row, None):
                 raise DataError([key_taken(relation, other)])
 
     def delete(self, relation: str, rows: RowsLike) -> None:
         """Remove facts from a base relation, or from a view with a declared choice."""
-        known = self._target(relation, rows, False)
+        known = self._target_relation(relation, rows, False)
         if known is not None:
-            self._put_all(known, self._taken(known, rows, False), False)
+            self._put_all(known, self._take_rows(known, rows, False), False)
 
     def set(self, relation: str, rows: RowsLike) -> None:
         """Replace the fact that has this key, or add it if there is none; one row or many.
 
         Rows of one call have no order: two that set a key to different facts are an error.
         """
-        known = self._open(relation)
+        known = self._open_relation(relation)
         if not known.key:
             raise DataError([catalogue.NO_KEY.at(None, name=relation)])
         self._split_tables(known)
         many = incoming_rows(known, rows) if is_many(rows) else [checked_row(known, rows)]
         check_set_once(known, many)
         for checked in many:
-            other = self._holder(known, checked)
+            other = self._holder_of(known, checked)
             if other is not None:
-                self._put(known, other, False)
-            self._put(known, checked, True)
+                self._put_row(known, other, False)
+            self._put_row(known, checked, True)
             self._set_keys.setdefault(known.name, set()).add(key_of(known, checked))
 
     def _is_requested(self, relation: str, rows: RowsLike, holds: bool) -> bool:
@@ -185,7 +185,7 @@ class Transaction:
             self._requests = (*self._requests, wish)
         return True
 
-    def _taken(self, relation: Relation, given: RowsLike, holds: bool) -> list[Row]:
+    def _take_rows(self, relation: Relation, given: RowsLike, holds: bool) -> list[Row]:
         """Check rows; return those to be put one by one: none, if they stay a whole table."""
         if type(given) is list and len(given) < COLUMNAR_FROM and not self._tables:
             return checked_rows(relation, given)
@@ -217,7 +217,7 @@ class Transaction:
             self._put_all(relation, rows, holds)
             del self._tables[relation.name]
 
-    def _open(self, relation: str) -> Relation:
+    def _open_relation(self, relation: str) -> Relation:
         if self._is_over:
             raise DataError([catalogue.TRANSACTION_OVER.at(None)])
         known = self._relations.get(relation)
@@ -226,14 +226,14 @@ class Transaction:
             return base_relation(visible, relation)  # which says what is wrong
         return known
 
-    def _target(self, relation: str, rows: RowsLike, holds: bool) -> Relation | None:
+    def _target_relation(self, relation: str, rows: RowsLike, holds: bool) -> Relation | None:
         """The base relation to be changed; None if rows of a view have been translated."""
         if self._is_over:
             raise DataError([catalogue.TRANSACTION_OVER.at(None)])
         known = self._relations.get(relation)
         if known is not None and known.kind == "base" and "__" not in relation:
             return known
-        return None if self._is_requested(relation, rows, holds) else self._open(relation)
+        return None if self._is_requested(relation, rows, holds) else self._open_relation(relation)
 
     def _is_hidden(self, relation: str) -> bool:
         return "__" in relation and not self._is_internal
@@ -249,16 +249,16 @@ class Transaction:
                 self._state[relation.name] = fresh
             return
         for row in rows:
-            self._put(relation, row, holds)
+            self._put_row(relation, row, holds)
 
-    def _put(self, relation: Relation, row: Row, holds: bool) -> None:
+    def _put_row(self, relation: Relation, row: Row, holds: bool) -> None:
         self._state.setdefault(relation.name, {})[row] = holds
         if relation.key:
-            if not holds and self._holder(relation, row) not in (row, None):
+            if not holds and self._holder_of(relation, row) not in (row, None):
                 return
             self._holders[relation.name, key_of(relation, row)] = row if holds else None
 
-    def _holder(self, relation: Relation, row: Row) -> Row | None:
+    def _holder_of(self, relation: Relation, row: Row) -> Row | None:
         """The fact that holds at this point of the transaction and has the row's key."""
         if not relation.key:
             return None
@@ -271,23 +271,23 @@ class Transaction:
 
     def _fact_with_key(self, relation: str, key: Row) -> Row | None:
         """The fact of a base relation that has this key after the changes so far."""
-        known = self._open(relation)
+        known = self._open_relation(relation)
         values = dict(zip(known.key, key, strict=True))
-        return self._holder(known, tuple(values.get(i) for i in range(known.arity)))
+        return self._holder_of(known, tuple(values.get(i) for i in range(known.arity)))
 
     def query(self, text: str | Query, parameters: Mapping[str, Any] | None = None) -> Rows:
         """The answers of a query after the changes so far, which nobody else sees."""
-        return query_after(self._readable(), self._wanted, text, parameters)
+        return query_after(self._readable_database(), self._requested_change, text, parameters)
 
     def _query_with_views(self, query: Query, rules: tuple[Rule, ...]) -> Rows:
         """The answers of a query that reads views of its own, which these rules define."""
-        return query_with_views(self._readable(), self._wanted, query, rules)
+        return query_with_views(self._readable_database(), self._requested_change, query, rules)
 
     def facts(self, relation: str) -> FactSet:
         """All facts of a base relation or view after the changes so far."""
-        return facts_after(self._readable(), self._wanted, relation)
+        return facts_after(self._readable_database(), self._requested_change, relation)
 
-    def _readable(self) -> MemoryDatabase:
+    def _readable_database(self) -> MemoryDatabase:
         if self._is_over or self._database is None:
             raise DataError([catalogue.TRANSACTION_OVER.at(None)])
         return self._database
@@ -295,9 +295,9 @@ class Transaction:
     def net(self) -> ChangeSet:
         """The effect on the state before: facts that will be inserted and deleted."""
         with self._ground.lock:
-            return self._ground.net(self._wanted())
+            return self._ground.net(self._requested_change())
 
-    def _wanted(self) -> ChangeSet:
+    def _requested_change(self) -> ChangeSet:
         """The changes asked for, each fact as it was left last; some may be no-ops."""
         inserted: dict[str, Changed] = {}
         deleted: dict[str, Changed] = {}
@@ -345,7 +345,7 @@ class Transaction:
         if self._requests and self._database is not None:
             ViewRequests(self._database).check(self._requests, self.net())
         with self._ground.lock:
-            self.delta = self._commit(self._wanted())
+            self.delta = self._commit(self._requested_change())
         return self.delta
 
     def rollback(self) -> None:

@@ -26,23 +26,23 @@ class WithoutHistory:
                 [catalogue.NO_HISTORY.at(None, version=version, kind=self.kind, hint=hint)]
             )
 
-    def _refuse(self, verb: str) -> NoReturn:
+    def _refuse_verb(self, verb: str) -> NoReturn:
         hint = self.instead.get(verb, _A_FILE)
         raise DataError([catalogue.VERB_UNAVAILABLE.at(None, verb=verb, kind=self.kind, hint=hint)])
 
     @property
     def first_version(self) -> int:
-        self._refuse("first_version")
+        self._refuse_verb("first_version")
 
     @property
     def readers(self) -> Mapping[str, int]:
-        self._refuse("readers")
+        self._refuse_verb("readers")
 
     def relations_at(self, version: int) -> Mapping[str, Any]:
-        self._refuse("relations_at")
+        self._refuse_verb("relations_at")
 
     def delta(self, first: int, last: int | None = None, views: Iterable[str] | None = None) -> Any:
-        self._refuse("delta")
+        self._refuse_verb("delta")
 
     def commits(
         self,
@@ -50,29 +50,29 @@ class WithoutHistory:
         until: int | None = None,
         views: Iterable[str] | None = None,
     ) -> Sequence[Any]:
-        self._refuse("commits")
+        self._refuse_verb("commits")
 
     def programs(self) -> Sequence[tuple[int, str, str]]:
-        self._refuse("programs")
+        self._refuse_verb("programs")
 
     def register(self, reader: str) -> int:
-        self._refuse("register")
+        self._refuse_verb("register")
 
     def acknowledge(self, reader: str, version: int) -> None:
-        self._refuse("acknowledge")
+        self._refuse_verb("acknowledge")
 
     def unregister(self, reader: str) -> None:
-        self._refuse("unregister")
+        self._refuse_verb("unregister")
 
 
 class WithoutUpkeep(WithoutHistory):
     """A database that has neither history nor anything to care for outside memory."""
 
     def backup(self, target: str | Path) -> None:
-        self._refuse("backup")
+        self._refuse_verb("backup")
 
     def compact(self, retention: Any = None) -> Any:
-        self._refuse("compact")
+        self._refuse_verb("compact")
 
     def verify(self, *, engine: str | None = None) -> Any:
-        self._refuse("verify")
+        self._refuse_verb("verify")

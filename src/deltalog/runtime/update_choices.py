@@ -110,7 +110,7 @@ def choice_of(choices: Iterable[UpdateChoice], holds: bool, view: str) -> Update
     return next((c for c in choices if c.kind == kind and c.head.predicate == view), None)
 
 
-def translated(choice: UpdateChoice, row: Row, relations: Relations) -> list[Wish]:
+def translate_request(choice: UpdateChoice, row: Row, relations: Relations) -> list[Wish]:
     """The base changes that a choice makes for a request."""
     given = {
         term.name: value
@@ -137,29 +137,29 @@ def translated(choice: UpdateChoice, row: Row, relations: Relations) -> list[Wis
 
 def is_proved(choice: UpdateChoice, rules: Mapping[str, tuple[Rule, ...]]) -> bool:
     """Whether the form of the rules shows that every request is realized."""
-    made = {_change(a.atom, a.verb == "insert") for a in choice.actions if a.atom is not None}
+    made = {_change_of(a.atom, a.verb == "insert") for a in choice.actions if a.atom is not None}
     if any((not sign, *rest) in made for sign, *rest in made):
         return False
-    test = _holds if choice.kind == "insert" else _fails
+    test = _holds_after if choice.kind == "insert" else _fails_after
     return test(choice.head, rules, made, UNFOLDED_MAX)
 
 
 Made = set[tuple[bool, str, tuple[object, ...]]]
 
 
-def _change(atom: Atom, holds: bool) -> tuple[bool, str, tuple[object, ...]]:
+def _change_of(atom: Atom, holds: bool) -> tuple[bool, str, tuple[object, ...]]:
     return holds, atom.predicate, atom.arguments
 
 
-def _holds(atom: Atom, rules: Mapping[str, tuple[Rule, ...]], made: Made, depth: int) -> bool:
+def _holds_after(atom: Atom, rules: Mapping[str, tuple[Rule, ...]], made: Made, depth: int) -> bool:
     """Whether an atom holds after the actions, in every database."""
     if atom.predicate not in rules:
-        return _change(atom, True) in made
+        return _change_of(atom, True) in made
     if not depth:
         return False
     return any(
         all(_is_made(each, rules, made, depth) for each in body)
-        for body in _bodies(atom, rules[atom.predicate])
+        for body in _bodies_for(atom, rules[atom.predicate])
         if body is not None
     )
 
@@ -168,21 +168,21 @@ def _is_made(
     literal: Literal, rules: Mapping[str, tuple[Rule, ...]], made: Made, depth: int
 ) -> bool:
     if isinstance(literal, Atom):
-        return _holds(literal, rules, made, depth - 1)
+        return _holds_after(literal, rules, made, depth - 1)
     if isinstance(literal, Negation):
-        return _fails(literal.atom, rules, made, depth - 1)
+        return _fails_after(literal.atom, rules, made, depth - 1)
     return False
 
 
-def _fails(atom: Atom, rules: Mapping[str, tuple[Rule, ...]], made: Made, depth: int) -> bool:
+def _fails_after(atom: Atom, rules: Mapping[str, tuple[Rule, ...]], made: Made, depth: int) -> bool:
     """Whether an atom does not hold after the actions, in any database."""
     if atom.predicate not in rules:
-        return _change(atom, False) in made
+        return _change_of(atom, False) in made
     if not depth:
         return False
     return all(
         body is not None and any(_is_broken(each, rules, made, depth) for each in body)
-        for body in _bodies(atom, rules[atom.predicate])
+        for body in _bodies_for(atom, rules[atom.predicate])
     )
 
 
@@ -190,13 +190,13 @@ def _is_broken(
     literal: Literal, rules: Mapping[str, tuple[Rule, ...]], made: Made, depth: int
 ) -> bool:
     if isinstance(literal, Atom):
-        return _fails(literal, rules, made, depth - 1)
+        return _fails_after(literal, rules, made, depth - 1)
     if isinstance(literal, Negation):
-        return _holds(literal.atom, rules, made, depth - 1)
+        return _holds_after(literal.atom, rules, made, depth - 1)
     return False
 
 
-def _bodies(atom: Atom, rules: Iterable[Rule]) -> Iterator[tuple[Literal, ...] | None]:
+def _bodies_for(atom: Atom, rules: Iterable[Rule]) -> Iterator[tuple[Literal, ...] | None]:
     """The bodies of the rules for an atom, in its variables; None where a head is not general."""
     for number, rule in enumerate(rules):
         terms = rule.head.arguments
@@ -252,11 +252,11 @@ class _Tries:
             facts=(), queries=(), constraints=(), active_rules=(), update_choices=(),
             rules=model.checked.program.definitions,
         )  # fmt: skip
-        self.proved = is_proved(choice, self._rules())
+        self.proved = is_proved(choice, self._rules_by_head())
         self.unrealized: ChoiceExample | None = None
         self.side_effect: ChoiceExample | None = None
 
-    def _rules(self) -> Mapping[str, tuple[Rule, ...]]:
+    def _rules_by_head(self) -> Mapping[str, tuple[Rule, ...]]:
         found: dict[str, list[Rule]] = {}
         for rule in self.written:
             found.setdefault(rule.head.predicate, []).append(rule)
@@ -270,9 +270,9 @@ class _Tries:
         self.tried = open_in_memory(self.program, ReferenceEngine, Options(), Limits(), None, {})
         tries, size = 0, -1
         for size in range(FACTS_MAX + 1):
-            states = combinations(self._facts(), size)
+            states = combinations(self._reached_facts(), size)
             for state in states:
-                tries += self._try(state)
+                tries += self._try_state(state)
                 if self.is_done or tries > tries_max:
                     break
             if self.is_done or tries > tries_max:
@@ -287,10 +287,10 @@ class _Tries:
             return self.unrealized is not None
         return self.side_effect is not None and (self.proved or self.unrealized is not None)
 
-    def _facts(self) -> list[tuple[str, Row]]:
+    def _reached_facts(self) -> list[tuple[str, Row]]:
         """The facts of base relations that the view or the choice reaches."""
         reached, waiting = set(), [self.view]
-        rules = self._rules()
+        rules = self._rules_by_head()
         while waiting:
             name = waiting.pop()
             if name not in reached:
@@ -301,18 +301,20 @@ class _Tries:
         base = sorted(
             n for n in reached if n in self.relations and self.relations[n].kind == "base"
         )
-        return [(name, row) for name in base for row in self._rows(name)]
+        return [(name, row) for name in base for row in self._possible_rows(name)]
 
-    def _rows(self, relation: str) -> Iterator[Row]:
+    def _possible_rows(self, relation: str) -> Iterator[Row]:
         types = self.relations[relation].types
-        return product(*(self._values(relation, i, str(type_)) for i, type_ in enumerate(types)))
+        return product(
+            *(self._column_values(relation, i, str(type_)) for i, type_ in enumerate(types))
+        )
 
-    def _values(self, relation: str, position: int, type_: str) -> tuple[Value, ...]:
+    def _column_values(self, relation: str, position: int, type_: str) -> tuple[Value, ...]:
         """A few values of a column, first those that rules name."""
         named = sorted(self.classes.constants((relation, position)), key=repr)
         return tuple(dict.fromkeys((*named, *VALUES[type_])))[:3]
 
-    def _try(self, state: tuple[tuple[str, Row], ...]) -> int:
+    def _try_state(self, state: tuple[tuple[str, Row], ...]) -> int:
         """All requests over one database; returns how many there were."""
         facts: dict[str, list[Row]] = {}
         for name, row in state:
@@ -326,14 +328,14 @@ class _Tries:
             return 1  # two facts with one key
         holding = self.tried.facts(self.view)
         tries = 0
-        for row in self._rows(self.view):
+        for row in self._possible_rows(self.view):
             if (row in holding) == (self.choice.kind == "delete"):
                 tries += 1
-                self._request(state, row)
+                self._try_request(state, row)
         return tries
 
-    def _request(self, state: tuple[tuple[str, Row], ...], row: Row) -> None:
-        wishes = translated(self.choice, row, self.relations)
+    def _try_request(self, state: tuple[tuple[str, Row], ...], row: Row) -> None:
+        wishes = translate_request(self.choice, row, self.relations)
         sides: tuple[dict[str, list[Row]], dict[str, list[Row]]] = {}, {}
         for wish in wishes:
             sides[not wish.holds].setdefault(wish.relation, []).append(wish.row)

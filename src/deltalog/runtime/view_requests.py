@@ -27,9 +27,9 @@ class ViewRequests:
         return choice_of(self._database.model.checked.program.update_choices, holds, view)
 
     def translated(self, choice: UpdateChoice, row: Row) -> list[Wish]:
-        from deltalog.runtime.update_choices import translated  # which imports the database
+        from deltalog.runtime.update_choices import translate_request  # which imports the database
 
-        return translated(choice, row, self._database.model.checked.relations)
+        return translate_request(choice, row, self._database.model.checked.relations)
 
     def holds(self, wish: Wish, change: ChangeSet) -> bool:
         """Whether a wish is fulfilled after a net change of base relations."""

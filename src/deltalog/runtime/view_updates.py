@@ -53,10 +53,10 @@ from deltalog.runtime.node_maker import NodeMaker
 from deltalog.runtime.placeholders import (
     Placeholder,
     Unifier,
-    above,
     is_open,
-    placeholders,
-    renumbered,
+    placeholders_in,
+    renumber_placeholders,
+    wishes_above,
 )
 from deltalog.runtime.realization import ANY, Budget, Realization, Wish
 from deltalog.runtime.search_nodes import (
@@ -64,7 +64,7 @@ from deltalog.runtime.search_nodes import (
     Entry,
     Node,
     change_set,
-    denied,
+    denied_rows,
     is_aggregated,
     is_renamed_part,
     leads_to,
@@ -132,10 +132,10 @@ class Search:
         """
         self.domains.wished = self.wishes = tuple(wishes)
         if is_ranked:
-            return by_side_effects(self._run(None), self.budget, self.skip)
-        return (each for each in self._run(self.budget.answers) if each is not None)
+            return by_side_effects(self._run_search(None), self.budget, self.skip)
+        return (each for each in self._run_search(self.budget.answers) if each is not None)
 
-    def _run(self, answers: int | None) -> Iterator[Realization | None]:
+    def _run_search(self, answers: int | None) -> Iterator[Realization | None]:
         """Realizations, and None where what follows costs more."""
         begun = time.monotonic()
         found: list[frozenset[Wish]] = []
@@ -144,7 +144,7 @@ class Search:
         seen = set()
         level = 0.0
         if first is not None:
-            self._push(queue, first)
+            self._push_node(queue, first)
         while queue:
             if self.database.version != self.version:
                 raise DataError([view_catalogue.REQUEST_OUTDATED.at(None, version=self.version)])
@@ -163,10 +163,10 @@ class Search:
                     continue
                 seen.add(item.key)
                 self._nodes += 1
-                children = self._alternatives(item, self._state(item.change))
+                children = self._children_of(item, self._state_after(item.change))
                 if children is None:
                     found.append(item.change)
-                    yield self._realization(item.change)
+                    yield self._realization_of(item.change)
                     if answers is not None and len(found) >= answers:
                         if queue:
                             self.skip(f"the budget of {answers} answers is spent")
@@ -175,7 +175,7 @@ class Search:
                 item = children
             for bound, promise, child in item:
                 if child is not None and not self._is_contained(found, child.change):
-                    self._push(queue, child)
+                    self._push_node(queue, child)
                 if queue and queue[0][:2] <= (bound, promise):
                     heapq.heappush(queue, (bound, promise, 1, 0, next(self._order), item))
                     break
@@ -188,11 +188,11 @@ class Search:
             return any(each <= change for each in found)
         return any(each <= change or is_renamed_part(each, change, new) for each in found)
 
-    def _push(self, queue: list[Entry], node: Node) -> None:
+    def _push_node(self, queue: list[Entry], node: Node) -> None:
         price = max(self.nodes.price(node), node.least)
         heapq.heappush(queue, (price, node.promise, 0, -node.depth, next(self._order), node))
 
-    def _state(self, change: frozenset[Wish]) -> Hypothetical:
+    def _state_after(self, change: frozenset[Wish]) -> Hypothetical:
         """The state after a change, with all that it was asked before."""
         if change not in self._states:
             if len(self._states) >= STATES_MAX:
@@ -204,7 +204,7 @@ class Search:
 
     # --- one node
 
-    def _alternatives(self, node: Node, state: Hypothetical) -> Children | None:
+    def _children_of(self, node: Node, state: Hypothetical) -> Children | None:
         """The nodes that follow one, each with what it costs at least; None if all is fulfilled."""
         is_fulfilled = True
         for wish in sorted(node.wishes, key=lambda wish: (wish.holds, repr(wish))):
@@ -215,27 +215,27 @@ class Search:
                 rows = state.matching(wish.relation, known)
                 more = [Wish(False, wish.relation, row) for row in rows]
                 if not node.wishes.issuperset(more):
-                    return self._followed(node, more)
+                    return self._only_child(node, more)
             elif state.holds(wish.relation, wish.row) != wish.holds:
-                found = self._fulfilled(node, wish, state)
+                found = self._fulfilling_nodes(node, wish, state)
                 if found is not None:
                     return found
                 is_fulfilled = False
         opened = sorted(filter(is_open, node.wishes), key=repr)
         if opened:
-            return self._determined(node, opened, state)
+            return self._determining_nodes(node, opened, state)
         assert is_fulfilled, f"nothing follows {node}"
         for name in sorted(self.denials) if node.change else ():
-            new = state.watched_delta.inserted[name] - denied(node.wishes, name)
+            new = state.watched_delta.inserted[name] - denied_rows(node.wishes, name)
             for row in sorted(new, key=sort_key):
-                return self._followed(node, [Wish(False, name, row)])
+                return self._only_child(node, [Wish(False, name, row)])
         return None
 
-    def _followed(self, node: Node, more: Iterable[Wish]) -> Children:
+    def _only_child(self, node: Node, more: Iterable[Wish]) -> Children:
         """The only node that follows one, which has more wishes."""
         return iter([(self.nodes.more_than(node), 0.0, self.nodes.with_wishes(node, more))])
 
-    def _fulfilled(self, node: Node, wish: Wish, state: Hypothetical) -> Children | None:
+    def _fulfilling_nodes(self, node: Node, wish: Wish, state: Hypothetical) -> Children | None:
         """The nodes in which a wish is fulfilled; None if others will fulfil it."""
         rules = self.rules.get(wish.relation, ())
         plain = tuple(rule for rule in rules if not is_aggregated(rule))
@@ -243,13 +243,13 @@ class Search:
             rule = next(rule for rule in rules if is_aggregated(rule))
             self.skip(through_aggregate(rule))
         if wish.holds:
-            return self._supported(node, wish, plain, state)
+            return self._supporting_nodes(node, wish, plain, state)
         made = find_derivation(plain, wish.row, state, node.wishes)
         if made is None:
             return iter(()) if len(plain) < len(rules) else None
-        return self._broken(node, made, self.nodes.more_than(node))
+        return self._breaking_nodes(node, made, self.nodes.more_than(node))
 
-    def _broken(self, node: Node, made: Instance, least: float) -> Children:
+    def _breaking_nodes(self, node: Node, made: Instance, least: float) -> Children:
         """The nodes in which one of the literals of an instance does not hold."""
         found = (
             self.nodes.with_wishes(node, [each])
@@ -257,7 +257,7 @@ class Search:
         )
         return ((least, each.promise, each) for each in found if each is not None)
 
-    def _supported(
+    def _supporting_nodes(
         self, node: Node, wish: Wish, rules: Sequence[Rule], state: Hypothetical
     ) -> Children:
         """The nodes in which an instance of a rule is to derive a fact that does not hold."""
@@ -273,24 +273,24 @@ class Search:
             views = [atom.predicate for atom in phase.missing]
             bound = spent + self.nodes.bounds.least({*views, *open_views}, pending)
             if bound < float("inf"):
-                promise = promised + self._promise(phase.missing)
+                promise = promised + self._promise_of(phase.missing)
                 waiting.append((max(least, bound), promise, phase))
         for bound, promise, phase in sorted(waiting, key=lambda each: each[:2]):
             yield bound, promise, None
             unsolved = partial(self.chosen.unsolved, phase.rule)
             opened = self.nodes.opened(node)
             for made in phase_completions(phase, wish.row, state, values, opened, unsolved):
-                child = self._derived(node, wish, phase, made, state)
+                child = self._derived_node(node, wish, phase, made, state)
                 yield max(bound, least if child is None else child.least), promise, child
 
-    def _promise(self, missing: Iterable[Atom]) -> float:
+    def _promise_of(self, missing: Iterable[Atom]) -> float:
         """The estimated side effects of missing atoms."""
         base = [atom.predicate for atom in missing if self.nodes.is_base(atom.predicate)]
         views = [atom.predicate for atom in missing if not self.nodes.is_base(atom.predicate)]
         below = max((self.estimates.of(True, name) for name in views), default=0.0)
         return sum(self.estimates.of(True, name) for name in base) + below
 
-    def _derived(
+    def _derived_node(
         self, node: Node, wish: Wish, phase: Phase, found: Completion, state: Hypothetical
     ) -> Node | None:
         """The node with an instance chosen for a wish, unless it would be its own reason."""
@@ -310,11 +310,13 @@ class Search:
         if longer.change == node.change:
             views = (each for each in made.positive if not self.nodes.is_base(each.relation))
             longer = replace(longer, absent=longer.absent.union(filter(is_open, views)))
-        return renumbered(longer)
+        return renumber_placeholders(longer)
 
     # --- placeholders
 
-    def _determined(self, node: Node, opened: Sequence[Wish], state: Hypothetical) -> Children:
+    def _determining_nodes(
+        self, node: Node, opened: Sequence[Wish], state: Hypothetical
+    ) -> Children:
         """The nodes that determine a placeholder, or ask for what can.
 
         A wish for a fact of a view is replaced as it is, as long as what this adds costs something.
@@ -325,26 +327,26 @@ class Search:
             if each.holds and each not in node.supports and not self.nodes.is_base(each.relation)
         ]
         paid = len(node.change) + len(node.pending)
-        for wish in sorted(views, key=lambda each: (len(placeholders([each.row])), repr(each))):
+        for wish in sorted(views, key=lambda each: (len(placeholders_in([each.row])), repr(each))):
             alike = [
                 each
-                for each in above(wish, node.supports)
+                for each in wishes_above(wish, node.supports)
                 if each.relation == wish.relation and is_open(each)
             ]
             if len(alike) <= paid:
-                yield from self._held(node, wish, state)
-                yield from self._fulfilled(node, wish, state) or ()
+                yield from self._holding_nodes(node, wish, state)
+                yield from self._fulfilling_nodes(node, wish, state) or ()
                 return
-        first = min(placeholders(each.row for each in views or opened))
+        first = min(placeholders_in(each.row for each in views or opened))
         price = max(self.nodes.price(node), node.least)
         relation, position = next(
             (each.relation, i) for each in opened for i, v in enumerate(each.row) if v == first
         )
         for value in self.nodes.values_for(node)(relation, position, (), ()):
             child = self.nodes.with_values(node, Unifier({first: value}), price)
-            yield price, node.promise, None if child is None else renumbered(child)
+            yield price, node.promise, None if child is None else renumber_placeholders(child)
 
-    def _held(self, node: Node, wish: Wish, state: Hypothetical) -> Children:
+    def _holding_nodes(self, node: Node, wish: Wish, state: Hypothetical) -> Children:
         """The nodes in which a wish with placeholders is one of the facts that hold."""
         price = max(self.nodes.price(node), node.least)
         yield price, node.promise, None
@@ -355,11 +357,11 @@ class Search:
             unifier = Unifier()
             if unifier.equate_rows(wish.row, row):
                 child = self.nodes.with_values(node, unifier, price)
-                yield price, node.promise, None if child is None else renumbered(child)
+                yield price, node.promise, None if child is None else renumber_placeholders(child)
 
     # --- answers
 
-    def _realization(self, change: frozenset[Wish]) -> Realization:
+    def _realization_of(self, change: frozenset[Wish]) -> Realization:
         base = change_set(change)
         delta = deferred_delta(self.database, base)
         new = {value for wish in change for value in wish.row} & self.chosen.invented

@@ -88,7 +88,7 @@ class ConstraintError(DeltalogError):
     def __init__(self, violations: Sequence[Violation], total: int) -> None:
         self.violations = tuple(violations)
         self.total = total
-        super().__init__(_diagnostics(self.violations, total))
+        super().__init__(_shown_diagnostics(self.violations, total))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.violations, self.total)
@@ -119,7 +119,7 @@ class ConstraintError(DeltalogError):
         return self.violations[0].constraint
 
 
-def _diagnostics(violations: Sequence[Violation], total: int) -> Iterable[Diagnostic]:
+def _shown_diagnostics(violations: Sequence[Violation], total: int) -> Iterable[Diagnostic]:
     shown = [each.diagnostic for each in violations[:SHOWN_MAX]]
     if total > len(shown):
         shown[-1] = replace(shown[-1], hint=f"there are {total - len(shown):,} more violations")

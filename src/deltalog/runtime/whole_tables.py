@@ -23,7 +23,7 @@ class WholeTables(dict[str, tuple[bool, list[LazyTable]]]):
         """Every relation whose tables have rows, with these as one table."""
         for relation, (holds, tables) in self.items():
             if any(map(len, tables)):
-                yield relation, _joined(tables), holds
+                yield relation, _join_tables(tables), holds
 
     def put(self, relation: str, table: LazyTable, holds: bool) -> bool:
         """Keep a table; return False if earlier ones of its relation want the opposite."""
@@ -38,7 +38,7 @@ class WholeTables(dict[str, tuple[bool, list[LazyTable]]]):
         return [row for table in tables for row in table.read()], holds
 
 
-def _joined(tables: list[LazyTable]) -> LazyTable:
+def _join_tables(tables: list[LazyTable]) -> LazyTable:
     import pyarrow
 
     if len(tables) == 1:

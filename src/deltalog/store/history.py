@@ -22,7 +22,7 @@ from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.evaluation import create_relations
 from deltalog.runtime.model import query_model
 from deltalog.runtime.parameters import Parameters, bound_query
-from deltalog.runtime.queries import answer, stored_reads
+from deltalog.runtime.queries import answer_query, stored_reads
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.why.state import AskedState, current_state, state_of_program
 from deltalog.runtime.why.why_changed import Transition
@@ -144,7 +144,7 @@ class LoggedHistory:
         for name in stored_reads(model, query):
             create_relations(engine, {name: checked.relations[name]})
             engine.insert(name, self.facts_at(name, version, facts_now))
-        return answer(engine, model, query, self._database.limits, self._database.watch)
+        return answer_query(engine, model, query, self._database.limits, self._database.watch)
 
     def state_at(self, version: int, facts_now: FactsNow) -> AskedState:
         """The state of a version, to be asked: that of today, read through what the log takes back.

@@ -21,7 +21,7 @@ from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.evaluation import create_relations
 from deltalog.runtime.model import Options, make_model, query_model
-from deltalog.runtime.queries import answer, whole_relation
+from deltalog.runtime.queries import answer_query, whole_relation
 from deltalog.store.log import PROGRAM, Commit
 
 BaseFacts = Callable[[str], Iterable[Row]]
@@ -39,7 +39,7 @@ def derived_facts(
         engine.insert(name, facts(name))
     model = query_model(checked, base)
     query = whole_relation(known[view])
-    return set(answer(engine, model, query, database.limits, database.watch, False).held)
+    return set(answer_query(engine, model, query, database.limits, database.watch, False).held)
 
 
 def with_omitted_changes(

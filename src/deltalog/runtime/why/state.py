@@ -26,7 +26,7 @@ from deltalog.runtime.derivation import Absence, Fact
 from deltalog.runtime.evaluation import create_relations
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Model, query_model
-from deltalog.runtime.queries import answer, stored_reads
+from deltalog.runtime.queries import answer_query, stored_reads
 from deltalog.runtime.why.fitting import fitting_row, fitting_values
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class AskedState:
         bound = bound_variables(body, frozenset(given))
         outputs = tuple(dict.fromkeys((*given, *(n for n in variable_names(*body) if n in bound))))
         query = Query((lead, *body) if given else body, outputs=outputs)
-        found = answer(
+        found = answer_query(
             self.engine,
             self.model,
             query,
