@@ -153,3 +153,13 @@ def test_a_trace_goes_over_cascades(invoke: Call) -> None:
 def test_rules_describe_themselves(invoke: Call) -> None:
     asked = invoke("query", "shop.dl", "sys_rule(N, 5, A)", "--format", "json", *FAST)
     assert json.loads(asked.stdout)["row"] == {"N": "reorder", "A": True}
+
+
+def test_every_transaction_that_violates_warns(command: Call) -> None:
+    Path("odd.dl").write_text(
+        'base n(x: int). deny warn odd(X) :- n(X), X mod 2 = 1 say "odd".', encoding="utf-8"
+    )
+    lines = ('{"insert": {"n": [[1]]}}', '{"delete": {"n": [[1]]}}', '{"insert": {"n": [[3]]}}')
+    done = command("apply", "odd.dl", "-", given="\n".join(lines))
+    assert done.returncode == 0
+    assert done.stderr.count("note: odd") == 2

@@ -290,7 +290,7 @@ def test_the_types_of_parameters() -> None:
         rule order(L: float) for I when quantity(I, Q), Q < 5 do call order(I, L).
     """
     db = opened(program)
-    called = []
+    called: list[tuple[object, ...]] = []
     db.action("order")(called.extend)
     db.activate("low", L=7)
     db.activate("same", L=7)

@@ -193,6 +193,28 @@ def test_deferred_and_immediate() -> None:
     assert now.facts("n") == set()
 
 
+def test_an_immediate_warning_comes_after_the_operation_and_once() -> None:
+    db = opened('base n(x: int). deny warn immediate odd(X) :- n(X), X mod 2 = 1 say "{X} is odd".')
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with db.transaction() as tx:
+            tx.insert("n", [(1,), (3,)])
+            assert [str(each.message) for each in caught] == ["1 is odd", "3 is odd"]
+            tx.delete("n", [(1,)])
+        db.what_if(insert={"n": [(5,)]})
+    assert len(caught) == 2
+    assert [each.message for each in db.violations()] == ["3 is odd"]
+
+
+def test_many_warnings_have_their_number() -> None:
+    db = opened("base n(x: int). deny warn large(X) :- n(X), X > 9.")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        db.apply(insert={"n": [(number,) for number in range(10, 1510)]})
+    assert len(caught) == 101
+    assert str(caught[-1].message) == "there are 1,400 more violations"
+
+
 def test_a_what_if_shows_a_violation_and_does_not_raise() -> None:
     db = opened(GRAPH + "deny cycle(X) :- p(X, X).")
     assert db.what_if(insert={"e": [(1, 1)]}).inserted["cycle"] == {(1,)}

@@ -123,6 +123,7 @@ def main() -> None:
     """The entry point of the installed command."""
     _prepare_streams()
     warnings.showwarning = _show_warning
+    warnings.simplefilter("always", UserWarning)  # each transaction that violates, not the first
     app(prog_name="deltalog")
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -118,6 +118,26 @@ def print_fact(constraint: Constraint) -> str:
     return fact_text(constraint.name, tuple(values))
 
 
+@dataclass(frozen=True)
+class Warned:
+    """Violations by a change of constraints that only warn, some of many, and their number."""
+
+    violations: tuple[Violation, ...] = ()
+    total: int = 0
+
+    def issue(self, known: Set[Violation] = frozenset()) -> None:
+        """Issue a warning for each violation that is not known."""
+        level = callers_level()
+        texts = [violation.message for violation in self.violations if violation not in known]
+        if more := self.total - len(self.violations):
+            texts.append(f"there are {more:,} more violations")
+        for text in texts:
+            warnings.warn(text, ConstraintWarning, stacklevel=level)
+
+
+NOT_WARNED = Warned()
+
+
 class ConstraintChecks:
     """The constraints of a program; as a `Participant` it stands before the persistence."""
 
@@ -125,8 +145,7 @@ class ConstraintChecks:
         self.checks = tuple(checks)
         self.has_immediate = any(check.is_immediate for check in self.checks)
         self.watched = frozenset(check.watched for check in self.checks)
-        self.last_warnings: tuple[Violation, ...] = ()
-        """The violations by the last commit of constraints that only warn."""
+        self.last_warned = NOT_WARNED
         self._by_watched: dict[str, list[Check]] = {}
         for check in self.checks:
             if check.mode != "view":
@@ -148,28 +167,36 @@ class ConstraintChecks:
 
     def refuse(self, outcome: Propagated, is_immediate: bool) -> None:
         """The same, or only of those constraints that are immediate."""
-        found: list[Violation] = []
-        total = 0
-        for check in self._reached_checks(outcome, "enforce"):
-            if check.is_immediate or not is_immediate:
-                rows, count = _violating_rows(check, outcome)
-                found += [check.violation(row) for row in rows]
-                total += count
+        found, total = self._new_violations(outcome, "enforce", is_immediate)
         if found:
             raise ConstraintError(found, total)
 
-    def new_warnings(self, outcome: Propagated) -> list[Violation]:
-        """The violations by a change of constraints that only warn."""
-        reached = self._reached_checks(outcome, "warn")
-        found = [c.violation(row) for c in reached for row in _violating_rows(c, outcome)[0]]
-        self.last_warnings = tuple(found)
-        return found
+    def new_warnings(self, outcome: Propagated) -> Warned:
+        """The violations by a commit of constraints that only warn."""
+        self.last_warned = self._warned(outcome, is_immediate=False)
+        return self.last_warned
 
-    def _reached_checks(self, outcome: Propagated, mode: str) -> Iterator[Check]:
+    def immediate_warnings(self, outcome: Propagated) -> Warned:
+        """The same by an operation, of those constraints that are immediate."""
+        return self._warned(outcome, is_immediate=True)
+
+    def _warned(self, outcome: Propagated, is_immediate: bool) -> Warned:
+        found, total = self._new_violations(outcome, "warn", is_immediate)
+        return Warned(tuple(found), total) if found else NOT_WARNED
+
+    def _new_violations(
+        self, outcome: Propagated, mode: str, is_immediate: bool
+    ) -> tuple[list[Violation], int]:
+        """Violations by a change of constraints of a mode, some of many, and their number."""
+        found: list[Violation] = []
+        total = 0
         for name in outcome.reached():
             for check in self._by_watched.get(name, ()):
-                if check.mode == mode:
-                    yield check
+                if check.mode == mode and (check.is_immediate or not is_immediate):
+                    rows, count = _violating_rows(check, outcome)
+                    found += [check.violation(row) for row in rows]
+                    total += count
+        return found, total
 
     def named(self, name: str | None) -> Iterator[Check]:
         """The checks of that name, or all; an unknown name is an error."""
@@ -259,13 +286,6 @@ def _violating_after(database: MemoryDatabase, check: Check, change: ChangeSet) 
     if check.required is not None:
         return [] if check.required in after else [check.required]
     return sorted(_sharing_key(after, check.key) if check.key else after, key=sort_key)
-
-
-def issue_warnings(found: Iterable[Violation]) -> None:
-    """Issue a warning for each constraint that a change has violated."""
-    level = callers_level()
-    for violation in found:
-        warnings.warn(violation.message, ConstraintWarning, stacklevel=level)
 
 
 def callers_level() -> int:

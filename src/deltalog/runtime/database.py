@@ -14,7 +14,7 @@ Sets, and only the part that is asked for.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from types import MappingProxyType
@@ -32,7 +32,7 @@ from deltalog.language.parser import parse_program
 from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.check_phase import CheckPhase
 from deltalog.runtime.closable import Closable
-from deltalog.runtime.constraints import check_state, issue_warnings
+from deltalog.runtime.constraints import NOT_WARNED, check_state
 from deltalog.runtime.delivery_verbs import DeliveryVerbs
 from deltalog.runtime.engine_choice import known_engine
 from deltalog.runtime.evaluation import Difference, compare_views, create_relations, evaluate_views
@@ -56,7 +56,7 @@ from deltalog.runtime.shown import database_html
 from deltalog.runtime.system_relations import system_inputs
 from deltalog.runtime.transaction import Commit, Ground, MakeTransaction, Transaction
 from deltalog.runtime.unavailable import WithoutUpkeep
-from deltalog.runtime.violations import ConstraintError, Violation
+from deltalog.runtime.violations import ConstraintError
 from deltalog.runtime.wanted_views import known_views
 
 
@@ -304,7 +304,7 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         follower, version = self.follower if is_committed else None, self.version
         if views is not None and not (is_committed and self._records_all):
             route = network.followed_route(views, is_committed and is_recorded, follower)
-        warned: Sequence[Violation] = ()
+        warned = NOT_WARNED
         with Propagated(network, base, self.limits, self.watch, is_recorded, route) as outcome:
             self.statistics = outcome.statistics
             if phase is not None and phase.is_triggered(outcome):
@@ -325,8 +325,8 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         if follower is not None and self.version != version:
             shown = route.views - route.estimated
             follower.committed(self.version, "transaction", change, shown, route.estimated)
-        if warned:
-            issue_warnings(warned)
+        if warned.total:
+            warned.issue(self._already_warned)
         if views is not None and route.views != views:
             return change.without(*network.views - views)
         return change

@@ -12,7 +12,7 @@ from deltalog.runtime.incoming import RowsLike
 from deltalog.runtime.outcome import Propagated
 from deltalog.runtime.refusals import with_causes
 from deltalog.runtime.transaction import Commit, Ground, Transaction
-from deltalog.runtime.violations import ConstraintError
+from deltalog.runtime.violations import ConstraintError, Violation
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
@@ -26,6 +26,7 @@ class ImmediateChecks:
         rules = database.propagation.rules
         self.phase = None if rules is None else CheckPhase(database, rules, is_tried)
         self._is_tried = is_tried
+        self.warned: set[Violation] = set()
 
     def after_operation(self, transaction: Transaction) -> None:
         database = self._database
@@ -48,6 +49,9 @@ class ImmediateChecks:
                 phase.is_triggered(outcome, only_immediate=True)
             elif network.constraints is not None:
                 network.constraints.refuse(outcome, is_immediate=True)
+                warned = network.constraints.immediate_warnings(outcome)
+                warned.issue(self.warned)
+                self.warned.update(warned.violations)
         return NO_CHANGE
 
 

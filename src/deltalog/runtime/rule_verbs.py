@@ -8,7 +8,7 @@ db.rules()                        # every rule, and how often it has fired
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -75,6 +75,8 @@ class RuleVerbs:
     engine: Engine
     propagation: Propagation
     _phase: CheckPhase | None = None
+    _already_warned: Set[Violation] = frozenset()
+    """The violations of which a transaction that commits has warned after its operations."""
     _actions: dict[str, ActionFunction] | None = None
     _is_acting = False
     rehearsed: Rehearsal | None = None
@@ -310,11 +312,11 @@ class RuleVerbs:
         checks = ImmediateChecks(self._this_database, is_tried)
 
         def commit_phase(wanted: ChangeSet) -> ChangeSet:
-            self._phase = checks.phase
+            self._phase, self._already_warned = checks.phase, checks.warned
             try:
                 return commit(wanted)
             finally:
-                self._phase = None
+                self._phase, self._already_warned = None, frozenset()
 
         checked = partial(ImmediateTransaction, after_operation=checks.after_operation)
         return self._this_database._transaction_by(commit_phase, checked)

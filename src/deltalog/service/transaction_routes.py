@@ -91,7 +91,7 @@ async def transact(
 def warnings_of(database: MemoryDatabase, caller: Caller) -> Warnings:
     """Violations by the last commit of constraints that only warn, those that may be read."""
     constraints = database.propagation.constraints
-    found = () if constraints is None else constraints.last_warnings
+    found = () if constraints is None else constraints.last_warned.violations
     seen = (each for each in found if _may_see(caller, database, each))
     return [violation_json(each, caller.reads_all) for each in seen]
 
