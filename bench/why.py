@@ -1,11 +1,16 @@
 """The cost of proofs: on commits nothing, and on Spark seconds among millions of facts.
 
     python -m bench.why commits
+    python -m bench.why levels 10000
     python -m bench.why spark 1000000
 
 `commits` runs the same single changes of a closure on two databases in one process, in turn: one as
 it is, and one whose commit is compiled without keeping its last change, the only thing that proofs
 need of it. Shown is the ratio of the median times, and the least and greatest of several runs.
+
+`levels` takes a chain of so many edges off its start and puts it back, in memory and in a file, and
+asks why the last fact has changed, which lies that many levels above the cause. Shown are seconds
+of the processor; `earlier` is asked of a version that others followed.
 
 `spark` loads the closure of `spark_closure.py` into a state on disk, opens it anew, and asks for
 proofs of facts that are drawn from it, why others do not hold, and why a single deletion deleted
@@ -36,6 +41,12 @@ if TYPE_CHECKING:
 MEMORY = "10g"
 CHANGES = 4_000
 RUNS = 7
+CHAIN = """
+    base start(node: int).
+    base edge(src: int, dst: int).
+    reach(X) :- start(X).
+    reach(Y) :- reach(X), edge(X, Y).
+"""
 KEPT = """
                 if self._persistence is None:
                     self.last_change = route.exact_part(change)
@@ -79,6 +90,33 @@ def commits() -> Found:
         raise BenchError("one of them must keep its last change, and the other must not")
     ratios = sorted(ratios[1:])
     return {"ratio": statistics.median(ratios), "least": ratios[0], "greatest": ratios[-1]}
+
+
+def levels(count: int) -> Found:
+    """Seconds of the processor for changes that many levels above their cause."""
+    facts = {"start": [(0,)], "edge": [(i, i + 1) for i in range(count)]}
+    found: Found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for place in (None, Path(folder) / "chain.db"):
+            with deltalog.connect(place, program=CHAIN, facts=facts) as database:
+                kind = "memory" if place is None else "file"
+                database.apply(delete={"start": [(0,)]})
+                _ask_last(database, count, found, f"{kind}, deleted")
+                database.apply(insert={"start": [(0,)]})
+                _ask_last(database, count, found, f"{kind}, inserted")
+                if kind == "file":
+                    _ask_last(database, count, found, f"{kind}, earlier", database.version - 1)
+    return found
+
+
+def _ask_last(
+    database: Any, count: int, found: Found, name: str, version: int | None = None
+) -> None:
+    started = time.process_time()
+    reason = database.why_changed(f"reach({count - 1})", version)
+    found[name] = round(time.process_time() - started, 2)
+    if len(reason.steps) != count or not reason.is_complete:
+        raise BenchError("every level must be followed")
 
 
 def on_spark(spark: SparkSession, folder: Path, facts: int) -> Found:
@@ -156,9 +194,12 @@ def _timed(found: Found, name: str, ask: Any) -> Any:
 def main() -> None:
     """Measure one part and print it as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=("commits", "spark"))
-    parser.add_argument("facts", type=int, nargs="?", default=1_000_000)
+    parser.add_argument("part", choices=("commits", "levels", "spark"))
+    parser.add_argument("count", type=int, nargs="?")
     arguments = parser.parse_args()
+    if arguments.part == "levels":
+        print(json.dumps(levels(arguments.count or 9_990)))
+        return
     if arguments.part == "commits":
         print(json.dumps(commits()))
         return
@@ -166,7 +207,7 @@ def main() -> None:
 
     session = local_session(settings={"spark.driver.memory": MEMORY})
     with tempfile.TemporaryDirectory() as folder:
-        print(json.dumps(on_spark(session, Path(folder), arguments.facts)))
+        print(json.dumps(on_spark(session, Path(folder), arguments.count or 1_000_000)))
 
 
 if __name__ == "__main__":

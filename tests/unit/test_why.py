@@ -209,3 +209,36 @@ def test_branches_of_an_aggregate_have_expressions_of_their_own() -> None:
     )
     assert db.facts("v") == {(1, 2)}
     assert "b(1)" in str(db.why("v(1, 2)"))
+
+
+@pytest.mark.parametrize("place", ["memory", "file"])
+def test_a_change_is_loaded_once_for_all_levels(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = """
+    base start(node: int).
+    base edge(src: int, dst: int).
+    reach(X) :- start(X).
+    reach(Y) :- reach(X), edge(X, Y).
+    """
+    count = 300
+    edges = [(i, i + 1) for i in range(count)]
+    location = None if place == "memory" else tmp_path / "chain.db"
+    with deltalog.connect(location, program=program, facts={"edge": edges}) as db:
+        db.apply(insert={"start": [(0,)]})
+        if place == "file":
+            db.apply(delete={"start": [(0,)]})
+        assert isinstance(db, deltalog.MemoryDatabase)
+        sizes: list[int] = []
+        relations = set(db.engine.relations)  # type: ignore[attr-defined]
+        insert = db.engine.insert
+
+        def counted(relation: str, rows: object) -> int:
+            sizes.append(len(rows))  # type: ignore[arg-type]
+            return insert(relation, rows)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(db.engine, "insert", counted)
+        found = db.why_changed(f"reach({count})", None if place == "memory" else db.version - 1)
+        assert (found.op, len(found.steps)) == ("+", count + 1)
+        assert sum(size > 1 for size in sizes) <= 2, "once in each state that has another"
+        assert set(db.engine.relations) == relations  # type: ignore[attr-defined]

@@ -161,9 +161,12 @@ def current_name(predicate: str) -> str:
     return f"{predicate}__now"
 
 
-def asked_name(predicate: str) -> str:
-    """The same predicate in a query, kept apart from one of that name in update propagation."""
-    return f"{predicate}__asked"
+def asked_name(predicate: str, reader: str = "") -> str:
+    """The same predicate in a query, kept apart from one of that name in update propagation.
+
+    What is there for longer than a query is kept apart from that of another `reader`, too.
+    """
+    return f"{predicate}__asked_{reader}" if reader else f"{predicate}__asked"
 
 
 def auxiliary_name(predicate: str, number: int) -> str:

@@ -18,6 +18,7 @@ Nothing but scratch relations is written, whatever the change says.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -44,6 +45,7 @@ from deltalog.runtime.changes import NO_CHANGE, NO_RELATIONS, ChangeSet
 from deltalog.runtime.evaluation import create_relations
 from deltalog.runtime.fixpoint import Lowered, Watch, install_lowered, lower_stages, run_fixpoint
 from deltalog.runtime.limits import Limits
+from deltalog.runtime.loaded_change import LoadedChange
 from deltalog.runtime.model import Model, written_form
 from deltalog.runtime.rows import Rows
 
@@ -116,27 +118,25 @@ def answer_query(
     limits: Limits,
     watch: Watch | None = None,
     magic: bool = True,
-    change: ChangeSet = NO_CHANGE,
+    change: ChangeSet | LoadedChange = NO_CHANGE,
     inputs: Inputs = NO_INPUTS,
 ) -> Rows:
     """The answers, and how many facts were generated on the way.
 
-    `change` is the net change of stored relations after which they are to hold. `inputs` are
-    relations that exist for this query only, with their rows.
+    `change` is the net change of stored relations after which they are to hold; one that is loaded
+    stays so, as far as the query reads it. `inputs` are relations that exist for this query only,
+    with their rows.
     """
-    sides: dict[str, Collection[Row]] = {
-        side(name): rows[name]
-        for side, rows in ((names.plus_name, change.inserted), (names.minus_name, change.deleted))
-        for name in change.relations
-    }
+    if isinstance(change, ChangeSet):
+        with closing(LoadedChange(engine, model, change)) as loaded:
+            return answer_query(engine, model, query, limits, watch, magic, loaded, inputs)
     given = {relation.name: relation for relation, _ in inputs}
-    plan = _known_plan(model, query, magic, frozenset(change.relations), given)
+    plan = _known_plan(model, query, magic, change, given)
+    change.load()
     try:
         create_relations(engine, plan.relations)
         for relation, input_rows in inputs:
             engine.insert(names.asked_name(relation.name), input_rows)
-        for name, rows in sides.items():
-            engine.insert(names.asked_name(name), rows)
         statistics = run_fixpoint(
             engine, install_lowered(engine, plan.lowered), limits, watch=watch
         )
@@ -171,16 +171,17 @@ PLANS_MAX = 256
 
 
 def _known_plan(
-    model: Model, query: Query, magic: bool, changed: frozenset[str], inputs: Relations
+    model: Model, query: Query, magic: bool, change: LoadedChange, inputs: Relations
 ) -> _Plan:
     """The plan of a query, kept for the next time.
 
     It depends on nothing but the program: facts decide only later in which order rules are joined.
     """
-    key, plans = (query, magic, changed, tuple(inputs.values())), model.query_plans
+    read = change.relations, change.name
+    key, plans = (query, magic, read, tuple(inputs.values())), model.query_plans
     found: _Plan | None = plans.get(key)
     if found is None:
-        found = _plan_query(model, query, magic, changed, inputs)
+        found = _plan_query(model, query, magic, change, inputs)
         if len(plans) >= PLANS_MAX:
             del plans[next(iter(plans))]
         plans[key] = found
@@ -188,22 +189,23 @@ def _known_plan(
 
 
 def _plan_query(
-    model: Model, query: Query, magic: bool, changed: frozenset[str], inputs: Relations
+    model: Model, query: Query, magic: bool, change: LoadedChange, inputs: Relations
 ) -> _Plan:
-    prepared = prepare_query(model, query, magic, changed, inputs=inputs)
+    prepared = prepare_query(model, query, magic, change.relations, inputs=inputs)
     stored = {**{name: model.relations[name] for name in model.stored}, **inputs}
     sides = {
         side(name): model.relations[name]
         for side in (names.plus_name, names.minus_name)
-        for name in changed
+        for name in change.relations
     }
-    made = {**generated_relations(prepared.rules, {**stored, **sides}), **sides, **inputs}
+    made = {**generated_relations(prepared.rules, {**stored, **sides}), **inputs}
     apart = {name: names.asked_name(name) for name in made}
+    renamed = {**apart, **{side: change.place(side) for side in sides}}
     return _Plan(
         prepared.columns,
         {apart[name]: relation for name, relation in made.items()},
-        {apart[name]: name for name in made},
+        {place: name for name, place in renamed.items()},
         tuple(
-            tuple(rename_predicates(rule, apart) for rule in part) for part in prepared.partition
+            tuple(rename_predicates(rule, renamed) for rule in part) for part in prepared.partition
         ),
     )

@@ -146,7 +146,7 @@ class LoggedHistory:
             engine.insert(name, self.facts_at(name, version, facts_now))
         return answer_query(engine, model, query, self._database.limits, self._database.watch)
 
-    def state_at(self, version: int, facts_now: FactsNow) -> AskedState:
+    def state_at(self, version: int, facts_now: FactsNow, name: str = "") -> AskedState:
         """The state of a version, to be asked: that of today, read through what the log takes back.
 
         Another program is asked over the base facts of today in the same way, or over a copy of
@@ -157,11 +157,13 @@ class LoggedHistory:
         net = self._net_with_omitted(version, database.version, facts_now, database.model.stored)
         back = self._with_current_types(-net, version)
         if self._log.program_at(version) == self._log.program_at(database.version):
-            return current_state(database, back)
+            return current_state(database, back, name)
         checked = self.program_at(version)
-        return state_of_program(
-            database, checked, back, lambda name: self.facts_at(name, version, facts_now)
-        )
+
+        def facts(relation: str) -> set[Row]:
+            return self.facts_at(relation, version, facts_now)
+
+        return state_of_program(database, checked, back, facts, name)
 
     def _with_current_types(self, change: ChangeSet, version: int) -> ChangeSet:
         """The change of relations that have the columns they had in a version.
@@ -183,7 +185,8 @@ class LoggedHistory:
             words = {"version": str(version), "first": str(self.first)}
             raise DataError([why_catalogue.NO_PREDECESSOR.at(None, **words)])
         (commit,) = self._log.commits(version - 1, version)  # for its time
-        before, after = (self.state_at(each, facts_now) for each in (version - 1, version))
+        before = self.state_at(version - 1, facts_now, "before")
+        after = self.state_at(version, facts_now, "after")
         return Transition(before, after, version, commit.time)
 
     def program_at(self, version: int) -> CheckedProgram:

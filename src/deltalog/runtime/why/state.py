@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from deltalog.analysis.binding import bound_variables
-from deltalog.analysis.columns import Relation, Relations
+from deltalog.analysis.columns import Relation
 from deltalog.analysis.rule_types import variable_types
 from deltalog.checks.program import CheckedProgram
 from deltalog.engines.base import Engine
@@ -25,6 +26,7 @@ from deltalog.runtime.changes import NO_CHANGE, ChangeSet
 from deltalog.runtime.derivation import Absence, Fact
 from deltalog.runtime.evaluation import create_relations
 from deltalog.runtime.limits import Limits
+from deltalog.runtime.loaded_change import LoadedChange
 from deltalog.runtime.model import Model, query_model
 from deltalog.runtime.queries import answer_query, stored_reads
 from deltalog.runtime.why.fitting import fitting_row, fitting_values
@@ -36,15 +38,40 @@ if TYPE_CHECKING:
 Binding: TypeAlias = dict[str, Value]
 
 
+class _AskedForm(NamedTuple):
+    """The query that asks a body, the relation that leads it, and the change of what it reads."""
+
+    query: Query
+    given: Relation
+    change: LoadedChange
+
+
 @dataclass(frozen=True)
 class AskedState:
-    """The relations of a model on an engine, after a net `change` of those that are stored."""
+    """The relations of a model on an engine, after a net `change` of those that are stored.
+
+    States of one engine that are asked at the same time have different names. Whoever makes a state
+    closes it.
+    """
 
     engine: Engine
     model: Model
     limits: Limits
     watch: Watch | None = None
     change: ChangeSet = NO_CHANGE
+    name: str = ""
+
+    @cached_property
+    def _loaded(self) -> LoadedChange:
+        return LoadedChange(self.engine, self.model, self.change, self.name)
+
+    @cached_property
+    def _forms(self) -> dict[tuple[object, ...], _AskedForm]:
+        return {}
+
+    def close(self) -> None:
+        """Drop what it has on the engine."""
+        self._loaded.close()
 
     def bindings(
         self,
@@ -63,6 +90,31 @@ class AskedState:
         if not body:
             yield from (dict(zip(given, row, strict=True)) for row in inputs)
             return
+        form = self._form(body, tuple(given), whole)
+        found = answer_query(
+            self.engine,
+            self.model,
+            form.query,
+            self.limits,
+            self.watch,
+            True,
+            form.change,
+            [(form.given, inputs)] if given else (),
+        )
+        for row in found:
+            yield dict(zip(form.query.outputs or (), row, strict=True))
+
+    def _form(
+        self, body: tuple[Literal, ...], given: tuple[str, ...], whole: tuple[Literal, ...]
+    ) -> _AskedForm:
+        key = body, given, whole
+        if key not in self._forms:
+            self._forms[key] = self._made_form(*key)
+        return self._forms[key]
+
+    def _made_form(
+        self, body: tuple[Literal, ...], given: tuple[str, ...], whole: tuple[Literal, ...]
+    ) -> _AskedForm:
         types = variable_types(whole or body, self.model.relations)
         columns = tuple(Column(f"g{i}", types.get(n), True) for i, n in enumerate(given))
         leading = Relation(names.GIVEN, "base", columns)
@@ -70,25 +122,11 @@ class AskedState:
         bound = bound_variables(body, frozenset(given))
         outputs = tuple(dict.fromkeys((*given, *(n for n in variable_names(*body) if n in bound))))
         query = Query((lead, *body) if given else body, outputs=outputs)
-        found = answer_query(
-            self.engine,
-            self.model,
-            query,
-            self.limits,
-            self.watch,
-            True,
-            self._change_read_by(query, {leading.name: leading} if given else {}),
-            [(leading, inputs)] if given else (),
-        )
-        for row in found:
-            yield dict(zip(outputs, row, strict=True))
-
-    def _change_read_by(self, query: Query, inputs: Relations) -> ChangeSet:
-        """The change of the stored relations that a query reads."""
-        if not self.change:
-            return NO_CHANGE
-        reads = stored_reads(self.model, query, inputs)
-        return self.change.only(*(name for name in self.change.relations if name in reads))
+        change = self._loaded
+        if change:
+            reads = stored_reads(self.model, query, {leading.name: leading} if given else {})
+            change = change.only(reads)
+        return _AskedForm(query, leading, change)
 
     def holding(self, facts: Iterable[Fact]) -> set[Fact]:
         """Return those of the facts that hold; another program may not have their relation."""
@@ -146,6 +184,7 @@ def state_of_program(
     checked: CheckedProgram,
     back: ChangeSet,
     facts_then: Callable[[str], Iterable[Row]],
+    name: str = "",
 ) -> AskedState:
     """The state that an earlier program had over base facts, of which `back` leads to now.
 
@@ -156,7 +195,7 @@ def state_of_program(
     model = query_model(checked, frozenset(base))
     if all(_has_same(database.model, relation) for relation in base.values()):
         change = back.only(*(name for name in back.relations if name in base))
-        return AskedState(database.engine, model, database.limits, database.watch, change)
+        return AskedState(database.engine, model, database.limits, database.watch, change, name)
     engine = database.engine.fresh()
     for name, relation in base.items():
         create_relations(engine, {name: relation})
@@ -174,10 +213,12 @@ def _has_same(model: Model, relation: Relation) -> bool:
     )
 
 
-def current_state(database: MemoryDatabase, change: ChangeSet = NO_CHANGE) -> AskedState:
+def current_state(
+    database: MemoryDatabase, change: ChangeSet = NO_CHANGE, name: str = ""
+) -> AskedState:
     """The state that a database has now, or has after an exact change of what it stores."""
     model = database.model.as_written
-    return AskedState(database.engine, model, database.limits, database.watch, change)
+    return AskedState(database.engine, model, database.limits, database.watch, change, name)
 
 
 def pattern_of(atom: Atom, binding: Mapping[str, Value]) -> dict[int, Value]:

@@ -6,7 +6,7 @@ A database provides the states they ask: the one it has now, and where it keeps 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -67,7 +67,7 @@ class WhyVerbs:
         """
         hint = "it is a whole number, 1 or more"
         check_argument(isinstance(facts_max, int) and facts_max > 0, "facts_max", facts_max, hint)
-        with self._asked_state(version) as state:
+        with self._asked_state(version) as state, closing(state):
             asked = parse_asked(fact, state.model.visible, has_variables=True)
             when = "" if version is None else f" in version {version}"
             if asked.fact is None:
@@ -81,7 +81,7 @@ class WhyVerbs:
         Of the current state it also has a realization, a change of base facts that would make the
         fact true, which is not applied.
         """
-        with self._asked_state(version) as state:
+        with self._asked_state(version) as state, closing(state):
             asked = parse_fact(fact, state.model.visible)
             when = "" if version is None else f" in version {version}"
             if state.holding([asked]):
@@ -119,7 +119,7 @@ class WhyVerbs:
         They are changes of base facts, and of rules where the version changed the program.
         `version` is by default the last. A database in memory knows only that one.
         """
-        with self._transition_at(version) as transition:
+        with self._transition_at(version) as transition, closing(transition):
             return why_changed_fact(transition, parse_changed(fact, transition))
 
 

@@ -61,6 +61,11 @@ class Transition:
     version: int
     time: datetime | None = None
 
+    def close(self) -> None:
+        """Close both states."""
+        self.before.close()
+        self.after.close()
+
 
 def parse_changed(text: str, transition: Transition) -> Fact:
     """Read a fact of a relation that may have other columns before than after, or not be there."""
