@@ -75,7 +75,7 @@ def _show_version(is_asked: bool) -> None:
 
 
 @app.callback()
-def deltalog(
+def program_options(
     version: Annotated[
         bool,
         typer.Option(

@@ -112,7 +112,7 @@ class CopyOfView:
 
     # --- following
 
-    async def _sleep(self, seconds: float) -> None:
+    async def _sleep_seconds(self, seconds: float) -> None:
         """Wait before the next attempt."""
         await self._requests.sleep(seconds)
 
@@ -133,10 +133,10 @@ class CopyOfView:
         except ServiceError as error:
             if not error.is_temporary:
                 raise
-            await self._sleep(backoff.seconds(error.retry_seconds))
+            await self._sleep_seconds(backoff.seconds(error.retry_seconds))
             return []
         if not deltas and self._is_idle(started):
-            await self._sleep(backoff.seconds())
+            await self._sleep_seconds(backoff.seconds())
             return []
         backoff.succeeded()
         return deltas

@@ -180,7 +180,7 @@ class ViewCopy(CopyOfView):
         while not self._stopping.is_set():
             yield from run_blocking(self._next_deltas(backoff))
 
-    async def _sleep(self, seconds: float) -> None:
+    async def _sleep_seconds(self, seconds: float) -> None:
         self._stopping.wait(seconds)
 
     def start(self, callback: Callback) -> None:

@@ -221,7 +221,7 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
             if version is None or version == self.version:
                 self.check_relation(relation)
                 return self.current_facts(relation)
-            self._history.check_version(version)
+            self._logged_history.check_version(version)
             return self._rows_at(relation, version, {})
 
     def held_facts(self, relation: str) -> Changed:
@@ -266,7 +266,7 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
     # --- history
 
     @property
-    def _history(self) -> LoggedHistory:
+    def _logged_history(self) -> LoggedHistory:
         return LoggedHistory(self._log, self, self.state)
 
     @property
@@ -285,12 +285,14 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
         with self.turn():
             if version is None or version == self.version:
                 return super().query(text, parameters)
-            return self._history.query_at(text, parameters or {}, version, self.current_facts)
+            return self._logged_history.query_at(
+                text, parameters or {}, version, self.current_facts
+            )
 
     def relations_at(self, version: int) -> Mapping[str, Relation]:
         """The base relations and views that the program of a version had."""
         with self.turn():
-            return self._history.relations_at(version)
+            return self._logged_history.relations_at(version)
 
     def delta(
         self, first: int, last: int | None = None, views: Iterable[str] | None = None
@@ -300,7 +302,7 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
         `views` are those to be derived if the log omits them; that of a state omits none.
         """
         with self.turn():
-            return self._history.delta(first, last, self.current_facts, views)
+            return self._logged_history.delta(first, last, self.current_facts, views)
 
     def commits(
         self,
@@ -310,11 +312,11 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
     ) -> list[Commit]:
         """The commits after a version, up to another one, as they are in the log."""
         with self.turn():
-            return list(self._history.commits(after, until, self.current_facts, views))
+            return list(self._logged_history.commits(after, until, self.current_facts, views))
 
     def summaries(self, after: int, until: int) -> tuple[int, list[Summary]]:
         with self.turn():
-            self._history.check_version(after)
+            self._logged_history.check_version(after)
             return until, list(self._log.summaries(after, until))
 
     def programs(self) -> list[tuple[int, str, str]]:
@@ -330,14 +332,14 @@ class StateDatabase(StateWrites, MemoryDatabase, Logged):
             if version is None or version == self.version:
                 yield AskedState(self._read.engine, self._reading, self.limits, self.watch)
             else:
-                yield self._history.state_at(version, self.current_facts)
+                yield self._logged_history.state_at(version, self.current_facts)
 
     @contextmanager
     def _transition_at(self, version: int | None) -> Iterator[Transition]:
         with self.turn():
             self._load_all()
             wanted = self.version if version is None else version
-            yield self._history.transition_to(wanted, self.current_facts)
+            yield self._logged_history.transition_to(wanted, self.current_facts)
 
     def audit(self, *, engine: str | None = None) -> tuple[Difference, ...]:
         """Recompute every view from the base facts and report what differs: nothing, normally."""

@@ -42,7 +42,7 @@ class StateWrites(MemoryDatabase, Logged):
     _noted: dict[str, float]
 
     @property
-    def _history(self) -> LoggedHistory:
+    def _logged_history(self) -> LoggedHistory:
         raise NotImplementedError
 
     def _load_base(self) -> None:
@@ -153,7 +153,7 @@ class StateWrites(MemoryDatabase, Logged):
 
     def acknowledge(self, reader: str, version: int) -> None:
         """The reader needs nothing any more of what lies up to a version."""
-        self._history.check_version(version)
+        self._logged_history.check_version(version)
         now = time.monotonic()
         if now - self._noted.get(reader, -NOTED_SECONDS) < NOTED_SECONDS:
             return

@@ -87,7 +87,7 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
             self._participants = participants
             self._database.version = self.version
             self._database._journal_elsewhere = JournalOfState(state)
-            self._database.committer = self._realized
+            self._database.committer = self._commit_realization
         except BaseException:
             self.close()
             raise
@@ -137,7 +137,7 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
         self._check_open()
         if version is None or version == self.version:
             return self._database.facts(relation)
-        return self._history.facts_at(relation, version, self._database.current_facts)
+        return self._logged_history.facts_at(relation, version, self._database.current_facts)
 
     def rows(self, relation: str) -> Rows:
         """All facts of a relation or view, on the driver, as tuples or as a table."""
@@ -152,7 +152,7 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
         if version is None or version == self.version:
             return self._database.query(text, parameters)
         facts = self._database.current_facts
-        return self._history.query_at(text, parameters or {}, version, facts)
+        return self._logged_history.query_at(text, parameters or {}, version, facts)
 
     def explain(
         self,
@@ -184,7 +184,7 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
     ) -> Realizations:
         """Search the minimal changes of base relations that make derived facts true or false."""
         self._check_open()
-        commit = self._realized
+        commit = self._commit_realization
         database = self._database
         return realize(database, requests, commit, budget, fixed, costs, mode, trace, rank, domains)
 
@@ -198,7 +198,7 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
         self._check_open()
         return self._database.check_requests()
 
-    def _realized(self, base: ChangeSet) -> ChangeSet:
+    def _commit_realization(self, base: ChangeSet) -> ChangeSet:
         return self.apply(base.inserted, base.deleted).changes
 
     # --- changing

@@ -43,7 +43,7 @@ class TableFrames(TableHistory):
             self._known_relation(relation)
             return self._rows_frame(self._writer.unstored(relation), relation, version)
         last = self._state.last.version if version is None else version
-        self._history.check_version(last)
+        self._logged_history.check_version(last)
         table = known_table(self._state, relation, last)
         if not is_stored(table):
             return self._rows_frame(table, relation, version)
@@ -63,7 +63,7 @@ class TableFrames(TableHistory):
         self._check_open()
         self._known_relation(relation)
         if after is not None and not self._state.is_new:
-            self._history.check_version(after)
+            self._logged_history.check_version(after)
         return self._changes_after(relation, self.first_version if after is None else after)
 
     def _changes_after(self, relation: str, after: int) -> DataFrame:

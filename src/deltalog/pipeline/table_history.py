@@ -66,7 +66,7 @@ class TableHistory:
         raise NotImplementedError
 
     @property
-    def _history(self) -> LoggedHistory:
+    def _logged_history(self) -> LoggedHistory:
         self._check_open()
         return LoggedHistory(TableLog(self._state), self._database, self.state)
 
@@ -77,7 +77,7 @@ class TableHistory:
 
     def relations_at(self, version: int) -> Mapping[str, Relation]:
         """The base relations and views that the program of a version had."""
-        return self._history.relations_at(version)
+        return self._logged_history.relations_at(version)
 
     def delta(
         self, first: int, last: int | None = None, views: Iterable[str] | None = None
@@ -86,7 +86,7 @@ class TableHistory:
 
         `views` are those to be derived if the log omits them; that of a state omits none.
         """
-        return self._history.delta(first, last, self._database.current_facts, views)
+        return self._logged_history.delta(first, last, self._database.current_facts, views)
 
     def commits(
         self,
@@ -95,11 +95,11 @@ class TableHistory:
         views: Iterable[str] | None = None,
     ) -> list[Commit]:
         """The commits after a version, up to another one, as they are in the log."""
-        return list(self._history.commits(after, until, self._database.current_facts, views))
+        return list(self._logged_history.commits(after, until, self._database.current_facts, views))
 
     def programs(self) -> list[tuple[int, str, str]]:
         """Every program there was: the version from which on it counted, the time, the text."""
-        return self._history.programs()
+        return self._logged_history.programs()
 
     def quarantine(self) -> DataFrame:
         """The rows that were not taken from sources and wait to be mended."""
@@ -127,7 +127,7 @@ class TableHistory:
 
     def acknowledge(self, reader: str, version: int) -> None:
         """The reader needs nothing any more of what lies up to a version."""
-        self._history.check_version(version)
+        self._logged_history.check_version(version)
         check_known(self.readers, reader)
         if version > self.readers[reader]:
             self._note_reader(reader, version)
@@ -238,5 +238,5 @@ class TableHistory:
                 continue
             data = then.outwards(read_frame(self._state, then, name, version))
             held = set(then.rows(data.toArrow()))
-            if held != self._history.facts_at(name, version, current.current_facts):
+            if held != self._logged_history.facts_at(name, version, current.current_facts):
                 yield f"the table of `{name}` is not what version {version} was"

@@ -27,7 +27,7 @@ class TableReasons(TableHistory, WhyVerbs):
                 yield state
             return
         with database.turn():
-            yield self._history.state_at(version, database.current_facts)
+            yield self._logged_history.state_at(version, database.current_facts)
 
     @contextmanager
     def _transition_at(self, version: int | None) -> Iterator[Transition]:
@@ -35,4 +35,4 @@ class TableReasons(TableHistory, WhyVerbs):
         database = self._database
         with database.turn():
             wanted = database.version if version is None else version
-            yield self._history.transition_to(wanted, database.current_facts)
+            yield self._logged_history.transition_to(wanted, database.current_facts)

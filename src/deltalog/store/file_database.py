@@ -142,14 +142,14 @@ class FileDatabase(FileDeliveries, Logged):
     # --- time travel
 
     @property
-    def _history(self) -> LoggedHistory:  # not kept: a cycle would keep the file open
+    def _logged_history(self) -> LoggedHistory:  # not kept: a cycle would keep the file open
         return LoggedHistory(self._persistence.log, self, str(self.path))
 
     @property
     def first_version(self) -> int:
         """The oldest version whose state the log still leads back to."""
         with self._reading_snapshot():
-            return self._history.first
+            return self._logged_history.first
 
     def facts(self, relation: str, version: int | None = None) -> set[Row]:
         """All facts of a relation or view, now or as of an earlier version."""
@@ -157,7 +157,7 @@ class FileDatabase(FileDeliveries, Logged):
             if version is None or version == self.version:
                 return super().facts(relation)
             with self._persistence.reading():
-                return self._history.facts_at(relation, version, self.current_facts)
+                return self._logged_history.facts_at(relation, version, self.current_facts)
 
     def query(
         self,
@@ -175,7 +175,9 @@ class FileDatabase(FileDeliveries, Logged):
             if version is None or version == self.version:
                 return super().query(text, parameters)
             with self._persistence.reading():
-                return self._history.query_at(text, parameters or {}, version, self.current_facts)
+                return self._logged_history.query_at(
+                    text, parameters or {}, version, self.current_facts
+                )
 
     @contextmanager
     def _asked_state(self, version: int | None) -> Iterator[AskedState]:
@@ -186,7 +188,7 @@ class FileDatabase(FileDeliveries, Logged):
             return
         with self.turn():
             with self._persistence.reading():
-                state = self._history.state_at(version, self.current_facts)
+                state = self._logged_history.state_at(version, self.current_facts)
             yield state
 
     @contextmanager
@@ -195,13 +197,13 @@ class FileDatabase(FileDeliveries, Logged):
         with self.turn():
             with self._persistence.reading():
                 wanted = self.version if version is None else version
-                found = self._history.transition_to(wanted, self.current_facts)
+                found = self._logged_history.transition_to(wanted, self.current_facts)
             yield found
 
     def relations_at(self, version: int) -> Mapping[str, Relation]:
         """The base relations and views that the program of a version had."""
         with self._reading_snapshot():
-            return self._history.relations_at(version)
+            return self._logged_history.relations_at(version)
 
     def delta(
         self, first: int, last: int | None = None, views: Iterable[str] | None = None
@@ -211,7 +213,7 @@ class FileDatabase(FileDeliveries, Logged):
         Of the views that the log omits all are derived, or only those in `views`.
         """
         with self._reading_snapshot():
-            return self._history.delta(first, last, self.current_facts, views)
+            return self._logged_history.delta(first, last, self.current_facts, views)
 
     def commits(
         self,
@@ -241,12 +243,12 @@ class FileDatabase(FileDeliveries, Logged):
 
     def _some_commits(self, after: int, until: int, views: Set[str] | None) -> list[Commit]:
         with self._reading_snapshot():
-            found = self._history.commits(after, until, self.current_facts, views)
+            found = self._logged_history.commits(after, until, self.current_facts, views)
             return first_commits(found, lambda each: len(each.change))
 
     def summaries(self, after: int, until: int) -> tuple[int, list[Summary]]:
         with self._reading_snapshot():
-            self._history.check_version(after)
+            self._logged_history.check_version(after)
             listed = self._persistence.log.summaries(after, until)
             found = first_commits(listed, lambda each: sum(each.counts.values()))
             return found[-1].version if found else until, found
@@ -259,7 +261,7 @@ class FileDatabase(FileDeliveries, Logged):
     def programs(self) -> list[tuple[int, str, str]]:
         """Every program there was: the version from which on it counted, the time, the text."""
         with self._reading_snapshot():
-            return self._history.programs()
+            return self._logged_history.programs()
 
     # --- readers of the log, and its size
 
@@ -277,7 +279,7 @@ class FileDatabase(FileDeliveries, Logged):
     def acknowledge(self, reader: str, version: int) -> None:
         """The reader needs nothing any more of what lies up to a version."""
         with self.turn(), self._connection_of_readers() as connection:
-            self._history.check_version(version)
+            self._logged_history.check_version(version)
             readers.acknowledge_version(connection, reader, version)
 
     def unregister(self, reader: str) -> None:
