@@ -39,6 +39,9 @@ SEEDS: list[int] = [*FRESH] if IS_FUZZ else [*range(148), *WRONG_ONCE]
 class Maker:
     """A random program with negation and recursion, facts, and requests that are not fulfilled."""
 
+    negations = 0.5
+    constants: tuple[int, ...] = CONSTANTS
+
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.known = dict(BASES)
@@ -64,7 +67,7 @@ class Maker:
             bound += [term for term in terms if term in names]
             body.append(f"{atom}({', '.join(terms)})")
         bound = sorted(set(bound))
-        if self.random.random() < 0.5:
+        if self.random.random() < self.negations:
             atom = self.random.choice(list(lower))
             terms = [self.random.choice([*bound, "_", "1"]) for _ in range(lower[atom])]
             body.append(f"not {atom}({', '.join(terms)})")
@@ -84,10 +87,12 @@ class Maker:
     @property
     def facts(self) -> dict[str, list[tuple[int, ...]]]:
         drawn = {
-            name: [row for row in product(CONSTANTS, repeat=arity) if self.random.random() < 0.4]
+            name: [
+                row for row in product(self.constants, repeat=arity) if self.random.random() < 0.4
+            ]
             for name, arity in BASES.items()
         }
-        return {**drawn, "every": [(value,) for value in CONSTANTS]}
+        return {**drawn, "every": [(value,) for value in self.constants]}
 
     def wish(self, database: deltalog.MemoryDatabase) -> Wish:
         view = self.random.choice([name for name in self.known if name not in BASES])
