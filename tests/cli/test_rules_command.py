@@ -97,6 +97,11 @@ def test_a_file_of_actions_that_fails_is_reported(invoke: Call) -> None:
     assert "ZeroDivisionError" in done.stderr
 
 
+def test_a_check_counts_what_is_written(invoke: Call) -> None:
+    done = invoke("check", "shop.dl")
+    assert "5 relations (3 base, 2 views), 1 rule, 1 constraint, 3 active rules" in done.stdout
+
+
 def test_a_check_warns_of_rules_that_may_not_end(invoke: Call) -> None:
     Path("loop.dl").write_text("base p(x: int). rule a when p(X) do insert p(X + 1).")
     done = invoke("check", "loop.dl")
@@ -163,3 +168,12 @@ def test_every_transaction_that_violates_warns(command: Call) -> None:
     done = command("apply", "odd.dl", "-", given="\n".join(lines))
     assert done.returncode == 0
     assert done.stderr.count("note: odd") == 2
+
+
+def test_a_query_of_a_program_reads_relations_that_describe_it(invoke: Call) -> None:
+    query = '? sys_rule(R, P, true), sys_relation(N, "view", _).\n'
+    Path("shop.dl").write_text(PROGRAM + query, encoding="utf-8")
+    shown = invoke("run", "shop.dl", "--format", "csv").stdout
+    assert "reorder,5,threshold" in shown
+    refused = invoke("query", "shop.dl", "sys_rul(N, _, _)")
+    assert "did you mean `sys_rule`?" in refused.stderr

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from deltalog.analysis.columns import Relation, Relations
+from deltalog.analysis.system_relations import SYSTEM_PREFIX, SYSTEM_RELATIONS
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic, Label
 from deltalog.diagnostics.similar import did_you_mean
@@ -15,7 +16,6 @@ from deltalog.language.walk import atoms_of
 from deltalog.source import Span
 
 NAMES_SHOWN = 10
-SYSTEM_PREFIX = "sys_"
 
 
 def check_declarations(program: Program, relations: Relations) -> Iterator[Diagnostic]:
@@ -37,8 +37,10 @@ def check_declarations(program: Program, relations: Relations) -> Iterator[Diagn
         yield from _check_head(rule.head, bool(rule.body), relations)
     for atom in program.facts:
         yield from _check_arity(atom, relations)
-    for body in [rule.body for rule in program.rules] + [query.body for query in program.queries]:
-        yield from check_atoms(body, relations)
+    for rule in program.rules:
+        yield from check_atoms(rule.body, relations)
+    for query in program.queries:
+        yield from check_atoms(query.body, {**relations, **SYSTEM_RELATIONS})
 
 
 def check_atoms(
@@ -56,11 +58,11 @@ def check_atoms(
             )
         else:
             hint = did_you_mean(atom.predicate, relations)
-            if hint is None and is_query:
+            if hint is None and atom.predicate.startswith(SYSTEM_PREFIX):
+                hint = "only queries read relations that describe the program"
+            elif hint is None and is_query:
                 hint = f"the relations are {', '.join(islice(sorted(relations), NAMES_SHOWN))}"
                 hint += ", …" if len(relations) > NAMES_SHOWN else ""
-            if atom.predicate.startswith(SYSTEM_PREFIX):
-                hint = "only queries read relations that describe the program"
             yield catalogue.UNKNOWN_PREDICATE.at(
                 atom.span,
                 name=atom.predicate,

@@ -21,6 +21,7 @@ from deltalog.analysis.rule_types import (
     term_type,
     variable_types,
 )
+from deltalog.analysis.system_relations import SYSTEM_RELATIONS
 from deltalog.checks.declarations import counted_noun
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic, Label
@@ -63,7 +64,7 @@ def check_types(program: Program, relations: Relations) -> Iterator[Diagnostic]:
         if relations[fact.predicate].arity == len(fact.arguments):
             yield from _check_constants(fact, relations[fact.predicate])
     for query in program.queries:
-        yield from check_body_types(query.body, relations)
+        yield from check_body_types(query.body, {**relations, **SYSTEM_RELATIONS})
 
 
 def check_body_types(body: tuple[Literal, ...], relations: Relations) -> Iterator[Diagnostic]:

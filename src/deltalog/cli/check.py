@@ -19,6 +19,7 @@ from deltalog.cli.terminal import counted_noun, visible_text, write_message, wri
 from deltalog.diagnostics.render import render_diagnostic
 from deltalog.diagnostics.report import DeltalogError, Diagnostic
 from deltalog.language.ast import Program
+from deltalog.rewrites.names import is_generated
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.update_choices import ChoiceCheck, check_choices
 from deltalog.source import Span
@@ -82,7 +83,7 @@ def _display_name(file: Path) -> str:
 
 
 def _program_summary(checked: CheckedProgram) -> str:
-    kinds = [relation.kind for relation in checked.relations.values()]
+    kinds = [each.kind for name, each in checked.relations.items() if not is_generated(name)]
     base, views = kinds.count("base"), kinds.count("view")
     strata = max(checked.stratification.stratum_of.values(), default=0)
     return (

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from deltalog.analysis.system_relations import SYSTEM_RELATIONS
 from deltalog.checks.program import check_program
 from deltalog.cli.opening import (
     Settings,
@@ -40,7 +41,6 @@ from deltalog.language.ast import Query
 from deltalog.language.printer import print_query
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.engine_choice import DEFAULT_ENGINE
-from deltalog.runtime.system_relations import SYSTEM_RELATIONS
 
 EXAMPLE = "deltalog query graph.dl 'path(1, Y)' --facts edge=edges.csv --stats"
 

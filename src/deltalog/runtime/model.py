@@ -12,6 +12,7 @@ from typing import Any
 from typing import Literal as OneOf
 
 from deltalog.analysis.columns import Relation, Relations, generated_relations
+from deltalog.analysis.system_relations import SYSTEM_RELATIONS
 from deltalog.checks.program import CheckedProgram
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.arguments import check_argument, check_flag
@@ -29,7 +30,6 @@ from deltalog.rewrites.strategies import (
     known_strategy,
     with_nervous_views,
 )
-from deltalog.runtime.system_relations import SYSTEM_RELATIONS
 
 
 @dataclass(frozen=True)

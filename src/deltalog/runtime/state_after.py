@@ -10,6 +10,7 @@ from collections.abc import Callable, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from deltalog.analysis.system_relations import SYSTEM_RELATIONS
 from deltalog.checks.program import check_program, check_query
 from deltalog.language.ast import Query, Row, Rule
 from deltalog.runtime.changes import ChangeSet
@@ -17,7 +18,7 @@ from deltalog.runtime.model import query_model
 from deltalog.runtime.parameters import Parameters, bound_query
 from deltalog.runtime.queries import answer_query, stored_reads, whole_relation
 from deltalog.runtime.rows import Rows
-from deltalog.runtime.system_relations import SYSTEM_RELATIONS, system_inputs
+from deltalog.runtime.system_relations import system_inputs
 from deltalog.runtime.wanted_views import known_views
 
 if TYPE_CHECKING:

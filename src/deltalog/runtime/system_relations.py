@@ -1,7 +1,4 @@
-"""Relations that describe the program: its relations, columns, types, constraints and rules.
-
-    ? sys_rule(Name, Priority, true).
-    ? sys_column(R, _, C, "decimal", _, _), sys_relation(R, "base", _).
+"""The rows of relations that describe the program (`analysis/system_relations.py`).
 
 They are computed when a query reads them, and exist for that query only.
 """
@@ -12,51 +9,13 @@ from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from deltalog.analysis.columns import Relation, Relations
-from deltalog.language.ast import TYPES, Column, Query, Row
+from deltalog.analysis.system_relations import SYSTEM_RELATIONS
+from deltalog.language.ast import TYPES, Query, Row
 from deltalog.language.walk import atoms_of
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
     from deltalog.runtime.queries import Inputs
-
-
-def _system_relation(name: str, /, **columns: str) -> Relation:
-    return Relation(name, "view", tuple(Column(each, type_) for each, type_ in columns.items()))
-
-
-SYSTEM_RELATIONS: Relations = {
-    relation.name: relation
-    for relation in (
-        _system_relation("sys_type", name="str"),
-        _system_relation("sys_relation", name="str", kind="str", stored="bool"),
-        _system_relation(
-            "sys_column",
-            relation="str",
-            position="int",
-            name="str",
-            type="str",
-            nullable="bool",
-            key="bool",
-        ),
-        _system_relation(
-            "sys_constraint", name="str", relation="str", mode="str", immediate="bool"
-        ),
-        _system_relation("sys_rule", name="str", priority="int", active="bool"),
-        _system_relation(
-            "sys_dead_letter",
-            target="str",
-            sequence="int",
-            id="str",
-            rule="str",
-            name="str",
-            payload="str",
-            attempts="int",
-            error="str",
-            time="timestamp",
-        ),
-    )
-}
 
 
 def system_inputs(database: MemoryDatabase, query: Query) -> Inputs:
