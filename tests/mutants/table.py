@@ -280,8 +280,8 @@ MUTANTS = (
     Mutant(
         "a wave forgets to bring up what ran",
         "engines/embedded/kernels/wave.py",
-        "            move(machine, station + load64(station, MOVES_AT), load64(station, MOVES))\n",
-        "            move(machine, station + load64(station, MOVES_AT), 0)\n",
+        "move_rows(machine, station + load64(station, MOVES_AT), load64(station, MOVES))\n",
+        "move_rows(machine, station + load64(station, MOVES_AT), 0)\n",
         (SEQUENCES, "-k", "closure and rederive and embedded"),
     ),
     # --- delta rules
@@ -570,7 +570,7 @@ MUTANTS = (
     Mutant(
         "the kernels take what changes nothing for a change",
         "engines/embedded/kernels/wave.py",
-        "if stored == 0 or (find(stored, words) >= 0) == is_there:",
+        "if stored == 0 or (find_row(stored, words) >= 0) == is_there:",
         "if stored == 0 or count > 0:",
         ("tests/unit/test_transactions.py", "-k", "no_change"),
     ),

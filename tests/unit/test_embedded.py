@@ -54,7 +54,7 @@ def float_of(word: int) -> float:
 @pytest.mark.parametrize("total", [*EDGES, 2**64 + 1, 2**80 + 12345, 2**93 - 1])
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 10**9, 2**31 - 1, 2**32 - 1])
 def test_an_average_is_the_nearest_float(total: int, count: int, sign: int) -> None:
-    has_value, word = scalars.ratio(*halves(sign * total), count)
+    has_value, word = scalars.mean_of_halves(*halves(sign * total), count)
     assert has_value
     assert float_of(word) == float(Fraction(sign * total, count))
 
@@ -64,7 +64,7 @@ def test_averages_of_random_sums_are_the_nearest_floats() -> None:
     for _ in range(3_000):
         total = draw.randrange(2 ** draw.randint(1, 93)) * draw.choice([1, -1])
         count = draw.randrange(1, 2 ** draw.randint(1, 32))
-        _, word = scalars.ratio(*halves(total), count)
+        _, word = scalars.mean_of_halves(*halves(total), count)
         assert float_of(word) == float(Fraction(total, count)), (total, count)
 
 
@@ -73,7 +73,7 @@ def test_averages_of_random_sums_are_the_nearest_floats() -> None:
 def test_a_sum_has_a_value_if_it_is_an_int(total: int, sign: int) -> None:
     high, low = halves(sign * total)
     for shift in range(3):  # a long low half is the same sum
-        has_value, word = scalars.whole(high - shift, low + shift * 2**32)
+        has_value, word = scalars.int_of_halves(high - shift, low + shift * 2**32)
         assert has_value == (total < 2**63)
         assert not has_value or word == sign * total
 

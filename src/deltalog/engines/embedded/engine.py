@@ -169,7 +169,7 @@ class EmbeddedEngine:
     def move(self, changes: tuple[tuple[str, str, str], ...]) -> None:
         cursor = (changes[0][0],)  # any name: its place holds how far the inserted rows are read
         relations = tuple(name for change in changes for name in (*change, *cursor))
-        bulk.move(self.machine_address, self._addresses_of_relations(relations), len(changes))
+        bulk.move_rows(self.machine_address, self._addresses_of_relations(relations), len(changes))
 
     def settle(self) -> None:
         """Give numbers of values back that nothing holds any more."""
@@ -301,5 +301,5 @@ def _discard_relations(relations: list[EmbeddedRelation]) -> None:
 
 def _release_memory(lines: dict[int, array[int]], machine: array[int]) -> None:
     for address in lines:
-        relation_memory.discard(address)
+        relation_memory.discard_relation(address)
     bulk.discard_machine(machine.buffer_info()[0])

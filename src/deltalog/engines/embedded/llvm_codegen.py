@@ -23,7 +23,7 @@ from deltalog.engines.embedded.llvm_shapes import Check, Comparison, Lookup, Sha
 from deltalog.engines.embedded.llvm_walk import Walk
 from deltalog.engines.embedded.llvm_writer import HALF, WORD, Block, Value, Writer
 
-_CHECKED_BY = {layout.TEST: "holds", layout.ASSIGN: "assigned", layout.SOME: "is_some"}
+_CHECKED_BY = {layout.TEST: "test_holds", layout.ASSIGN: "assign_slot", layout.SOME: "is_some"}
 
 
 def function_text(name: str, shape: Shape) -> str:
@@ -67,7 +67,7 @@ class PipelineWriter(Writer):
             self._send_held()
         self._finish_function(layout.DONE)
         self.put_at(self.stopped)
-        self.call("send", self.machine, shape.mode)
+        self.call("send_rows", self.machine, shape.mode)
         self._finish_function(layout.STOPPED)
         self.put_at(self.entry)
         self.at.branch(body)
@@ -109,7 +109,7 @@ class PipelineWriter(Writer):
         held = self.load(self.machine, layout.HELD)
         self.at.cbranch(self.is_(">", held, 0), send, sent)
         self.put_at(send)
-        self.call("send", self.machine, self.shape.mode)
+        self.call("send_rows", self.machine, self.shape.mode)
         self.at.branch(sent)
         self.put_at(sent)
 
@@ -139,7 +139,7 @@ class PipelineWriter(Writer):
         capacity = self.load(relation, layout.CAPACITY)
         self.at.cbranch(self.is_("<", capacity, int(layout.LARGE)), near, far)
         self.put_at(near)
-        self.call("put", self.machine, mode, self.target, words, state, self.rank)
+        self.call("put_row", self.machine, mode, self.target, words, state, self.rank)
         self.at.branch(out)
         self.put_at(far)
         mask = self.load(relation, layout.MASK)
@@ -152,7 +152,7 @@ class PipelineWriter(Writer):
         full = self.block("full")
         self.at.cbranch(self.is_("==", held, int(layout.BATCH)), full, out)
         self.put_at(full)
-        self.call("send", self.machine, mode)
+        self.call("send_rows", self.machine, mode)
         self.at.branch(out)
         self.put_at(out)
 
@@ -170,7 +170,7 @@ class PipelineWriter(Writer):
         self.put_at(full)
         for i, word in enumerate(emitted):
             self.store(words, i, word)
-        self.call("append", self.machine, self.target, words)
+        self.call("append_row", self.machine, self.target, words)
         self.at.branch(out)
         self.put_at(room)
         row = self.row(self.target, end, len(emitted))

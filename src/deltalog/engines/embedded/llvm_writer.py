@@ -17,7 +17,7 @@ Int = np.integer[Any]
 
 WORD = ir.IntType(64)
 HALF = ir.IntType(32)
-CALLED = ("put", "send", "append", "is_over", "holds", "assigned", "is_some")
+CALLED = ("put_row", "send_rows", "append_row", "is_over", "test_holds", "assign_slot", "is_some")
 """The kernels that are called, in the order in which the machine has their addresses."""
 
 

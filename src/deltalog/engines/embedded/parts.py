@@ -104,4 +104,4 @@ class EmbeddedSequence:
         return tuple(name for name, line in self.heads if line[layout.LAST])
 
     def rewind(self) -> None:
-        fixpoint.rewind(self.address)
+        fixpoint.rewind_sequence(self.address)

@@ -43,7 +43,7 @@ class EmbeddedRelation:
 
     def discard(self) -> None:
         if self.engine.lines.pop(self.address, None) is not None:
-            relation_memory.discard(self.address)
+            relation_memory.discard_relation(self.address)
 
     @property
     def end(self) -> int:
@@ -62,7 +62,7 @@ class EmbeddedRelation:
 
     def clear(self) -> None:
         if self.line[layout.END]:
-            relation_memory.clear(self.address)
+            relation_memory.clear_relation(self.address)
 
     # --- as rows of values
 
@@ -153,12 +153,12 @@ class EmbeddedRelation:
 
     def rank(self, row: Row) -> int:
         words = self.encoded((row,))
-        return int(bulk.rank(self.address, words.buffer_info()[0]))
+        return int(bulk.rank_of_row(self.address, words.buffer_info()[0]))
 
     def ranks(self, rows: Collection[Row]) -> list[int]:
         words = self.encoded(rows)
         first, width = words.buffer_info()[0], 8 * self.arity
-        return [int(bulk.rank(self.address, first + n * width)) for n in range(len(rows))]
+        return [int(bulk.rank_of_row(self.address, first + n * width)) for n in range(len(rows))]
 
     def load(self, ranked: Collection[Row]) -> int:
         """Append rows that begin with their rank; the clock goes along."""

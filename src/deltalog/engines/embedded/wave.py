@@ -190,10 +190,10 @@ class EmbeddedWave:
         return tuple(code[start + wave.FLOW_ROWS : end : wave.FLOW_WORDS])
 
     def enter(self, number: int) -> None:
-        wave.enter(self.address, number)
+        wave.enter_station(self.address, number)
 
     def leave(self, number: int) -> None:
-        wave.leave(self.address, self.code[self._place_of_number(number)])
+        wave.leave_station(self.address, self.code[self._place_of_number(number)])
 
     def ran(self) -> tuple[int, ...]:
         log = wave.WAVE_HEADER + 2 * self.stations

@@ -19,12 +19,12 @@ from deltalog.engines.embedded.kernels.memory import (
     compiled,
     inlined,
     load64,
-    reallocated,
+    reallocated_block,
 )
 
 
 @inlined
-def mixed(state, word):
+def mix_hash(state, word):
     state = (state ^ word) * HASH_MULTIPLIER
     return state ^ ((state >> HASH_SHIFT) & HASH_SHIFTED_BITS)
 
@@ -33,7 +33,7 @@ def mixed(state, word):
 def words_hash(words, count):
     state = np.int64(0)
     for i in range(count):
-        state = mixed(state, load64(words, i))
+        state = mix_hash(state, load64(words, i))
     return state
 
 
@@ -52,8 +52,8 @@ def are_same(left, right, count):
 
 
 @compiled
-def obtained(address, size):
-    block = reallocated(address, size)
+def obtain_block(address, size):
+    block = reallocated_block(address, size)
     if block == 0:
         raise MemoryError("no memory for a relation")
     in_large_pages(block, size)
@@ -61,7 +61,7 @@ def obtained(address, size):
 
 
 @compiled
-def zeros(size):
+def obtain_zeros(size):
     block = allocated_zeros(size)
     if block == 0:
         raise MemoryError("no memory for a relation")

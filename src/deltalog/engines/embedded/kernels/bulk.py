@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from deltalog.engines.embedded.kernels.blocks import (
-    mixed,
+    mix_hash,
     row_address,
 )
 from deltalog.engines.embedded.kernels.indexes import (
@@ -43,21 +43,21 @@ from deltalog.engines.embedded.kernels.memory import (
     compiled,
     load32,
     load64,
-    release,
+    release_block,
     store64,
 )
 from deltalog.engines.embedded.kernels.relation_memory import (
-    add,
-    clear,
-    compact,
+    add_row,
+    clear_relation,
+    compact_relation,
     ensure_indexed,
-    expect,
-    find,
+    expect_new_row,
+    find_row,
     prefetch_among,
-    remove,
-    reserve,
+    remove_row,
     reserve_for_many,
-    restore,
+    reserve_rows,
+    restore_row,
 )
 
 
@@ -69,10 +69,10 @@ def insert_rows(machine, relation, words, count):
     width = 8 * load64(relation, ARITY)
     for number in range(count):
         if load64(relation, END) == load64(relation, CAPACITY):
-            compact(relation, np.int64(1))
+            compact_relation(relation, np.int64(1))
         if number + AHEAD < count:
-            expect(relation, words + (number + AHEAD) * width)
-        add(machine, relation, words + number * width)
+            expect_new_row(relation, words + (number + AHEAD) * width)
+        add_row(machine, relation, words + number * width)
     store64(relation, VISIBLE, load64(relation, END))
     return load64(relation, LIVE) - before
 
@@ -87,8 +87,8 @@ def load_rows(machine, relation, rows, count):
         row = rows + number * width
         store64(machine, CLOCK, load64(row, 0))
         if number + AHEAD < count:
-            expect(relation, row + AHEAD * width + 8)
-        add(machine, relation, row + 8)
+            expect_new_row(relation, row + AHEAD * width + 8)
+        add_row(machine, relation, row + 8)
     store64(relation, VISIBLE, load64(relation, END))
     return load64(relation, LIVE) - before
 
@@ -99,8 +99,8 @@ def delete_rows(relation, words, count):
     width = 8 * load64(relation, ARITY)
     for number in range(count):
         prefetch_among(relation, words, width, number, count)
-        remove(relation, words + number * width)
-    compact(relation, np.int64(0))
+        remove_row(relation, words + number * width)
+    compact_relation(relation, np.int64(0))
     return before - load64(relation, LIVE)
 
 
@@ -111,7 +111,7 @@ def find_rows(relation, words, count, out):
     width = 8 * load64(relation, ARITY)
     for number in range(count):
         prefetch_among(relation, words, width, number, count)
-        store64(out, number, 1 if find(relation, words + number * width) >= 0 else 0)
+        store64(out, number, 1 if find_row(relation, words + number * width) >= 0 else 0)
 
 
 @compiled
@@ -146,7 +146,7 @@ def matching_rows(relation, number, keys, count, start, end, out, room):
         state = np.int64(0)
         for i in range(count):
             if load64(keys, PAIR_WORDS * i + PAIR_COLUMN) < INDEXED_COLUMNS:
-                state = mixed(state, load64(keys, PAIR_WORDS * i + PAIR_WORD))
+                state = mix_hash(state, load64(keys, PAIR_WORDS * i + PAIR_WORD))
         at = load32(load64(index, HEADS), state & load64(index, HEADS_MASK)) - 1
     found = np.int64(0)
     while at >= 0:
@@ -177,17 +177,17 @@ def matching_rows(relation, number, keys, count, start, end, out, room):
 @compiled
 def is_there(relation, key):
     ensure_indexed(relation)
-    return find(relation, key) >= 0
+    return find_row(relation, key) >= 0
 
 
 @compiled
-def rank(relation, key):
+def rank_of_row(relation, key):
     ensure_indexed(relation)
-    return load64(row_address(relation, find(relation, key)), STAMP)
+    return load64(row_address(relation, find_row(relation, key)), STAMP)
 
 
 @compiled
-def move(machine, moves, count):
+def move_rows(machine, moves, count):
     """Delete from each stored relation, then append what is inserted, in the order of stamps.
 
     Nothing that is inserted is there.
@@ -199,14 +199,14 @@ def move(machine, moves, count):
         width = row_address(deleted, 1) - rows
         for row in range(end):
             prefetch_among(stored, rows, width, row, end)
-            remove(stored, rows + row * width)
+            remove_row(stored, rows + row * width)
         dead = load64(stored, END) - load64(stored, LIVE)
         more = max(
             np.int64(0), load64(load64(each, MOVE_INSERTED), END) - dead
         )  # those that return have room
-        compact(stored, more)
+        compact_relation(stored, more)
         if more > 0:
-            reserve(stored, load64(stored, END) + more)
+            reserve_rows(stored, load64(stored, END) + more)
         store64(each, MOVE_CURSOR, 0)
     while True:
         best, first = np.int64(-1), np.int64(0)
@@ -228,7 +228,7 @@ def move(machine, moves, count):
         rows = row_address(inserted, 0)
         width = row_address(inserted, 1) - rows
         prefetch_among(stored, rows, width, row, load64(inserted, END))
-        restore(machine, stored, rows + row * width)
+        restore_row(machine, stored, rows + row * width)
         store64(each, MOVE_CURSOR, row + 1)
     for i in range(count):
         stored = load64(moves + 8 * MOVE_WORDS * i, MOVE_STORED)
@@ -238,7 +238,7 @@ def move(machine, moves, count):
 @compiled
 def clear_all(relations, count):
     for i in range(count):
-        clear(load64(relations, i))
+        clear_relation(load64(relations, i))
 
 
 @compiled
@@ -254,5 +254,5 @@ def mark_words(relation, column, marks):
 
 @compiled
 def discard_machine(machine):
-    release(load64(machine, QUEUE))
-    release(load64(machine, SEEN_LOG))
+    release_block(load64(machine, QUEUE))
+    release_block(load64(machine, SEEN_LOG))

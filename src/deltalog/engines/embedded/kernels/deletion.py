@@ -71,26 +71,26 @@ from deltalog.engines.embedded.kernels.memory import (
     compiled,
     inlined,
     load64,
-    nanoseconds,
-    prefetch,
+    monotonic_nanoseconds,
+    prefetch_line,
     store64,
 )
 from deltalog.engines.embedded.kernels.pipeline import (
     free_row,
-    hold,
+    hold_row,
     run_pipeline,
-    send,
+    send_rows,
 )
 from deltalog.engines.embedded.kernels.relation_memory import (
-    append,
+    append_row,
     ensure_indexed,
 )
 from deltalog.engines.embedded.kernels.rules import (
     index_looked_up,
 )
 from deltalog.engines.embedded.kernels.suspects import (
-    pop,
-    push,
+    pop_suspect,
+    push_suspect,
 )
 
 
@@ -113,7 +113,7 @@ def steps_allowed(machine, code, count):
 
 
 @inlined
-def suspected(code, entry):
+def suspect_of_entry(code, entry):
     """A suspect: (its predicate, where its words are)."""
     predicate = predicate_at(code, entry >> SUSPECT_SHIFT)
     return predicate, row_address(load64(predicate, RELATION), entry & LOW_HALF)
@@ -126,15 +126,15 @@ def take_batch(machine, code):
     count = min(BATCH, load64(machine, QUEUED))
     for i in range(count):
         taken = batch + 8 * TAKEN_ROW * i
-        rank, entry = pop(machine)
+        rank, entry = pop_suspect(machine)
         store64(taken, T_RANK, rank)
         store64(taken, T_SUSPECT, entry)
-        _, words = suspected(code, entry)
-        prefetch(words)
+        _, words = suspect_of_entry(code, entry)
+        prefetch_line(words)
     looked_at, is_far = ZERO, False
     for i in range(count):
         taken = batch + 8 * TAKEN_ROW * i
-        predicate, words = suspected(code, load64(taken, T_SUSPECT))
+        predicate, words = suspect_of_entry(code, load64(taken, T_SUSPECT))
         if predicate != looked_at:
             looked_at, is_far = predicate, prefetch_for_suspect(code, predicate, words)
         elif is_far:
@@ -156,7 +156,7 @@ def prefetch_for_suspect(code, predicate, words):
             wanted = large_relation(step)
             if wanted != 0:
                 is_far = True
-                prefetch(place_of(step, wanted, words))  # its columns are the first slots
+                prefetch_line(place_of(step, wanted, words))  # its columns are the first slots
     return is_far
 
 
@@ -167,7 +167,7 @@ def set_slots(slots, words, arity):
 
 
 @compiled
-def examine(machine, code, predicate, words, rank):
+def examine_suspect(machine, code, predicate, words, rank):
     """Return whether a suspect has support; one without is deleted, which happens but once."""
     slots = load64(machine, SCRATCH) + 8 * SLOTS_AT
     arity = load64(load64(predicate, RELATION), ARITY)
@@ -178,10 +178,10 @@ def examine(machine, code, predicate, words, rank):
         pipeline = code + 8 * load64(at, i)
         if run_pipeline(machine, code, pipeline, FIRST, ZERO, ZERO, rank) == FOUND:
             return True
-    append(machine, load64(predicate, DELETED), words)
+    append_row(machine, load64(predicate, DELETED), words)
     store64(words, STAMP, load64(words, STAMP) | GONE)
     if load64(machine, PASSED_OVER) == 1:
-        append(machine, load64(predicate, DOUBTFUL), words)
+        append_row(machine, load64(predicate, DOUBTFUL), words)
     return False
 
 
@@ -236,14 +236,14 @@ def run_deletion(machine, code):
             words = row_address(suspects, number)
             row = free_row(machine)
             set_slots(row + 8 * H_WORDS, words, arity)
-            hold(machine, SUSPECT, predicate, row, words_hash(words, arity), -ONE)
-    send(machine, SUSPECT)
+            hold_row(machine, SUSPECT, predicate, row, words_hash(words, arity), -ONE)
+    send_rows(machine, SUSPECT)
     status = np.int64(DONE)
     batch = load64(machine, SCRATCH) + 8 * TAKEN_AT
     examined = np.int64(0)
     while load64(machine, QUEUED) > 0:
         examined += 1
-        if examined & 0xFF == 0 and nanoseconds() > load64(machine, DEADLINE):
+        if examined & 0xFF == 0 and monotonic_nanoseconds() > load64(machine, DEADLINE):
             status = np.int64(STOPPED)
             break
         if load64(machine, STEPS) > steps_max:
@@ -253,9 +253,9 @@ def run_deletion(machine, code):
     log, seen = load64(machine, SEEN_LOG), load64(machine, SEEN_COUNT)
     for i in range(seen):
         if i + AHEAD < seen:
-            _, words = suspected(code, load64(log, i + AHEAD))
-            prefetch(words)
-        _, words = suspected(code, load64(log, i))
+            _, words = suspect_of_entry(code, load64(log, i + AHEAD))
+            prefetch_line(words)
+        _, words = suspect_of_entry(code, load64(log, i))
         store64(words, STAMP, load64(words, STAMP) & RANK)
     return status
 
@@ -265,18 +265,18 @@ def run_batch(machine, code, batch, count):
     """Examine all suspects of a batch, then suspect what was derived from those that go."""
     for i in range(count):
         taken = batch + 8 * TAKEN_ROW * i
-        predicate, words = suspected(code, load64(taken, T_SUSPECT))
-        stands = examine(machine, code, predicate, words, load64(taken, T_RANK))
+        predicate, words = suspect_of_entry(code, load64(taken, T_SUSPECT))
+        stands = examine_suspect(machine, code, predicate, words, load64(taken, T_RANK))
         store64(taken, T_STANDS, 1 if stands else 0)
     store64(machine, LOWEST, LARGEST)
     for i in range(count):
         taken = batch + 8 * TAKEN_ROW * i
         if load64(taken, T_STANDS) == 0:
-            predicate, words = suspected(code, load64(taken, T_SUSPECT))
+            predicate, words = suspect_of_entry(code, load64(taken, T_SUSPECT))
             suspect_derived(machine, code, predicate, words, load64(taken, T_RANK))
-    send(machine, SUSPECT)
+    send_rows(machine, SUSPECT)
     for i in range(count):
         taken = batch + 8 * TAKEN_ROW * i
         rank = load64(taken, T_RANK)
         if load64(taken, T_STANDS) == 1 and rank > load64(machine, LOWEST):
-            push(machine, rank, load64(taken, T_SUSPECT))
+            push_suspect(machine, rank, load64(taken, T_SUSPECT))

@@ -47,11 +47,11 @@ from deltalog.engines.embedded.kernels.layout import (
 from deltalog.engines.embedded.kernels.memory import (
     compiled,
     load64,
-    nanoseconds,
+    monotonic_nanoseconds,
     store64,
 )
 from deltalog.engines.embedded.kernels.rules import (
-    fire,
+    fire_rule,
 )
 
 
@@ -95,7 +95,7 @@ def run_round(machine, code):
     open_round(heads, count)
     status = np.int64(DONE)
     for i in range(rules):
-        if fire(machine, code, code + 8 * load64(heads, count + i)) == STOPPED:
+        if fire_rule(machine, code, code + 8 * load64(heads, count + i)) == STOPPED:
             status = np.int64(STOPPED)
             break
     return status, close_round(machine, heads, count)
@@ -128,7 +128,7 @@ def run_sequence(machine, sequence):
             store64(machine, PRODUCTIVE, productive)
             if productive >= load64(machine, ROUNDS_MAX):
                 return STOPPED
-            now = nanoseconds()
+            now = monotonic_nanoseconds()
             if now > load64(machine, DEADLINE):
                 return STOPPED
             if now > load64(machine, PAUSE_AT):
@@ -137,7 +137,7 @@ def run_sequence(machine, sequence):
 
 
 @compiled
-def begin(machine, rounds, rounds_max, facts, facts_max, until):
+def begin_run(machine, rounds, rounds_max, facts, facts_max, until):
     """Note what a run may use, and what was used before it."""
     store64(machine, PRODUCTIVE, rounds)
     store64(machine, ROUNDS_MAX, rounds_max)
@@ -145,14 +145,14 @@ def begin(machine, rounds, rounds_max, facts, facts_max, until):
     store64(machine, FACTS_MAX, facts_max)
     store64(machine, DEADLINE, until)
     store64(machine, ROUNDS, 0)
-    store64(machine, PAUSE_AT, nanoseconds() + PAUSE)
+    store64(machine, PAUSE_AT, monotonic_nanoseconds() + PAUSE)
 
 
 @compiled
 def run_alone(machine, sequence, rounds, rounds_max, facts, facts_max, until):
     """Run a sequence that belongs to no wave; what it makes is there to stay."""
     store64(machine, MAY_APPEND, 0)
-    begin(machine, rounds, rounds_max, facts, facts_max, until)
+    begin_run(machine, rounds, rounds_max, facts, facts_max, until)
     return run_sequence(machine, sequence)
 
 
@@ -171,7 +171,7 @@ def rewind_part(code):
 
 
 @compiled
-def rewind(sequence):
+def rewind_sequence(sequence):
     store64(sequence, CURRENT, 0)
     for number in range(load64(sequence, PARTS)):
         rewind_part(load64(sequence, SEQUENCE_HEADER + number))

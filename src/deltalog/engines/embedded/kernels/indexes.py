@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from deltalog.engines.embedded.kernels.blocks import (
-    mixed,
-    obtained,
+    mix_hash,
+    obtain_block,
+    obtain_zeros,
     row_address,
-    zeros,
 )
 from deltalog.engines.embedded.kernels.layout import (
     AHEAD,
@@ -36,8 +36,8 @@ from deltalog.engines.embedded.kernels.memory import (
     inlined,
     load32,
     load64,
-    prefetch,
-    release,
+    prefetch_line,
+    release_block,
     store32,
     store64,
     zero_bytes,
@@ -50,7 +50,7 @@ def index_hash(row, columns):
     column = 0
     while columns:
         if columns & 1:
-            state = mixed(state, load64(row, column))
+            state = mix_hash(state, load64(row, column))
         columns >>= 1
         column += 1
     return state
@@ -82,7 +82,7 @@ def expect_links(relation, words):
     index = load64(relation, INDEX)
     for _ in range(load64(relation, INDEXES)):
         bucket = index_hash(words, load64(index, COLUMNS)) & load64(index, HEADS_MASK)
-        prefetch(load64(index, HEADS) + HALF_BYTES * bucket)
+        prefetch_line(load64(index, HEADS) + HALF_BYTES * bucket)
         index += INDEX_BYTES
 
 
@@ -122,7 +122,7 @@ def expect_bucket(relation, index, row, end):
     """A row, if it is one of those below `end`, will be indexed soon."""
     if row < end:
         bucket = index_hash(row_address(relation, row), load64(index, COLUMNS))
-        prefetch(load64(index, HEADS) + HALF_BYTES * (bucket & load64(index, HEADS_MASK)))
+        prefetch_line(load64(index, HEADS) + HALF_BYTES * (bucket & load64(index, HEADS_MASK)))
 
 
 @compiled
@@ -162,7 +162,7 @@ def sort_links(relation, index):
 @compiled
 def resize_index(index, had, capacity):
     if had > 0:
-        release(load64(index, HEADS))
-    store64(index, HEADS, zeros(4 * capacity))
+        release_block(load64(index, HEADS))
+    store64(index, HEADS, obtain_zeros(4 * capacity))
     store64(index, HEADS_MASK, capacity - 1)
-    store64(index, LINKS, obtained(load64(index, LINKS), 8 * capacity))
+    store64(index, LINKS, obtain_block(load64(index, LINKS), 8 * capacity))

@@ -6,7 +6,7 @@ them, and of what the next step will look up for each, before it goes on with th
 
 A rule may add rows to the relation that it walks. A resize then makes its indexes anew, and links
 get other numbers where they are side by side; so a walk also knows the last row it looked at, and
-finds its place again by that (`seek`).
+finds its place again by that (`seek_link`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from deltalog.engines.embedded.kernels.blocks import (
-    mixed,
+    mix_hash,
     row_address,
 )
 from deltalog.engines.embedded.kernels.indexes import (
@@ -99,12 +99,12 @@ from deltalog.engines.embedded.kernels.memory import (
     inlined,
     load32,
     load64,
-    prefetch,
+    prefetch_line,
     store64,
 )
 from deltalog.engines.embedded.kernels.relation_memory import (
     ensure_indexed,
-    find,
+    find_row,
 )
 
 
@@ -154,7 +154,7 @@ def open_phase(step, frame, keys, slots, marks, phase):
         word = value_at(at + 8 * KEY_VALUE, slots)
         store64(keys, i, word)
         if load64(at, KEY_COLUMN) < INDEXED_COLUMNS:
-            state = mixed(state, word)
+            state = mix_hash(state, word)
         at += 8 * KEY_WORDS
     number = load64(step, INDEX_NUMBER if phase == 0 else PLUS_INDEX)
     index = load64(relation, INDEX) + number * INDEX_BYTES
@@ -165,7 +165,7 @@ def open_phase(step, frame, keys, slots, marks, phase):
 
 
 @compiled
-def seek(step, frame, keys):
+def seek_link(step, frame, keys):
     """Find the link behind the last row that was looked at, in an index that was made anew.
 
     Chains go from newer rows to older ones, and a resize keeps the numbers of rows.
@@ -174,7 +174,7 @@ def seek(step, frame, keys):
     state = np.int64(0)
     for i in range(load64(step, KEYS)):
         if load64(step, HEADER + KEY_WORDS * i + KEY_COLUMN) < INDEXED_COLUMNS:
-            state = mixed(state, load64(keys, i))
+            state = mix_hash(state, load64(keys, i))
     links, last = load64(index, LINKS), load64(frame, F_LAST)
     at = load32(load64(index, HEADS), state & load64(index, HEADS_MASK)) - 1
     while at >= 0 and linked_row(load64(links, at)) >= last:
@@ -184,14 +184,14 @@ def seek(step, frame, keys):
 
 
 @inlined
-def advance(step, frame, slots):
+def advance_row(step, frame, slots):
     """Bind the next row of the batch; False when there is none."""
     relation, filled = load64(frame, F_RELATION), load64(frame, F_FILLED)
     taken = load64(frame, F_TAKEN)
     while taken < filled:
         words = row_address(relation, load64(frame, F_ROWS + taken))
         taken += 1
-        at = bind(step, words, slots)
+        at = bind_row(step, words, slots)
         fits = True
         for _ in range(load64(step, SAMES)):
             if load64(words, load64(at, BIND_COLUMN)) != load64(slots, load64(at, BIND_SLOT)):
@@ -206,7 +206,7 @@ def advance(step, frame, slots):
 
 
 @compiled
-def fill(machine, step, frame, keys, slots, marks, rank):
+def fill_batch(machine, step, frame, keys, slots, marks, rank):
     """Take the next batch of rows that a match may read and that have its key; False at the end.
 
     First those of its stored relation, then those of `plus`.
@@ -223,7 +223,7 @@ def fill(machine, step, frame, keys, slots, marks, rank):
     start, end = load64(frame, F_START), load64(frame, F_END)
     is_indexed = load64(step, MODE) == BY_INDEX
     if is_indexed and load64(frame, F_CAPACITY) != load64(relation, CAPACITY):
-        seek(step, frame, keys)
+        seek_link(step, frame, keys)
     at = load64(frame, F_AT)
     last = end
     links = load64(load64(frame, F_INDEX), LINKS) if is_indexed else np.int64(0)
@@ -248,7 +248,7 @@ def fill(machine, step, frame, keys, slots, marks, rank):
             break
         words = rows + row * width
         if is_far:
-            prefetch(words)
+            prefetch_line(words)
         if row < end and (
             is_far or is_read(machine, step, keys, key_count, words, minus, is_ranked, rank)
         ):
@@ -285,7 +285,7 @@ def is_read(machine, step, keys, key_count, words, minus, is_ranked, rank):
         if stamp & RANK >= rank:
             store64(machine, PASSED_OVER, 1)
             return False
-    return minus == 0 or find(minus, words) < 0
+    return minus == 0 or find_row(minus, words) < 0
 
 
 @inlined
@@ -306,7 +306,9 @@ def prefetch_batch(step, frame, slots, ahead):
     if wanted == 0:
         return
     for number in range(load64(frame, F_FILLED)):
-        bind(step, row_address(load64(frame, F_RELATION), load64(frame, F_ROWS + number)), slots)
+        bind_row(
+            step, row_address(load64(frame, F_RELATION), load64(frame, F_ROWS + number)), slots
+        )
         prefetch_place(frame, number, place_of(ahead, wanted, slots))
     if load64(ahead, MODE) == BY_INDEX:
         prefetch_links(frame, index_of(ahead, wanted), wanted)
@@ -322,7 +324,7 @@ def place_of(step, relation, slots):
     at = step + 8 * HEADER
     for _ in range(load64(step, KEYS)):
         if not is_indexed or load64(at, KEY_COLUMN) < INDEXED_COLUMNS:
-            state = mixed(state, value_at(at + 8 * KEY_VALUE, slots))
+            state = mix_hash(state, value_at(at + 8 * KEY_VALUE, slots))
         at += 8 * KEY_WORDS
     if is_indexed:
         index = index_of(step, relation)
@@ -338,7 +340,7 @@ def index_of(step, relation):
 @inlined
 def prefetch_place(frame, number, place):
     store64(frame, F_AHEAD + number, place)
-    prefetch(place)
+    prefetch_line(place)
 
 
 @compiled
@@ -347,7 +349,7 @@ def prefetch_rows(frame, relation):
     for number in range(load64(frame, F_FILLED)):
         row = load32(load64(frame, F_AHEAD + number), 0) - 1
         if row >= 0:
-            prefetch(row_address(relation, row))
+            prefetch_line(row_address(relation, row))
 
 
 @compiled
@@ -358,18 +360,18 @@ def prefetch_links(frame, index, relation):
     for number in range(filled):
         first = load32(load64(frame, F_AHEAD + number), 0) - 1
         if first >= 0:
-            prefetch(links + 8 * first)
+            prefetch_line(links + 8 * first)
             if not is_sorted:
-                prefetch(row_address(relation, first))
+                prefetch_line(row_address(relation, first))
     if is_sorted:
         for number in range(filled):
             first = load32(load64(frame, F_AHEAD + number), 0) - 1
             if first >= 0:
-                prefetch(row_address(relation, linked_row(load64(links, first))))
+                prefetch_line(row_address(relation, linked_row(load64(links, first))))
 
 
 @inlined
-def bind(step, words, slots):
+def bind_row(step, words, slots):
     """Bind what a match takes from a row; returns where its repeated variables stand."""
     at = step + 8 * (HEADER + KEY_WORDS * load64(step, KEYS))
     for _ in range(load64(step, BINDS)):
@@ -405,7 +407,7 @@ def is_row_there(machine, step, keys, slots, marks, rank):
         store64(keys, i, value_at(at + 8 * KEY_VALUE, slots))
         at += 8 * KEY_WORDS
     stored = load64(step, STORED)
-    row = find(stored, keys)
+    row = find_row(stored, keys)
     if 0 <= row < load64(stored, VISIBLE) and is_in_window(step, marks, row, False):
         if load64(step, IS_RANKED) == 1:
             stamp = load64(row_address(stored, row), STAMP)
@@ -416,12 +418,12 @@ def is_row_there(machine, step, keys, slots, marks, rank):
             store64(machine, PASSED_OVER, 1)
             return False
         minus = load64(step, MINUS)
-        if minus == 0 or load64(minus, LIVE) == 0 or find(minus, keys) < 0:
+        if minus == 0 or load64(minus, LIVE) == 0 or find_row(minus, keys) < 0:
             return True
     if not has_plus(step):
         return False
     plus = load64(step, PLUS)
-    row = find(plus, keys)
+    row = find_row(plus, keys)
     return 0 <= row < load64(plus, VISIBLE) and is_in_window(step, marks, row, True)
 
 
@@ -433,15 +435,15 @@ def has_row(step, keys, slots):
         store64(keys, i, value_at(at + 8 * KEY_VALUE, slots))
         at += 8 * KEY_WORDS
     stored, minus = load64(step, STORED), load64(step, MINUS)
-    row = find(stored, keys)
+    row = find_row(stored, keys)
     if 0 <= row < load64(stored, VISIBLE) and (
-        minus == 0 or load64(minus, LIVE) == 0 or find(minus, keys) < 0
+        minus == 0 or load64(minus, LIVE) == 0 or find_row(minus, keys) < 0
     ):
         return True
     if not has_plus(step):
         return False
     plus = load64(step, PLUS)
-    return 0 <= find(plus, keys) < load64(plus, VISIBLE)
+    return 0 <= find_row(plus, keys) < load64(plus, VISIBLE)
 
 
 @compiled
@@ -450,8 +452,8 @@ def has_match(machine, step, frame, keys, slots, marks):
     if load64(step, MODE) == BY_ROW:
         return has_row(step, keys, slots)
     open_phase(step, frame, keys, slots, marks, ZERO)
-    while fill(machine, step, frame, keys, slots, marks, ZERO):
-        if advance(step, frame, slots):
+    while fill_batch(machine, step, frame, keys, slots, marks, ZERO):
+        if advance_row(step, frame, slots):
             return True
     return False
 
@@ -469,6 +471,6 @@ def has_visible(relation, minus):
         ensure_indexed(minus)
     for row in range(visible):
         words = row_address(relation, row)
-        if load64(words, STAMP) >= 0 and (minus == 0 or find(minus, words) < 0):
+        if load64(words, STAMP) >= 0 and (minus == 0 or find_row(minus, words) < 0):
             return True
     return False

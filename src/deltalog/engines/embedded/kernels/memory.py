@@ -26,16 +26,16 @@ inlined: Callable[[Any], Any] = njit(cache=True, nogil=True, error_model="numpy"
 """For what is called so often that the call itself counts."""
 
 
-def _pointer(builder: Any, address: Any, index: Any, bits: int) -> Any:
+def _pointer_to_word(builder: Any, address: Any, index: Any, bits: int) -> Any:
     base = builder.inttoptr(address, ir.PointerType(ir.IntType(bits)))
     return builder.gep(base, [index])
 
 
-def _bytes(builder: Any, address: Any) -> Any:
+def _pointer_to_bytes(builder: Any, address: Any) -> Any:
     return builder.inttoptr(address, _BYTES)
 
 
-def _called(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any:
+def _call_library(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any:
     """Call a function of the C library."""
     kind = ir.FunctionType(result, [argument.type for argument in arguments])
     module = builder.module
@@ -48,7 +48,7 @@ def load64(typing: Any, address: Any, index: Any) -> Any:
     """The 64-bit word number `index` behind an address."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load(_pointer(builder, arguments[0], arguments[1], 64))
+        return builder.load(_pointer_to_word(builder, arguments[0], arguments[1], 64))
 
     return types.int64(types.int64, types.int64), generate
 
@@ -56,7 +56,7 @@ def load64(typing: Any, address: Any, index: Any) -> Any:
 @intrinsic
 def store64(typing: Any, address: Any, index: Any, value: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.store(arguments[2], _pointer(builder, arguments[0], arguments[1], 64))
+        builder.store(arguments[2], _pointer_to_word(builder, arguments[0], arguments[1], 64))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), generate
@@ -67,7 +67,7 @@ def load32(typing: Any, address: Any, index: Any) -> Any:
     """The 32-bit word number `index` behind an address, with its sign."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        word = builder.load(_pointer(builder, arguments[0], arguments[1], 32))
+        word = builder.load(_pointer_to_word(builder, arguments[0], arguments[1], 32))
         return builder.sext(word, _WORD)
 
     return types.int64(types.int64, types.int64), generate
@@ -77,7 +77,7 @@ def load32(typing: Any, address: Any, index: Any) -> Any:
 def store32(typing: Any, address: Any, index: Any, value: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         word = builder.trunc(arguments[2], _INT)
-        builder.store(word, _pointer(builder, arguments[0], arguments[1], 32))
+        builder.store(word, _pointer_to_word(builder, arguments[0], arguments[1], 32))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), generate
@@ -104,11 +104,13 @@ def as_word(typing: Any, number: Any) -> Any:
 
 
 @intrinsic
-def reallocated(typing: Any, address: Any, size: Any) -> Any:
+def reallocated_block(typing: Any, address: Any, size: Any) -> Any:
     """A block of so many bytes with the contents of the block at `address` (0: a new one), or 0."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        block = _called(builder, "realloc", _BYTES, [_bytes(builder, arguments[0]), arguments[1]])
+        block = _call_library(
+            builder, "realloc", _BYTES, [_pointer_to_bytes(builder, arguments[0]), arguments[1]]
+        )
         return builder.ptrtoint(block, _WORD)
 
     return types.int64(types.int64, types.int64), generate
@@ -119,7 +121,7 @@ def allocated_zeros(typing: Any, size: Any) -> Any:
     """A new block of so many bytes, all zero, or 0."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        block = _called(builder, "calloc", _BYTES, [arguments[0], ir.Constant(_WORD, 1)])
+        block = _call_library(builder, "calloc", _BYTES, [arguments[0], ir.Constant(_WORD, 1)])
         return builder.ptrtoint(block, _WORD)
 
     return types.int64(types.int64), generate
@@ -131,17 +133,17 @@ def ask_for_large_pages(typing: Any, address: Any, size: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         if sys.platform == "linux":
-            block = [_bytes(builder, arguments[0]), arguments[1], ir.Constant(_INT, 14)]
-            _called(builder, "madvise", _INT, block)
+            block = [_pointer_to_bytes(builder, arguments[0]), arguments[1], ir.Constant(_INT, 14)]
+            _call_library(builder, "madvise", _INT, block)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), generate
 
 
 @intrinsic
-def release(typing: Any, address: Any) -> Any:
+def release_block(typing: Any, address: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        _called(builder, "free", ir.VoidType(), [_bytes(builder, arguments[0])])
+        _call_library(builder, "free", ir.VoidType(), [_pointer_to_bytes(builder, arguments[0])])
         return context.get_dummy_value()
 
     return types.void(types.int64), generate
@@ -150,8 +152,8 @@ def release(typing: Any, address: Any) -> Any:
 @intrinsic
 def zero_bytes(typing: Any, target: Any, size: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        block = [_bytes(builder, arguments[0]), ir.Constant(_INT, 0), arguments[1]]
-        _called(builder, "memset", _BYTES, block)
+        block = [_pointer_to_bytes(builder, arguments[0]), ir.Constant(_INT, 0), arguments[1]]
+        _call_library(builder, "memset", _BYTES, block)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), generate
@@ -162,14 +164,18 @@ def compared_bytes(typing: Any, left: Any, right: Any, size: Any) -> Any:
     """Negative, zero or positive, as the first differing byte says."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        blocks = [_bytes(builder, arguments[0]), _bytes(builder, arguments[1]), arguments[2]]
-        return builder.sext(_called(builder, "memcmp", _INT, blocks), _WORD)
+        blocks = [
+            _pointer_to_bytes(builder, arguments[0]),
+            _pointer_to_bytes(builder, arguments[1]),
+            arguments[2],
+        ]
+        return builder.sext(_call_library(builder, "memcmp", _INT, blocks), _WORD)
 
     return types.int64(types.int64, types.int64, types.int64), generate
 
 
 @intrinsic
-def prefetch(typing: Any, address: Any) -> Any:
+def prefetch_line(typing: Any, address: Any) -> Any:
     """Begin to load the line of memory at an address, so that it is there when it is wanted."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -178,14 +184,14 @@ def prefetch(typing: Any, address: Any) -> Any:
         name = "llvm.prefetch.p0"
         function = cgutils.get_or_insert_function(module, kind, name)  # type: ignore[no-untyped-call]
         hints = [ir.Constant(_INT, number) for number in (1, 2, 1)]
-        builder.call(function, [_bytes(builder, arguments[0]), *hints])
+        builder.call(function, [_pointer_to_bytes(builder, arguments[0]), *hints])
         return context.get_dummy_value()
 
     return types.void(types.int64), generate
 
 
 @intrinsic
-def called(
+def call_machine_code(
     typing: Any,
     address: Any,
     machine: Any,
@@ -212,13 +218,13 @@ def called(
 
 
 @intrinsic
-def nanoseconds(typing: Any) -> Any:
+def monotonic_nanoseconds(typing: Any) -> Any:
     """The monotonic clock, the one `time.monotonic_ns` reads."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         two = ir.Constant(_WORD, 2)
         pair = cgutils.alloca_once(builder, _WORD, size=two)  # type: ignore[no-untyped-call]
-        _called(builder, "clock_gettime", _INT, [ir.Constant(_INT, 1), pair])
+        _call_library(builder, "clock_gettime", _INT, [ir.Constant(_INT, 1), pair])
         seconds = builder.load(pair)
         rest = builder.load(builder.gep(pair, [ir.Constant(_WORD, 1)]))
         return builder.add(builder.mul(seconds, ir.Constant(_WORD, 1_000_000_000)), rest)

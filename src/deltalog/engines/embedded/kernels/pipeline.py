@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from deltalog.engines.embedded.kernels.blocks import (
-    mixed,
+    mix_hash,
 )
 from deltalog.engines.embedded.kernels.indexes import (
     expect_links,
@@ -91,8 +91,8 @@ from deltalog.engines.embedded.kernels.layout import (
     ZERO,
 )
 from deltalog.engines.embedded.kernels.matching import (
-    advance,
-    fill,
+    advance_row,
+    fill_batch,
     has_match,
     has_visible,
     is_row_there,
@@ -101,28 +101,28 @@ from deltalog.engines.embedded.kernels.matching import (
     value_at,
 )
 from deltalog.engines.embedded.kernels.memory import (
-    called,
+    call_machine_code,
     compiled,
     inlined,
     load64,
-    nanoseconds,
-    prefetch,
+    monotonic_nanoseconds,
+    prefetch_line,
     store64,
 )
 from deltalog.engines.embedded.kernels.relation_memory import (
     add_hashed,
-    append,
+    append_row,
     expect_row,
 )
 from deltalog.engines.embedded.kernels.scalars import (
-    compare,
-    evaluate,
+    compare_values,
+    evaluate_expression,
 )
 from deltalog.engines.embedded.kernels.suspects import (
-    suspect,
+    suspect_row,
 )
 from deltalog.engines.embedded.kernels.totals import (
-    accumulate,
+    accumulate_binding,
 )
 
 
@@ -134,8 +134,8 @@ def run_pipeline(machine, code, start, mode, target, marks, rank):
     """
     native = load64(start, NATIVE)
     if native > ASKED_FOR:
-        return called(native, machine, code, start, target, marks, rank)
-    return interpret(machine, code, start, mode, target, marks, rank)
+        return call_machine_code(native, machine, code, start, target, marks, rank)
+    return interpret_pipeline(machine, code, start, mode, target, marks, rank)
 
 
 @compiled
@@ -156,7 +156,7 @@ def note_steps(machine, code, start, mode, steps):
 
 
 @compiled
-def interpret(machine, code, start, mode, target, marks, rank):
+def interpret_pipeline(machine, code, start, mode, target, marks, rank):
     scratch = load64(machine, SCRATCH)
     slots = scratch + 8 * SLOTS_AT
     steps = load64(start, STEPS_OF)
@@ -172,10 +172,10 @@ def interpret(machine, code, start, mode, target, marks, rank):
             if mode == FIRST:
                 note_steps(machine, code, start, mode, ticks)
                 return FOUND
-            emit(machine, mode, target, out_at, outputs, slots, rank)
+            emit_row(machine, mode, target, out_at, outputs, slots, rank)
             ticks += 1
             if ticks & TICKS == 0 and is_over(machine, target, mode) == 1:
-                send(machine, mode)
+                send_rows(machine, mode)
                 return STOPPED
             depth = deciding - 1  # what comes after only finds the same row again
             is_entering = False
@@ -193,14 +193,14 @@ def interpret(machine, code, start, mode, target, marks, rank):
             keys = scratch + 8 * (KEYS_AT + KEYS_MAX * depth)
             if is_entering:
                 open_phase(step, frame, keys, slots, marks, ZERO)
-            goes_on = advance(step, frame, slots)
-            while not goes_on and fill(machine, step, frame, keys, slots, marks, rank):
+            goes_on = advance_row(step, frame, slots)
+            while not goes_on and fill_batch(machine, step, frame, keys, slots, marks, rank):
                 if load64(frame, F_FILLED) > 1 and depth + 1 < steps:
                     prefetch_batch(step, frame, slots, code + 8 * load64(first, depth + 1))
-                goes_on = advance(step, frame, slots)
+                goes_on = advance_row(step, frame, slots)
             ticks += 1
             if ticks & TICKS == 0 and is_over(machine, target, mode) == 1:
-                send(machine, mode)
+                send_rows(machine, mode)
                 return STOPPED
         elif is_entering:
             if operation == ABSENT:
@@ -208,11 +208,11 @@ def interpret(machine, code, start, mode, target, marks, rank):
                 keys = scratch + 8 * (KEYS_AT + KEYS_MAX * depth)
                 goes_on = not has_match(machine, step, frame, keys, slots, marks)
             elif operation == TEST:
-                goes_on = holds(machine, code, step) == 1
+                goes_on = test_holds(machine, code, step) == 1
             elif operation == SOME:
                 goes_on = is_some(machine, code, step) == 1
             else:
-                goes_on = assigned(machine, code, step) == 1
+                goes_on = assign_slot(machine, code, step) == 1
         if goes_on:
             depth += 1
             is_entering = True
@@ -220,22 +220,22 @@ def interpret(machine, code, start, mode, target, marks, rank):
             depth -= 1
             is_entering = False
     if mode == INTO and load64(machine, HELD) > 0:
-        send(machine, mode)
+        send_rows(machine, mode)
     note_steps(machine, code, start, mode, ticks)
     return DONE
 
 
 @compiled
-def holds(machine, code, step):
+def test_holds(machine, code, step):
     """Whether a test holds of what is in the slots."""
     scratch = load64(machine, SCRATCH)
     slots, stack = scratch + 8 * SLOTS_AT, scratch + 8 * STACK_AT
-    has_left, left = evaluate(code + 8 * load64(step, TEST_LEFT), slots, stack)
+    has_left, left = evaluate_expression(code + 8 * load64(step, TEST_LEFT), slots, stack)
     if not has_left:
         return ZERO
-    has_right, right = evaluate(code + 8 * load64(step, TEST_RIGHT), slots, stack)
+    has_right, right = evaluate_expression(code + 8 * load64(step, TEST_RIGHT), slots, stack)
     operator, kind = load64(step, TEST_OPERATOR), load64(step, TEST_KIND)
-    is_true = has_right and compare(machine, operator, kind, left, right)
+    is_true = has_right and compare_values(machine, operator, kind, left, right)
     return ONE if is_true else ZERO
 
 
@@ -254,11 +254,11 @@ def is_some(machine, code, step):
 
 
 @compiled
-def assigned(machine, code, step):
+def assign_slot(machine, code, step):
     """Give a slot its value; returns whether there is one."""
     scratch = load64(machine, SCRATCH)
     slots, stack = scratch + 8 * SLOTS_AT, scratch + 8 * STACK_AT
-    has_value, value = evaluate(code + 8 * load64(step, ASSIGN_VALUE), slots, stack)
+    has_value, value = evaluate_expression(code + 8 * load64(step, ASSIGN_VALUE), slots, stack)
     store64(slots, load64(step, ASSIGN_SLOT), value)
     return ONE if has_value else ZERO
 
@@ -270,45 +270,45 @@ def free_row(machine):
 
 
 @inlined
-def emit(machine, mode, target, outputs, count, slots, rank):
+def emit_row(machine, mode, target, outputs, count, slots, rank):
     """Make a row of what is bound, and hold it."""
     row = free_row(machine)
     words = row + 8 * H_WORDS
     state = np.int64(0)
     for i in range(count):
         word = value_at(outputs + 8 * VALUE_WORDS * i, slots)
-        state = mixed(state, word)
+        state = mix_hash(state, word)
         store64(words, i, word)
     if mode == INTO and load64(machine, IS_APPENDING) == 1:
-        append(machine, target, words)
+        append_row(machine, target, words)
     elif mode == TOTALS:
-        accumulate(machine, target, words)
+        accumulate_binding(machine, target, words)
     else:
-        hold(machine, mode, target, row, state, rank)
+        hold_row(machine, mode, target, row, state, rank)
 
 
 @inlined
-def hold(machine, mode, target, row, state, rank):
+def hold_row(machine, mode, target, row, state, rank):
     """Hold a free row that has been filled, and ask for the memory where it will be looked for.
 
     Where memory is near, it is put at once.
     """
     relation = target if mode == INTO else load64(target, RELATION)
     if load64(relation, CAPACITY) < LARGE:
-        put(machine, mode, target, row + 8 * H_WORDS, state, rank)
+        put_row(machine, mode, target, row + 8 * H_WORDS, state, rank)
         return
-    prefetch(load64(relation, HASH) + HALF_BYTES * (state & load64(relation, MASK)))
+    prefetch_line(load64(relation, HASH) + HALF_BYTES * (state & load64(relation, MASK)))
     store64(row, H_TARGET, target)
     store64(row, H_RANK, rank)
     store64(row, H_HASH, state)
     held = load64(machine, HELD) + 1
     store64(machine, HELD, held)
     if held == BATCH:
-        send(machine, mode)
+        send_rows(machine, mode)
 
 
 @compiled
-def send(machine, mode):
+def send_rows(machine, mode):
     """Put the rows that are held, in the order in which they came."""
     held = load64(machine, HELD)
     store64(machine, HELD, 0)
@@ -324,24 +324,24 @@ def send(machine, mode):
     for i in range(held):
         row = rows + 8 * HELD_ROW * i
         target, state = load64(row, H_TARGET), load64(row, H_HASH)
-        put(machine, mode, target, row + 8 * H_WORDS, state, load64(row, H_RANK))
+        put_row(machine, mode, target, row + 8 * H_WORDS, state, load64(row, H_RANK))
     return ZERO
 
 
 @compiled
-def put(machine, mode, target, words, state, rank):
+def put_row(machine, mode, target, words, state, rank):
     """Add or suspect a row that was emitted."""
     if mode == INTO:
         add_hashed(machine, target, words, state)
     else:
-        suspect(machine, target, words, state, rank)
+        suspect_row(machine, target, words, state, rank)
     return ZERO
 
 
 @compiled
 def is_over(machine, target, mode):
     """Whether a limit is reached in the middle of a round: time, or facts of one rule."""
-    if nanoseconds() > load64(machine, DEADLINE):
+    if monotonic_nanoseconds() > load64(machine, DEADLINE):
         return ONE
     if mode != INTO:
         return ZERO

@@ -6,8 +6,9 @@ before the others, is the rank of first derivation, comparable between relations
 row is dead. A dead row keeps its place until the relation is compacted between transactions, and
 has it again if the same row returns before: only its stamp is set. That is right because *an index
 has every row that the hash has*, dead ones included, whenever the index was built: `fill_index`
-links dead rows too, `resize` builds hash and indexes together, and whatever adds a row to the hash
-(`add_hashed`, `link`) links it into all indexes. Readers of a chain pass over dead rows.
+links dead rows too, `resize_relation` builds hash and indexes together, and whatever adds a row to
+the hash (`add_hashed`, `index_range`) links it into all indexes. Readers of a chain pass over dead
+rows.
 
     hash      open addressing over the whole row: position + 1, of dead rows too; 0 is free
     index     per set of columns: see `indexes.py`
@@ -24,10 +25,10 @@ import numpy as np
 
 from deltalog.engines.embedded.kernels.blocks import (
     are_same,
-    obtained,
+    obtain_block,
+    obtain_zeros,
     row_address,
     words_hash,
-    zeros,
 )
 from deltalog.engines.embedded.kernels.indexes import (
     expect_links,
@@ -70,8 +71,8 @@ from deltalog.engines.embedded.kernels.memory import (
     inlined,
     load32,
     load64,
-    prefetch,
-    release,
+    prefetch_line,
+    release_block,
     store32,
     store64,
     zero_bytes,
@@ -79,7 +80,7 @@ from deltalog.engines.embedded.kernels.memory import (
 
 
 @inlined
-def find(relation, key):
+def find_row(relation, key):
     """The position of the row with exactly these words, or -1."""
     return find_hashed(relation, key, words_hash(key, load64(relation, ARITY)))
 
@@ -108,13 +109,13 @@ def slot_of(relation, key, state):
 
 
 @compiled
-def add(machine, relation, key):
+def add_row(machine, relation, key):
     """Append a row unless it is there; returns whether it was new."""
     return add_hashed(machine, relation, key, words_hash(key, load64(relation, ARITY)))
 
 
 @compiled
-def append(machine, relation, words):
+def append_row(machine, relation, words):
     """Append a row that cannot be there; it is indexed when a row is looked up."""
     row = load64(relation, END)
     if row == load64(relation, ROOM):
@@ -143,7 +144,7 @@ def make_room(relation, capacity):
 @compiled
 def set_room(relation, capacity):
     width = 8 * (load64(relation, ARITY) + 1)
-    store64(relation, ROWS, obtained(load64(relation, ROWS), width * capacity))
+    store64(relation, ROWS, obtain_block(load64(relation, ROWS), width * capacity))
     store64(relation, ROOM, capacity)
 
 
@@ -162,9 +163,9 @@ def index_appended(relation):
         while capacity < end:
             capacity *= 2
         store64(relation, INDEXED, end)
-        resize(relation, capacity)
+        resize_relation(relation, capacity)
     else:
-        link(relation, load64(relation, INDEXED), end)
+        index_range(relation, load64(relation, INDEXED), end)
         store64(relation, INDEXED, end)
 
 
@@ -189,7 +190,7 @@ def add_hashed(machine, relation, key, state):
         slot = (slot + 1) & mask
     row = load64(relation, END)
     if row == load64(relation, CAPACITY):
-        resize(relation, max(CAPACITY_MIN, 2 * row))
+        resize_relation(relation, max(CAPACITY_MIN, 2 * row))
         rows = load64(relation, ROWS) + 8
         slots = load64(relation, HASH)
         mask = load64(relation, MASK)
@@ -217,7 +218,7 @@ def add_hashed(machine, relation, key, state):
 def expect_slot(relation, words):
     """A row will be looked for soon."""
     state = words_hash(words, load64(relation, ARITY))
-    prefetch(load64(relation, HASH) + HALF_BYTES * (state & load64(relation, MASK)))
+    prefetch_line(load64(relation, HASH) + HALF_BYTES * (state & load64(relation, MASK)))
 
 
 @inlined
@@ -225,11 +226,11 @@ def expect_row(relation, state):
     """A row with this hash will be looked for very soon, and its slot has been asked for."""
     found = load32(load64(relation, HASH), state & load64(relation, MASK))
     if found > 0:
-        prefetch(row_address(relation, found - 1))
+        prefetch_line(row_address(relation, found - 1))
 
 
 @compiled
-def expect(relation, words):
+def expect_new_row(relation, words):
     """A row that is probably new will be added soon."""
     expect_slot(relation, words)
     expect_links(relation, words)
@@ -246,7 +247,7 @@ def prefetch_among(relation, words, width, number, count):
 
 
 @compiled
-def resize(relation, capacity):
+def resize_relation(relation, capacity):
     """Give a relation room for `capacity` rows (a power of two), and index its rows anew."""
     had = load64(relation, CAPACITY)
     if had == capacity:
@@ -255,8 +256,8 @@ def resize(relation, capacity):
         return
     make_room(relation, capacity)
     if had > 0:
-        release(load64(relation, HASH))
-    store64(relation, HASH, zeros(8 * capacity))
+        release_block(load64(relation, HASH))
+    store64(relation, HASH, obtain_zeros(8 * capacity))
     store64(relation, MASK, 2 * capacity - 1)
     index = load64(relation, INDEX)
     for _ in range(load64(relation, INDEXES)):
@@ -267,24 +268,24 @@ def resize(relation, capacity):
 
 
 @compiled
-def reserve(relation, count):
+def reserve_rows(relation, count):
     """Make room at once for `count` rows in all."""
     capacity = max(np.int64(CAPACITY_MIN), load64(relation, CAPACITY))
     while capacity < count:
         capacity *= 2
     if capacity > load64(relation, CAPACITY):
-        resize(relation, capacity)
+        resize_relation(relation, capacity)
 
 
 @compiled
 def reserve_for_many(relation, count):
     """Make room at once for rows that are more than those that are there."""
     if count > load64(relation, END):
-        reserve(relation, load64(relation, END) + count)
+        reserve_rows(relation, load64(relation, END) + count)
 
 
 @compiled
-def link(relation, start, end):
+def index_range(relation, start, end):
     """Index the rows of a range, in neither hash nor indexes yet; the hash takes live ones only."""
     hash_rows(relation, start, end)
     index = load64(relation, INDEX)
@@ -323,15 +324,15 @@ def hash_rows(relation, start, end):
 def forget_memory(relation):
     """Give all memory of rows back; an empty relation reads a shared block of zeros."""
     if load64(relation, ROOM) > 0:
-        release(load64(relation, ROWS))
+        release_block(load64(relation, ROWS))
     if load64(relation, CAPACITY) > 0:
-        release(load64(relation, HASH))
+        release_block(load64(relation, HASH))
     nothing = load64(relation, NOTHING)
     index = load64(relation, INDEX)
     for _ in range(load64(relation, INDEXES)):
         if load64(relation, CAPACITY) > 0:
-            release(load64(index, HEADS))
-            release(load64(index, LINKS))
+            release_block(load64(index, HEADS))
+            release_block(load64(index, LINKS))
         store64(index, HEADS, nothing)
         store64(index, HEADS_MASK, 0)
         store64(index, LINKS, 0)
@@ -343,10 +344,10 @@ def forget_memory(relation):
 
 
 @compiled
-def discard(relation):
+def discard_relation(relation):
     forget_memory(relation)
     if load64(relation, INDEX) != 0:
-        release(load64(relation, INDEX))
+        release_block(load64(relation, INDEX))
     store64(relation, INDEX, 0)
     store64(relation, INDEXES, 0)
 
@@ -359,7 +360,7 @@ def add_index(relation, columns):
     for number in range(count):
         if load64(index + number * INDEX_BYTES, COLUMNS) == columns:
             return number
-    store64(relation, INDEX, obtained(index, (count + 1) * INDEX_BYTES))
+    store64(relation, INDEX, obtain_block(index, (count + 1) * INDEX_BYTES))
     index = load64(relation, INDEX) + count * INDEX_BYTES
     store64(index, COLUMNS, columns)
     store64(index, HEADS, load64(relation, NOTHING))
@@ -375,7 +376,7 @@ def add_index(relation, columns):
 
 
 @compiled
-def remove(relation, key):
+def remove_row(relation, key):
     """Mark a row dead, if it is there; chains pass over it until the relation is compacted."""
     ensure_indexed(relation)
     slots = load64(relation, HASH)
@@ -387,7 +388,7 @@ def remove(relation, key):
 
 
 @compiled
-def restore(machine, relation, key):
+def restore_row(machine, relation, key):
     """Add a row that is not there; if a dead one has its words, it lives again, with a new rank.
 
     Every index has that dead row, however late it was built (see the top of this module).
@@ -396,7 +397,7 @@ def restore(machine, relation, key):
     row = load32(load64(relation, HASH), slot_of(relation, key, state)) - 1
     if row < 0:
         if load64(relation, END) == load64(relation, CAPACITY):
-            compact(relation, np.int64(1))
+            compact_relation(relation, np.int64(1))
         add_hashed(machine, relation, key, state)
         return
     stamp = load64(machine, CLOCK)
@@ -406,7 +407,7 @@ def restore(machine, relation, key):
 
 
 @compiled
-def compact(relation, more):
+def compact_relation(relation, more):
     """Give dead rows back when there are more of them than live ones.
 
     When there is no room for `more` rows, already when a fifth is dead: to grow costs as much.
@@ -436,11 +437,11 @@ def compact(relation, more):
         capacity *= 2
     if capacity < load64(relation, ROOM):
         set_room(relation, capacity)
-    resize(relation, capacity)
+    resize_relation(relation, capacity)
 
 
 @compiled
-def clear(relation):
+def clear_relation(relation):
     """Take all rows away, at the cost of the rows there are."""
     end = load64(relation, END)
     if end == 0:

@@ -73,12 +73,12 @@ from deltalog.engines.embedded.kernels.pipeline import (
     run_pipeline,
 )
 from deltalog.engines.embedded.kernels.relation_memory import (
-    add,
-    clear,
+    add_row,
+    clear_relation,
     ensure_indexed,
 )
 from deltalog.engines.embedded.kernels.totals import (
-    total,
+    total_value,
 )
 
 
@@ -123,7 +123,7 @@ def index_looked_up(code, start):
 
 
 @compiled
-def fire(machine, code, rule):
+def fire_rule(machine, code, rule):
     """Derive what one rule derives from what it has not read yet.
 
     A head without columns has one row at most, so nothing is derived once that is there.
@@ -177,7 +177,7 @@ def fire_groups(machine, code, rule, aggregation, marks):
         for i in range(sums_size):
             store64(sums, i, 0)
         if run_pipeline(machine, code, bindings, TOTALS, aggregation, marks, ZERO) == STOPPED:
-            clear(groups)
+            clear_relation(groups)
             return STOPPED
         has_values = load64(sums, BINDING_COUNT) > 0
         for i in range(values):
@@ -186,9 +186,9 @@ def fire_groups(machine, code, rule, aggregation, marks):
             if kind == FROM_SLOT:
                 value = load64(words, value)
             elif kind == FROM_TOTAL and has_values:
-                has_values, value = total(totals_at + 8 * TOTAL * value, sums, value)
+                has_values, value = total_value(totals_at + 8 * TOTAL * value, sums, value)
             store64(emitted, i, value)
         if has_values:
-            add(machine, load64(rule, HEAD), emitted)
-    clear(groups)
+            add_row(machine, load64(rule, HEAD), emitted)
+    clear_relation(groups)
     return DONE

@@ -56,7 +56,7 @@ from deltalog.engines.embedded.kernels.memory import (
 
 
 @compiled
-def evaluate(code, slots, stack):
+def evaluate_expression(code, slots, stack):
     """A postfix expression: (whether it has a value, the value). A plain null is a value."""
     depth = np.int64(0)
     at = np.int64(0)
@@ -82,7 +82,7 @@ def evaluate(code, slots, stack):
             left = load64(stack, depth)
             right = load64(stack, depth + 1)
             if function == RATIO:
-                has_value, value = ratio(left, right, load64(stack, depth + 2))
+                has_value, value = mean_of_halves(left, right, load64(stack, depth + 2))
             elif kind == FLOAT:
                 has_value, value = float_result(function, left, right)
             elif kind == DATE:
@@ -135,7 +135,7 @@ def int_result(function, left, right):
     if function == LOW:
         return True, left & LOW_HALF
     if function == WHOLE:
-        return whole(left, right)
+        return int_of_halves(left, right)
     return True, left  # SAME
 
 
@@ -177,7 +177,7 @@ def date_result(function, day, days):
 
 
 @compiled
-def whole(high, low):
+def int_of_halves(high, low):
     """The int made of a high and a low half (sums of halves, so the low one may be long)."""
     high += low >> 32
     low &= LOW_HALF
@@ -188,7 +188,7 @@ def whole(high, low):
 
 
 @compiled
-def ratio(high, low, count):
+def mean_of_halves(high, low, count):
     """The float nearest to (high * 2^32 + low) / count, for a count below 2^32."""
     if count <= 0 or count > LOW_HALF:
         return False, np.int64(0)
@@ -269,7 +269,7 @@ def order_of(machine, kind, left, right):
 
 
 @compiled
-def compare(machine, operator, kind, left, right):
+def compare_values(machine, operator, kind, left, right):
     """Whether a comparison holds; nothing but equality holds of a null."""
     if operator == EQUAL:
         return left == right

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from deltalog.engines.embedded.kernels.blocks import (
-    obtained,
+    obtain_block,
     row_address,
 )
 from deltalog.engines.embedded.kernels.layout import (
@@ -51,13 +51,13 @@ def copy_queued(heap, source, target):
 
 
 @compiled
-def push(machine, stamp, entry):
+def push_suspect(machine, stamp, entry):
     """Put a suspect into the queue, a heap by rank in which an entry has four below it."""
     size = load64(machine, QUEUED)
     if size == load64(machine, QUEUE_SIZE):
         store64(machine, QUEUE_SIZE, max(LISTS_MIN, 2 * size))
         wanted = 8 * QUEUE_WORDS * load64(machine, QUEUE_SIZE)
-        store64(machine, QUEUE, obtained(load64(machine, QUEUE), wanted))
+        store64(machine, QUEUE, obtain_block(load64(machine, QUEUE), wanted))
     heap = load64(machine, QUEUE)
     at = size
     while at > 0:
@@ -76,13 +76,13 @@ def log_seen(machine, entry):
     if seen == load64(machine, SEEN_SIZE):
         store64(machine, SEEN_SIZE, max(LISTS_MIN, 2 * seen))
         wanted = 8 * load64(machine, SEEN_SIZE)
-        store64(machine, SEEN_LOG, obtained(load64(machine, SEEN_LOG), wanted))
+        store64(machine, SEEN_LOG, obtain_block(load64(machine, SEEN_LOG), wanted))
     store64(load64(machine, SEEN_LOG), seen, entry)
     store64(machine, SEEN_COUNT, seen + 1)
 
 
 @compiled
-def pop(machine):
+def pop_suspect(machine):
     """The suspect of lowest rank: (rank, predicate and row)."""
     heap = load64(machine, QUEUE)
     stamp, entry = load64(heap, QUEUE_RANK), load64(heap, QUEUE_SUSPECT)
@@ -109,7 +109,7 @@ def pop(machine):
 
 
 @inlined
-def suspect(machine, predicate, words, state, rank):
+def suspect_row(machine, predicate, words, state, rank):
     """A fact lost a derivation: if it is there and of higher rank, it must be examined."""
     relation = load64(predicate, RELATION)
     row = find_hashed(relation, words, state)
@@ -120,6 +120,6 @@ def suspect(machine, predicate, words, state, rank):
     if stamp & SEEN == 0 and stamp > rank:
         store64(found, STAMP, stamp | SEEN)
         entry = (load64(predicate, PREDICATE) << SUSPECT_SHIFT) | row
-        push(machine, stamp, entry)
+        push_suspect(machine, stamp, entry)
         log_seen(machine, entry)
         store64(machine, LOWEST, min(stamp, load64(machine, LOWEST)))

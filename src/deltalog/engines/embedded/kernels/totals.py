@@ -33,14 +33,14 @@ from deltalog.engines.embedded.kernels.memory import (
     store64,
 )
 from deltalog.engines.embedded.kernels.scalars import (
+    int_of_halves,
+    mean_of_halves,
     order_of,
-    ratio,
-    whole,
 )
 
 
 @compiled
-def accumulate(machine, aggregation, binding):
+def accumulate_binding(machine, aggregation, binding):
     """Take one binding into the totals: bindings are counted, then each total has its sums."""
     sums = load64(machine, SCRATCH) + 8 * TOTALS_AT
     store64(sums, BINDING_COUNT, load64(sums, BINDING_COUNT) + 1)
@@ -69,7 +69,7 @@ def accumulate(machine, aggregation, binding):
 
 
 @compiled
-def total(code, sums, number):
+def total_value(code, sums, number):
     """The value of a total: null if there was nothing to take in."""
     at = sums + 8 * (SUMS_HEADER + SUM_WORDS * number)
     function = load64(code, TOTAL_FUNCTION)
@@ -78,7 +78,7 @@ def total(code, sums, number):
     if load64(at, SUM_COUNT) == 0:
         return True, NULL
     if function == SUM:
-        return whole(load64(at, SUM_HIGH), load64(at, SUM_LOW))
+        return int_of_halves(load64(at, SUM_HIGH), load64(at, SUM_LOW))
     if function == AVG:
-        return ratio(load64(at, SUM_HIGH), load64(at, SUM_LOW), load64(at, SUM_COUNT))
+        return mean_of_halves(load64(at, SUM_HIGH), load64(at, SUM_LOW), load64(at, SUM_COUNT))
     return True, load64(at, EXTREME)

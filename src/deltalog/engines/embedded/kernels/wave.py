@@ -22,8 +22,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from deltalog.engines.embedded.kernels.bulk import copy_rows, move
-from deltalog.engines.embedded.kernels.fixpoint import begin, rewind, run_sequence
+from deltalog.engines.embedded.kernels.bulk import copy_rows, move_rows
+from deltalog.engines.embedded.kernels.fixpoint import begin_run, rewind_sequence, run_sequence
 from deltalog.engines.embedded.kernels.layout import (
     ABORTED,
     ARITY,
@@ -37,7 +37,12 @@ from deltalog.engines.embedded.kernels.layout import (
 )
 from deltalog.engines.embedded.kernels.layout import MADE as MADE_BY
 from deltalog.engines.embedded.kernels.memory import compiled, load64, store64
-from deltalog.engines.embedded.kernels.relation_memory import add, clear, ensure_indexed, find
+from deltalog.engines.embedded.kernels.relation_memory import (
+    add_row,
+    clear_relation,
+    ensure_indexed,
+    find_row,
+)
 
 ASKED = 5
 DUE, BEGUN = 1, 2
@@ -64,7 +69,7 @@ COUNT_STATION, COUNT_HEAD, COUNT_ROWS, COUNT_ENTRY = range(4)
 
 
 @compiled
-def flowing(station):
+def count_inflow(station):
     """Count the rows that flow into a station; those of each flow are noted beside it."""
     flows = station + load64(station, FLOWS_AT)
     total = np.int64(0)
@@ -77,7 +82,7 @@ def flowing(station):
 
 
 @compiled
-def enter(wave, number):
+def enter_station(wave, number):
     """Note that a station runs, and what flows into it."""
     if load64(wave, IS_OVER) == 1:
         store64(wave, IS_OVER, 0)
@@ -86,11 +91,11 @@ def enter(wave, number):
     ran, count = load64(wave, RAN), load64(wave, STATIONS)
     store64(wave, WAVE_HEADER + 2 * count + ran, number)
     store64(wave, RAN, ran + 1)
-    return flowing(load64(wave, WAVE_HEADER + count + number))
+    return count_inflow(load64(wave, WAVE_HEADER + count + number))
 
 
 @compiled
-def leave(wave, station):
+def leave_station(wave, station):
     """A station is done: those that read what it made are due, and what only it needed goes."""
     made = station + load64(station, MADE_AT)
     for i in range(load64(station, MADE)):
@@ -99,11 +104,11 @@ def leave(wave, station):
             store64(wave, WAVE_HEADER + load64(each, MADE_READER), DUE)
     clear_relations(station, FORGOTTEN)
     if load64(station, SEQUENCE) != 0:
-        rewind(load64(station, SEQUENCE))
+        rewind_sequence(load64(station, SEQUENCE))
 
 
 @compiled
-def take(machine, wave, changes, count):
+def take_changes(machine, wave, changes, count):
     """Fill the changes of sources with effective changes: stations that read them are due."""
     if count > 0:
         store64(wave, IS_EFFECTIVE, 1)
@@ -117,13 +122,13 @@ def take(machine, wave, changes, count):
             stored = load64(station + load64(station, MOVES_AT), MOVE_STORED)
             ensure_indexed(stored)
         changes += 8 * INPUT_HEADER
-        enter(wave, number)
+        enter_station(wave, number)
         plus, minus = load64(sides, SHOWN_INSERTED), load64(sides, SHOWN_DELETED)
         changes = insert_effective(machine, stored, plus, changes, inserted, False)
         changes = insert_effective(machine, stored, minus, changes, deleted, True)
         if load64(plus, LIVE) + load64(minus, LIVE) < inserted + deleted:
             store64(wave, IS_EFFECTIVE, 0)
-        leave(wave, station)
+        leave_station(wave, station)
 
 
 @compiled
@@ -131,8 +136,8 @@ def insert_effective(machine, stored, side, words, count, is_there):
     """Add the rows that are no no-ops to a side; returns where the next ones stand."""
     width = 8 * load64(side, ARITY)
     for _ in range(count):
-        if stored == 0 or (find(stored, words) >= 0) == is_there:
-            add(machine, side, words)
+        if stored == 0 or (find_row(stored, words) >= 0) == is_there:
+            add_row(machine, side, words)
         words += width
     store64(side, VISIBLE, load64(side, END))
     return words
@@ -143,15 +148,15 @@ def clear_relations(station, which):
     """Clear the relations of a list of a station."""
     relations = station + load64(station, which + 1)
     for i in range(load64(station, which)):
-        clear(load64(relations, i))
+        clear_relation(load64(relations, i))
 
 
 @compiled
 def run_wave(machine, wave, changes, taken, rounds, rounds_max, facts, facts_max, until):
     """Take the changes of the input, and run what is due, lowest first; returns how it ended."""
-    take(machine, wave, changes, taken)
+    take_changes(machine, wave, changes, taken)
     store64(machine, MAY_APPEND, 1)
-    begin(machine, rounds, rounds_max, facts, facts_max, until)
+    begin_run(machine, rounds, rounds_max, facts, facts_max, until)
     status = run_due(machine, wave)
     write_counts(wave)
     if status == DONE:
@@ -169,18 +174,18 @@ def run_due(machine, wave):
             continue
         store64(wave, ASKED_AT, number)
         station = load64(stations, number)
-        if station == 0 or flowing(station) >= load64(station, MANY):
+        if station == 0 or count_inflow(station) >= load64(station, MANY):
             store64(due, number, 0)
             return ASKED
         if load64(due, number) == DUE:
-            enter(wave, number)
+            enter_station(wave, number)
             store64(due, number, BEGUN)
         status = run_sequence(machine, load64(station, SEQUENCE))
         if status in (DONE, ABORTED):
             store64(due, number, 0)
         if status != DONE:
             return status
-        leave(wave, station)
+        leave_station(wave, station)
     return DONE
 
 
@@ -259,10 +264,10 @@ def end_wave(machine, wave, is_applied):
         station = load64(stations, number)
         if load64(wave, WAVE_HEADER + number) == BEGUN:  # it was stopped
             clear_relations(station, FORGOTTEN)
-            rewind(load64(station, SEQUENCE))
+            rewind_sequence(load64(station, SEQUENCE))
         if is_applied == 1:
             clear_relations(station, REPLACED)
-            move(machine, station + load64(station, MOVES_AT), load64(station, MOVES))
+            move_rows(machine, station + load64(station, MOVES_AT), load64(station, MOVES))
         clear_relations(station, OUTLASTING)
     store64(wave, IS_OVER, 1)
     for number in range(count):
