@@ -356,10 +356,8 @@ class Pipeline:
             return
         batches = tuple(offer.batch for offer in offers)
         if found.bad and self.project.bad_rows == "fail":
-            first = found.bad[0]
-            self._add_problems(
-                sources, bad_rows_error(first.source, first.batch, found.bad).diagnostics
-            )
+            source, batch = found.bad[0].source, found.bad[0].batch
+            self._add_problems(sources, bad_rows_error(source, batch, found.bad).diagnostics)
             return
         if found.bad and self.project.bad_rows == "refuse":
             bad = as_whole([*found.bad, *refused_with(offers, found.bad)])

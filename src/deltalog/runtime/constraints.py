@@ -173,14 +173,14 @@ class ConstraintChecks:
 
     def new_warnings(self, outcome: Propagated) -> Warned:
         """The violations by a commit of constraints that only warn."""
-        self.last_warned = self._warned(outcome, is_immediate=False)
+        self.last_warned = self._warned_violations(outcome, is_immediate=False)
         return self.last_warned
 
     def immediate_warnings(self, outcome: Propagated) -> Warned:
         """The same by an operation, of those constraints that are immediate."""
-        return self._warned(outcome, is_immediate=True)
+        return self._warned_violations(outcome, is_immediate=True)
 
-    def _warned(self, outcome: Propagated, is_immediate: bool) -> Warned:
+    def _warned_violations(self, outcome: Propagated, is_immediate: bool) -> Warned:
         found, total = self._new_violations(outcome, "warn", is_immediate)
         return Warned(tuple(found), total) if found else NOT_WARNED
 

@@ -29,7 +29,13 @@ from deltalog.language.amosql.conditions import (
     operands_of,
     true_comparison,
 )
-from deltalog.language.amosql.context import Translation, Typed, only_value, problem_at
+from deltalog.language.amosql.context import (
+    Translation,
+    Typed,
+    only_value,
+    problem_at,
+    widened_term,
+)
 from deltalog.language.amosql.foreign import is_tabulated
 from deltalog.language.amosql.helper_views import aggregate_value, negate_literals
 from deltalog.language.amosql.resolution import Target, resolve_call
@@ -383,22 +389,11 @@ class Body:
 
     def _check_comparable(self, condition: Compared, left: Typed, right: Typed) -> None:
         if (left.type in LITERAL_TYPES) != (right.type in LITERAL_TYPES):
-            raise problem_at(
-                catalogue.NOT_COMPARABLE,
-                condition.span,
-                operator=condition.operator,
-                left=left.type or "object",
-                right=right.type or "object",
-            )
+            types = {"left": left.type or "object", "right": right.type or "object"}
+            operator = condition.operator
+            raise problem_at(catalogue.NOT_COMPARABLE, condition.span, operator=operator, **types)
 
 
 def _span_of(expression: Expression) -> Span:
     assert expression.span is not None
     return expression.span
-
-
-def widened_term(value: Typed, column: str) -> Term:
-    """The term as a value of a column: an int widens to float or decimal."""
-    if value.type != "integer" or column in ("int", "str"):
-        return value.term
-    return Operation(column, (value.term,), None, value.term.span)

@@ -13,7 +13,7 @@ from deltalog.language.amosql.naming import VariableNames
 from deltalog.language.amosql.schema import Function, Schema
 from deltalog.language.amosql.tree import Expression, ObjectName, Select
 from deltalog.language.ast import Expression as Term
-from deltalog.language.ast import Rule, Variable
+from deltalog.language.ast import Operation, Rule, Variable
 from deltalog.source import Span
 
 
@@ -23,6 +23,13 @@ class Typed:
 
     term: Term
     type: str | None
+
+
+def widened_term(value: Typed, column: str) -> Term:
+    """The term as a value of a column: an int widens to float or decimal."""
+    if value.type != "integer" or column in ("int", "str"):
+        return value.term
+    return Operation(column, (value.term,), None, value.term.span)
 
 
 ObjectFinder = Callable[[ObjectName], Typed]

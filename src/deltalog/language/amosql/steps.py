@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Literal as OneOf
 
 from deltalog.diagnostics import amosql_catalogue as errors
-from deltalog.language.amosql.bodies import Body, widened_term
+from deltalog.language.amosql.bodies import Body
 from deltalog.language.amosql.conditions import bound_names
-from deltalog.language.amosql.context import Typed, problem_at
+from deltalog.language.amosql.context import Typed, problem_at, widened_term
 from deltalog.language.amosql.resolution import candidate_functions, predicate_of
 from deltalog.language.amosql.schema import Function, column_type
 from deltalog.language.amosql.tree import Call, Foreign, Invocation, Procedure, Step, Update

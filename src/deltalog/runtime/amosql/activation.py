@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.language.amosql.bodies import widened_term
+from deltalog.language.amosql.context import widened_term
 from deltalog.language.amosql.schema import LITERAL_TYPES, column_type
 from deltalog.language.amosql.tree import Activation, CreateRule
 from deltalog.language.ast import Row

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.diagnostics.report import DataError, ProgramError
-from deltalog.language.amosql.bodies import widened_term
-from deltalog.language.amosql.context import Typed
+from deltalog.language.amosql.context import Typed, widened_term
 from deltalog.language.amosql.resolution import candidate_functions
 from deltalog.language.amosql.schema import LITERAL_TYPES, Function, Schema, column_type
 from deltalog.language.amosql.steps import CALLS_MAX, foreign_name

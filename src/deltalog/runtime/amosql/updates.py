@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.diagnostics.report import DataError, ProgramError
-from deltalog.language.amosql.bodies import Body, widened_term
-from deltalog.language.amosql.context import Typed
+from deltalog.language.amosql.bodies import Body
+from deltalog.language.amosql.context import Typed, widened_term
 from deltalog.language.amosql.resolution import candidate_functions, most_specific, predicate_of
 from deltalog.language.amosql.schema import LITERAL_TYPES, Function, column_type
 from deltalog.language.amosql.tree import Call, Expression, Update

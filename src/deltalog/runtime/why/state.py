@@ -62,16 +62,16 @@ class AskedState:
     name: str = ""
 
     @cached_property
-    def _loaded(self) -> LoadedChange:
+    def _loaded_change(self) -> LoadedChange:
         return LoadedChange(self.engine, self.model, self.change, self.name)
 
     @cached_property
-    def _forms(self) -> dict[tuple[object, ...], _AskedForm]:
+    def _asked_forms(self) -> dict[tuple[object, ...], _AskedForm]:
         return {}
 
     def close(self) -> None:
         """Drop what it has on the engine."""
-        self._loaded.close()
+        self._loaded_change.close()
 
     def bindings(
         self,
@@ -90,7 +90,7 @@ class AskedState:
         if not body:
             yield from (dict(zip(given, row, strict=True)) for row in inputs)
             return
-        form = self._form(body, tuple(given), whole)
+        form = self._asked_form(body, tuple(given), whole)
         found = answer_query(
             self.engine,
             self.model,
@@ -104,13 +104,13 @@ class AskedState:
         for row in found:
             yield dict(zip(form.query.outputs or (), row, strict=True))
 
-    def _form(
+    def _asked_form(
         self, body: tuple[Literal, ...], given: tuple[str, ...], whole: tuple[Literal, ...]
     ) -> _AskedForm:
         key = body, given, whole
-        if key not in self._forms:
-            self._forms[key] = self._made_form(*key)
-        return self._forms[key]
+        if key not in self._asked_forms:
+            self._asked_forms[key] = self._made_form(*key)
+        return self._asked_forms[key]
 
     def _made_form(
         self, body: tuple[Literal, ...], given: tuple[str, ...], whole: tuple[Literal, ...]
@@ -122,7 +122,7 @@ class AskedState:
         bound = bound_variables(body, frozenset(given))
         outputs = tuple(dict.fromkeys((*given, *(n for n in variable_names(*body) if n in bound))))
         query = Query((lead, *body) if given else body, outputs=outputs)
-        change = self._loaded
+        change = self._loaded_change
         if change:
             reads = stored_reads(self.model, query, {leading.name: leading} if given else {})
             change = change.only(reads)
