@@ -15,6 +15,7 @@ from serving import GRAPH, serving
 import deltalog
 from deltalog.service.grant_texts import parse_grant
 from deltalog.service.grants import Caller
+from deltalog.service.metrics import Metrics
 from deltalog.service.tokens import TokenFile, create_token, read_tokens, revoke_token
 from waiting import HANG_SECONDS
 
@@ -34,6 +35,40 @@ def test_health_ready_status_and_metrics() -> None:
         assert 'deltalog_http_requests_total{method="GET",route="/health",status="200"} 1' in text
         assert "# TYPE deltalog_http_request_seconds histogram" in text
         assert "deltalog_version 0" in text
+
+
+def test_metrics_have_all_their_digits() -> None:
+    metrics = Metrics()
+    metrics.count("many", 1_234_567)
+    metrics.gauge("part", lambda: 0.25, "a part")
+    assert "many 1234567\n" in metrics.text()
+    assert "part 0.25\n" in metrics.text()
+
+
+@pytest.mark.parametrize(
+    ("path", "detail", "hint"),
+    [
+        ("/v1/views/path/rows?x=1", "no parameter `x`", "`path.COLUMN=VALUE` selects"),
+        ("/v1/views/path/rows?edge.src=1", "no parameter `edge.src`", "`path.COLUMN=VALUE`"),
+        ("/v1/views/path/rows?limt=1", "no parameter `limt`", "did you mean `limit`?"),
+        ("/v1/views/path/rows?limit=1&limit=2", "`limit` is there twice", None),
+        ("/v1/deltas?fisrt=1", "no parameter `fisrt`", "did you mean `first`?"),
+        ("/v1/status?verbose=1", "no parameter `verbose`", None),
+        ("/v1/views/path/stream?x=1", "`x` does not bind a column", "`path.COLUMN=VALUE`"),
+        ("/v1/views/path/stream?edge.src=1", "`edge.src` does not bind", "`path.COLUMN=VALUE`"),
+    ],
+)
+def test_parameters_that_would_be_ignored_are_refused(
+    path: str, detail: str, hint: str | None
+) -> None:
+    with serving(graph()) as service:
+        answer = service.get(path)
+        assert answer.status_code == 400
+        assert detail in answer.json()["detail"]
+        found = answer.json()["problems"][0]["hint"]
+        assert found is None if hint is None else hint in found
+        assert service.get("/v1/views/path/rows?path.x=1&limit=1").status_code == 200
+        assert service.get("/v1/views/path/stream?offset=-1&another=1").status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -251,6 +251,50 @@ def test_a_writer_that_may_not_read_learns_accepted_or_refused(tmp_path: Path) -
         assert SECRET not in taken.text
 
 
+def test_a_writer_that_may_not_read_learns_no_version_anywhere(tmp_path: Path) -> None:
+    """From the version before and after a transaction it would learn whether its fact was new."""
+    tokens = tmp_path / "tokens"
+    writer = create_token(tokens, "w", ["write"], [])
+    database = deltalog.connect(tmp_path / "w.db", program=PROGRAM, engine="reference")
+    with serving(database, tokens=tokens) as service:
+        for path in ("/v1/commits", "/v1/deltas?first=0", "/v1/violations"):
+            assert service.get(path, writer).status_code == 403, path
+        assert service.get("/v1/relations", writer).json()["version"] is None
+        tried = {"insert": {"note": [["bob", "new"]]}, "views": ["nothing"]}
+        answer = service.post("/v1/what-if", tried, writer)
+        assert (answer.status_code, answer.json()["version"]) == (200, None)
+
+
+def test_a_limited_caller_does_not_learn_which_views_there_are(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    ann = create_token(tokens, "ann", ["read", "write"], ["note?who=ann", "shown?w=ann"])
+    database = deltalog.connect(program=PROGRAM, facts=FACTS, engine="reference")
+    with serving(database, tokens=tokens) as service:
+        change = {"insert": {"note": [["ann", "new"]]}}
+        for path in ("/v1/what-if", "/v1/transactions"):
+            for name in ("codes", "nothing"):
+                hidden = service.post(path, {**change, "views": [name]}, ann)
+                assert hidden.status_code == 404
+                assert hidden.json()["detail"] == f"there is no relation `{name}`"
+            done = service.post(path, {**change, "views": ["shown"]}, ann).json()
+            assert done["delta"]["inserted"]["shown"] == [["ann", "new"]]
+        absent = service.post("/v1/why", {"fact": 'note("ann", "other")'}, ann)
+        assert absent.json()["detail"] == '`note("ann", "other")` does not hold'
+
+
+def test_a_limited_caller_reads_changes_across_other_columns(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    ann = create_token(tokens, "ann", ["read"], ["v?a=1"])
+    program = "base e(a: int). view v(a: int). v(A) :- e(A)."
+    other = "base e(a: int). view v(b: int, a: int). v(2, A) :- e(A)."
+    facts = {"e": [(1,), (2,)]}
+    with deltalog.connect(tmp_path / "c.db", program=program, facts=facts) as database:
+        database.change_program(other)
+    with serving(deltalog.connect(tmp_path / "c.db"), tokens=tokens) as service:
+        delta = service.get("/v1/deltas?first=0", ann).json()["delta"]
+        assert delta == {"inserted": {"v": [[2, 1]]}, "deleted": {"v": [[1]]}}
+
+
 def test_a_set_replaces_no_fact_that_may_not_be_written(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     mine = create_token(tokens, "w", ["write"], ["account?code=mine"])

@@ -30,7 +30,7 @@ class Committed:
 class Tried:
     """The exact change that a transaction would make, and the violations that would refuse it."""
 
-    version: int
+    version: int | None
     inserted: JsonRows
     deleted: JsonRows
     violations: Sequence[Mapping[str, Any]]

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
@@ -36,6 +36,7 @@ from deltalog.service.grants import Access
 from deltalog.service.host import Host
 from deltalog.service.metrics import Metrics, describe_metrics
 from deltalog.service.open_api import describe_api
+from deltalog.service.parameters import check_parameters
 from deltalog.service.problems import Problem, http_problem, problem_response
 from deltalog.service.recent import Recent
 from deltalog.service.request_keys import RequestKeys
@@ -82,6 +83,7 @@ def make_app(host: Host, settings: ServiceSettings) -> FastAPI:
         title="Deltalog",
         version=__version__,
         lifespan=_host_lifespan,
+        dependencies=[Depends(check_parameters)],
         docs_url=None,
         redoc_url=None,
         openapi_url="/v1/openapi.json",

@@ -60,6 +60,11 @@ class Caller:
             or any(each.is_unlimited and each.act in (None, "read") for each in self.grants)
         )
 
+    @property
+    def reads_some(self) -> bool:
+        """Whether it may read anything; from versions others would learn whether facts are new."""
+        return "read" in self.roles or self.is_administrator
+
     def may_read(self, view: str, bindings: Mapping[str, Value] = _NO_VALUES) -> bool:
         """Whether it may read all facts of a relation or view that have these values."""
         return self.reads_all or (
@@ -120,6 +125,10 @@ class Caller:
         if not self.reads_all:
             self.refuse("read everything, as this needs")
 
+    def check_reads_some(self) -> None:
+        if not self.reads_some:
+            self.refuse("read")
+
     def check_write(self) -> None:
         if not self.may_write():
             self.refuse("write")
@@ -148,14 +157,17 @@ class Caller:
             if not self.may_write_row(relations[name], row):
                 self.refuse(f"write these facts of `{name}`")
 
-    def readable(self, change: ChangeSet, relations: Relations) -> ChangeSet:
-        """The part of a change that it may read."""
+    def readable(
+        self, change: ChangeSet, relations: Relations, before: Relations | None = None
+    ) -> ChangeSet:
+        """The part of a change that it may read; relations may have been others `before` it."""
         if self.reads_all:
             return change
         inserted: dict[str, set[Row]] = {}
         deleted: dict[str, set[Row]] = {}
         for op, name, row in change:
-            if name in relations and self.may_read_row(relations[name], row):
+            known = relations if op == "+" or before is None else before
+            if name in known and self.may_read_row(known[name], row):
                 (inserted if op == "+" else deleted).setdefault(name, set()).add(row)
         return ChangeSet(inserted, deleted)
 

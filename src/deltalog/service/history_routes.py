@@ -34,6 +34,7 @@ async def commits(
 
     Nothing is derived for it: `GET /v1/deltas` shows the change of a view that the log omits.
     """
+    caller.check_reads_some()
 
     def run(database: MemoryDatabase) -> dict[str, Any]:
         first, last = database.first_version, database.version
@@ -75,16 +76,17 @@ async def deltas(
     relation: Annotated[list[str] | None, Query(description="Of these relations only.")] = None,
 ) -> Response:
     """Return the net change from one version to another, which may also be an earlier one."""
+    caller.check_reads_some()
 
     def run(database: MemoryDatabase) -> dict[str, Any]:
         end = database.version if last is None else last
-        relations = {**database.relations_at(first), **database.relations_at(end)}
+        before, after = database.relations_at(first), database.relations_at(end)
         for name in relation or ():
-            known_relation(relations, name, caller)
+            known_relation({**before, **after}, name, caller)
         change = database.delta(first, last, relation)
         if relation is not None:
             change = change.only(*(name for name in relation if name in change.relations))
-        shown = caller.readable(change, relations)
+        shown = caller.readable(change, after, before)
         return {
             "first": first,
             "last": end,

@@ -71,7 +71,7 @@ class Metrics:
             yield from self._head_lines(name, "counter")
             for (each, labels), value in sorted(self._counters.items()):
                 if each == name:
-                    yield f"{name}{_labels_text(labels)} {value:g}"
+                    yield f"{name}{_labels_text(labels)} {_number_text(value)}"
         for name in sorted({name for name, _ in self._times}):
             yield from self._head_lines(name, "histogram")
             for (each, labels), held in sorted(self._times.items()):
@@ -79,7 +79,7 @@ class Metrics:
                     yield from _histogram_lines(name, labels, held)
         for name, read in sorted(self._gauges.items()):
             yield from self._head_lines(name, "gauge")
-            yield f"{name} {read():g}"
+            yield f"{name} {_number_text(read())}"
 
     def _head_lines(self, name: str, kind: str) -> Iterator[str]:
         if name in self._help:
@@ -92,9 +92,14 @@ def _histogram_lines(name: str, labels: Labels, held: list[float]) -> Iterator[s
     for bound, amount in zip((*BUCKETS, None), held[:-1], strict=True):
         seen += amount
         shown = "+Inf" if bound is None else f"{bound:g}"
-        yield f"{name}_bucket{_labels_text((*labels, ('le', shown)))} {seen:g}"
-    yield f"{name}_sum{_labels_text(labels)} {held[-1]:g}"
-    yield f"{name}_count{_labels_text(labels)} {seen:g}"
+        yield f"{name}_bucket{_labels_text((*labels, ('le', shown)))} {_number_text(seen)}"
+    yield f"{name}_sum{_labels_text(labels)} {_number_text(held[-1])}"
+    yield f"{name}_count{_labels_text(labels)} {_number_text(seen)}"
+
+
+def _number_text(value: float) -> str:
+    """All its digits: a counter that is rounded seems to stand still."""
+    return str(int(value)) if value == int(value) else repr(value)
 
 
 def _labels_text(labels: Labels) -> str:

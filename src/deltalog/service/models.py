@@ -82,7 +82,7 @@ class Committed(BaseModel):
 class Tried(BaseModel):
     """The change that a transaction would make; `is_complete` is false if it has more facts."""
 
-    version: int
+    version: int | None
     is_complete: bool
     delta: Delta
     violations: list[ViolationModel]
@@ -125,7 +125,7 @@ class RelationModel(BaseModel):
 
 
 class RelationList(BaseModel):
-    version: int
+    version: int | None
     relations: list[RelationModel]
 
 

@@ -21,7 +21,7 @@ import orjson
 from starlette.responses import Response
 
 from deltalog.analysis.relation import Relation
-from deltalog.diagnostics import catalogue, service_catalogue
+from deltalog.diagnostics import catalogue, service_catalogue, why_catalogue
 from deltalog.diagnostics.entry import Entry
 from deltalog.diagnostics.render import render_diagnostic
 from deltalog.diagnostics.report import DeltalogError, Diagnostic, LimitError, ProgramError
@@ -68,6 +68,8 @@ QUOTING_REQUEST = frozenset(
         catalogue.KEY_SET_TWICE,
         catalogue.NO_HISTORY,
         catalogue.SECONDS_LIMIT,
+        catalogue.UNKNOWN_OPTION,
+        why_catalogue.DOES_NOT_HOLD,
         catalogue.FACTS_LIMIT,
         catalogue.ROUNDS_LIMIT,
     )

@@ -199,7 +199,8 @@ async def relations(caller: CallerDep, host: HostDep, version: VersionQuery = No
             for name, each in known.items()
             if caller.may_read_some(name) or (each.kind == "base" and caller.may_write(name))
         ]
-        return {"version": database.version if version is None else version, "relations": shown}
+        at = database.version if version is None else version
+        return {"version": at if caller.reads_some else None, "relations": shown}
 
     return json_answer(await host.call(run))
 

@@ -61,6 +61,7 @@ async def violations(
     constraint: Annotated[str | None, Query(description="Of this constraint only.")] = None,
 ) -> Response:
     """Return the violations of constraints as of now; an enforced one has none."""
+    caller.check_reads_some()
 
     def run(database: MemoryDatabase) -> dict[str, Any]:
         relations = database.relations

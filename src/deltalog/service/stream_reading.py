@@ -42,7 +42,9 @@ def checked_offset(host: Host, text: str, is_future: bool = False) -> Offset:
     """
     offset = read_offset(text)
     if offset is None:
-        hint = "send the last `Stream-Next-Offset`, or `-1`, or `now`"
+        hint = "send the last `Stream-Next-Offset`"
+        if text not in (START, NOW):
+            hint += ", or `-1`, or `now`"
         raise http_problem(400, service_catalogue.MALFORMED_OFFSET, text=text[:100], hint=hint)
     if offset.history != host.history:
         raise expired_problem(

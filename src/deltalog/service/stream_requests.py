@@ -133,9 +133,11 @@ def readable_relation(host: Host, caller: Caller, view: str) -> Relation:
 
 def _check_bindings(relation: Relation, parameters: QueryParams) -> None:
     """Refuse a binding of something else: to ignore it would show more than was asked for."""
+    columns = {column.name for column in relation.columns} - set(_ONCE)
     for name in parameters:
-        if "." in name and name.partition(".")[0] != relation.name:
-            raise bad_read(f"`{name}` is not a column of `{relation.name}`")
+        if name in columns or ("." in name and name.partition(".")[0] != relation.name):
+            hint = f"`{relation.name}.COLUMN=VALUE` selects the facts that have a value"
+            raise bad_read(f"`{name}` does not bind a column of `{relation.name}`", hint)
 
 
 def quality_of(parameters: Mapping[str, str]) -> Quality:
@@ -164,8 +166,8 @@ def _positive_number(parameters: Mapping[str, str], name: str) -> float | None:
     return found
 
 
-def bad_read(reason: str) -> Problem:
-    return http_problem(400, service_catalogue.BAD_READ, reason=reason)
+def bad_read(reason: str, hint: str | None = None) -> Problem:
+    return http_problem(400, service_catalogue.BAD_READ, reason=reason, hint=hint)
 
 
 def wait_seconds(connection: HTTPConnection) -> float:

@@ -22,6 +22,7 @@ from deltalog.service.grants import Caller, CallerDep
 from deltalog.service.metrics import Metrics
 from deltalog.service.models import Changes, Committed, TransactionRequest, Tried, WhatIfRequest
 from deltalog.service.problems import violation_json
+from deltalog.service.query_routes import known_relation
 from deltalog.service.recent import Recent
 from deltalog.service.request_keys import RequestKeys
 from deltalog.service.values import change_to_json, rows_from_json
@@ -80,7 +81,7 @@ async def transact(
         raise
     metrics.count(TRANSACTIONS, result="repeated" if is_repeated else "committed")
     metrics.observe(COMMIT_SECONDS, perf_counter() - started)
-    if "read" not in caller.roles and not caller.reads_all:
+    if not caller.reads_some:
         return json_answer(committed_json(None, None, is_repeated, None, settings.rows_max))
     shown = warned[: settings.rows_max]
     offset = host.offset(version)
@@ -119,9 +120,21 @@ def committed_json(
 def commit_changes(database: MemoryDatabase, caller: Caller, body: TransactionRequest) -> ChangeSet:
     """Commit what a caller sends, if it may write all of the facts that change by it."""
     sides = changes_of(database, caller, body)
-    transaction = fill_transaction(database.transaction(views=body.views or ()), *sides)
+    views = _views_to_show(database, caller, body.views)
+    transaction = fill_transaction(database.transaction(views=views or ()), *sides)
     check_written(database, caller, transaction)
     return transaction.commit()
+
+
+def _views_to_show(
+    database: MemoryDatabase, caller: Caller, views: list[str] | None
+) -> list[str] | None:
+    """The views whose change a caller asks for; one that it may not know of is not there."""
+    if not caller.reads_some:
+        return []
+    for name in () if caller.reads_all else views or ():
+        known_relation(database.relations, name, caller)
+    return views
 
 
 def check_written(database: MemoryDatabase, caller: Caller, transaction: Transaction) -> None:
@@ -164,7 +177,8 @@ async def what_if(
         probe = fill_transaction(database.silent_transaction(), insert, delete, put)
         check_written(database, caller, probe)
         probe.rollback()
-        change = database.what_if(insert, delete, put, views=body.views)
+        views = _views_to_show(database, caller, body.views)
+        change = database.what_if(insert, delete, put, views=views)
         broken = [
             violation
             for violation in tried_violations(database, change)
@@ -172,7 +186,7 @@ async def what_if(
         ]
         shown = caller.readable(change, database.relations)
         return {
-            "version": database.version,
+            "version": database.version if caller.reads_some else None,
             "is_complete": len(shown) <= settings.rows_max,
             "delta": change_to_json(shown, settings.rows_max),
             "violations": [violation_json(each, caller.reads_all) for each in broken],
