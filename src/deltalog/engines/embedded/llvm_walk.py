@@ -1,4 +1,4 @@
-"""A step as machine code that walks over rows: those that fit are taken in batches, like `fill`."""
+"""A step as machine code that walks over rows: those that fit form batches, as in `fill_batch`."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Walk:
         return self.w.plus(self.w.load_half(self.w.load(index, layout.HEADS), bucket), -1)
 
     def _write_seek(self) -> None:
-        """Find the place of the walk again if the index was made anew, like `seek`."""
+        """Find the place of the walk again if the index was made anew, like `seek_link`."""
         w = self.w
         capacity = w.load(w.at.load(self.relation), layout.CAPACITY)
         seek = w.block(f"seek{self.depth}")

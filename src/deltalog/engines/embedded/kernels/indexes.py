@@ -97,7 +97,7 @@ def link_rows(relation, index, start, end):
 def fill_index(relation, index):
     """Fill an empty index: links side by side if keys have many rows.
 
-    Dead rows are linked, too: `restore` may bring any row back that is in the hash.
+    Dead rows are linked, too: `restore_row` may bring any row back that is in the hash.
     """
     end, columns = load64(relation, INDEXED), load64(index, COLUMNS)
     heads, mask = load64(index, HEADS), load64(index, HEADS_MASK)
