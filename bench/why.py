@@ -49,7 +49,7 @@ CHAIN = """
 """
 KEPT = """
                 if self._persistence is None:
-                    self.last_change = route.exact_part(change)
+                    self.last_change = exact
 """
 Found = dict[str, Any]
 
