@@ -100,7 +100,11 @@ class ActiveStatements:
             hint = did_you_mean(kind, EVENTS)
             expected = "`insert`, `delete` or `set`"
             raise syntax_problem(
-                catalogue.UNEXPECTED_TOKEN, kind.span, expected=expected, found=kind, hint=hint
+                catalogue.UNEXPECTED_TOKEN,
+                kind.span,
+                expected=expected,
+                found=f"`{kind}`",
+                hint=hint,
             )
         known: Any = str(kind)
         return Event(known, _plain_atom(node))

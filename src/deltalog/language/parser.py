@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -36,8 +36,9 @@ from deltalog.language.ast import (
 from deltalog.language.grammars import load_grammar
 from deltalog.language.keywords import mark_keywords
 from deltalog.language.narrowing import PlacedToken, StatementError, syntax_problem
+from deltalog.language.statement_hints import hint_for
 from deltalog.language.statement_parser import check_depth, parse_statement
-from deltalog.language.tokens import LEXICAL, placed_token, terminals_of, tokens_of
+from deltalog.language.tokens import LEXICAL, expected_words, placed_token, terminals_of, tokens_of
 from deltalog.language.tree_builder import Include, Statement, TreeBuilder
 from deltalog.source import Source, Span
 
@@ -245,7 +246,8 @@ def _parse_statement(tokens: list[PlacedToken]) -> Statement:
     mark_keywords(tokens)
     if _SYSTEM_FACT.match(tokens[0]) and {t.type for t in tokens}.isdisjoint(("IF", "VARIABLE")):
         tokens[0].is_system = True
-    statement: Statement = parse_statement(_load_grammar(), tokens, _unexpected_token)
+    unexpected = partial(_unexpected_token, tokens)
+    statement: Statement = parse_statement(_load_grammar(), tokens, unexpected)
     return statement
 
 
@@ -254,19 +256,21 @@ _SYSTEM_FACT = re.compile(r"[a-z]\w*__\w")
 _DEEPENING = ("PLUS", "MINUS", "TIMES", "DIVIDE", "MOD")
 
 
-def _unexpected_token(accepted: Collection[str], token: PlacedToken) -> Diagnostic:
-    words = [word for word, needed in _EXPECTED if needed in accepted] or ["a statement"]
-    if {"VARIABLE", "INT"} <= {*accepted}:
-        words = ["an expression"] + [w for w in words if w in ("`)`", "`not`")]
-    expected = ", ".join(words[:-1]) + (" or " if len(words) > 1 else "") + words[-1]
+def _unexpected_token(
+    tokens: Sequence[PlacedToken], accepted: Collection[str], token: PlacedToken
+) -> Diagnostic:
+    is_value = {"VARIABLE", "INT"} <= {*accepted}
+    expected = expected_words(accepted, _EXPECTED_IN_VALUES if is_value else _EXPECTED)
     found = f"`{token}`" if token else "the end"
-    hint = None
+    hint = hint_for(tokens, token)
     if token.type == "LPAR" and _CAPITALIZED.search(token.span.source.text, 0, token.span.start):
         hint = "the name of a relation begins with a small letter; a capital makes a variable"
     return catalogue.UNEXPECTED_TOKEN.at(token.span, expected=expected, found=found, hint=hint)
 
 
+_WORDS_OF_RULES = "for priority immediate nervous on when do where else"
 _CAPITALIZED = re.compile(r"\b[A-Z]\w*$")
+_EXPECTED_IN_VALUES = (("an expression", "VARIABLE"), ("`)`", "RPAR"))
 _EXPECTED = (
     ("`(`", "LPAR"),
     ("`,`", "COMMA"),
@@ -276,6 +280,9 @@ _EXPECTED = (
     ("a comparison", "COMPARISON"),
     ("text", "TEXT"),
     ("a name", "NAME"),
+    ("a variable", "VARIABLE"),
+    ("a whole number", "INT"),
+    *((f"`{word}`", word.upper()) for word in _WORDS_OF_RULES.split()),
     ("`.`", "$END"),
 )
 

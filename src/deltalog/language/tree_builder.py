@@ -50,6 +50,7 @@ from deltalog.language.narrowing import (
     unescape_string,
     user_name,
 )
+from deltalog.language.statement_hints import hint_for_operator
 from deltalog.language.values import VALUE_ERRORS, parse_value
 from deltalog.source import Origin, Span
 
@@ -136,7 +137,7 @@ class TreeBuilder(ActiveStatements, Transformer[Any, Any]):
     def comparison(self, children: list[Any]) -> Comparison:
         left, operator, right = children
         if str(operator) not in COMPARISONS:
-            hint = did_you_mean(operator, [c for c in COMPARISONS if c[0].isalpha()])
+            hint = hint_for_operator(operator)
             raise StatementError(
                 catalogue.UNEXPECTED_TOKEN.at(
                     operator.span,
