@@ -18,12 +18,13 @@ from deltalog.service.settings import ServiceSettings
 Result = TypeVar("Result")
 
 
-def host_of(request: Request) -> Host:
+async def host_of(request: Request) -> Host:
+    """The host; asynchronous, since a function that is not would run in a thread of its own."""
     found: Host = request.app.state.host
     return found
 
 
-def settings_of(request: Request) -> ServiceSettings:
+async def settings_of(request: Request) -> ServiceSettings:
     found: ServiceSettings = request.app.state.settings
     return found
 

@@ -40,7 +40,7 @@ class Status(BaseModel):
     p99: float | None
 
 
-def metrics_of(request: Request) -> Metrics:
+async def metrics_of(request: Request) -> Metrics:
     found: Metrics = request.app.state.metrics
     return found
 
