@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -102,8 +103,12 @@ def _reraise_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+@cache
 def ensure_compiled() -> None:
-    """Compile with progress on the terminal, if this machine has not done it yet."""
+    """Compile with progress on the terminal, if this machine has not done it yet.
+
+    A process looks once: what it has loaded stays as it is, and engines are made often.
+    """
     if _is_compiled():
         return
     for kept in kept_at().glob("*.nb[ic]"):
