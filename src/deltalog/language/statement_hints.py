@@ -28,7 +28,7 @@ def hint_for(tokens: Sequence[PlacedToken], wrong: PlacedToken) -> str | None:
         return did_you_mean(first, _BEGINNINGS)
     if first.type not in _FORMS:
         return None
-    before = {token.type for token in tokens[: _place(tokens, wrong)]}
+    before = {token.type for token in tokens[: _place_of(tokens, wrong)]}
     if first.type != "RULE":
         return None if "IF" in before else _FORMS[first.type]
     if "WHEN" not in before and "DO" not in before:
@@ -48,5 +48,5 @@ def hint_for_operator(word: str) -> str | None:
     return did_you_mean(word, [each for each in COMPARISONS if each[0].isalpha()])
 
 
-def _place(tokens: Sequence[PlacedToken], wrong: PlacedToken) -> int:
+def _place_of(tokens: Sequence[PlacedToken], wrong: PlacedToken) -> int:
     return next((i for i, token in enumerate(tokens) if token is wrong), len(tokens))

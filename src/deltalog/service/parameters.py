@@ -35,9 +35,9 @@ def _check_names(connection: HTTPConnection, known: dict[str, bool]) -> None:
             hint = did_you_mean(name, known)
             if hint is None and view is not None:
                 hint = f"`{view}.COLUMN=VALUE` selects the facts that have a value"
-            raise _misfit(f"there is no parameter `{name[:100]}`", hint)
+            raise _bad_request(f"there is no parameter `{name[:100]}`", hint)
         if not known[name] and len(connection.query_params.getlist(name)) > 1:
-            raise _misfit(f"`{name}` is there twice")
+            raise _bad_request(f"`{name}` is there twice")
 
 
 def _known_parameters(route: APIRoute) -> dict[str, bool]:
@@ -55,5 +55,5 @@ def _is_list(annotation: Any) -> bool:
     return get_origin(annotation) is list or any(map(_is_list, get_args(annotation)))
 
 
-def _misfit(reason: str, hint: str | None = None) -> Problem:
+def _bad_request(reason: str, hint: str | None = None) -> Problem:
     return http_problem(400, service_catalogue.BAD_REQUEST, reason=reason, hint=hint)
