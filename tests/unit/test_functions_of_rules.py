@@ -98,3 +98,26 @@ def test_a_message_names_null() -> None:
     with pytest.raises(deltalog.ConstraintError) as refused:
         db.apply(insert={"n": [(None,)]})
     assert refused.value.violations[0].message == "found null"
+
+
+@pytest.mark.parametrize(
+    ("action", "wrong"),
+    [
+        ("insert q(X, 1), insert q(X, 2)", r"E0705.*already contains the fact"),
+        ("set q(X, N) where s(N)", "E0727.*rows 1 and 2 set the key"),
+        ("call give(X)", "E1209.*has returned 5"),
+    ],
+)
+def test_an_error_of_an_action_shows_the_action(action: str, wrong: str) -> None:
+    db = deltalog.connect(
+        program=f"""
+            base r(x: int). base s(n: int). base q(x: int key, n: int). s(1). s(2).
+            rule fill when r(X) do {action}.
+        """,
+        engine="reference",
+    )
+    db.action("give")(lambda rows: 5)
+    with pytest.raises(deltalog.DataError, match=wrong) as refused:
+        db.apply(insert={"r": [(1,)]})
+    assert "^ an action of the rule `fill`" in str(refused.value)
+    assert db.facts("r") == set()

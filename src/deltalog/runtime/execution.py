@@ -8,13 +8,14 @@ instances as one list.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from deltalog.analysis.active_rules import activation_relation, instance_variables
 from deltalog.diagnostics import catalogue
-from deltalog.diagnostics.report import DataError
-from deltalog.language.ast import Query, Row
+from deltalog.diagnostics.report import DataError, Label, with_diagnostics
+from deltalog.language.ast import Action, Query, Row
 from deltalog.language.values import sort_key, value_in_message
 from deltalog.rewrites.action_rules import AskedAction, driven_by
 from deltalog.rewrites.names import is_generated
@@ -80,7 +81,10 @@ class Execution:
         ]
         for asked, rows in steps:
             if rows and not self.is_stopped:
-                self._carry_out(asked, rows)
+                try:
+                    self._carry_out(asked, rows)
+                except DataError as error:
+                    raise self._placed(asked.action, error) from None
         return fired
 
     def _split_triggered(
@@ -169,6 +173,14 @@ class Execution:
                 self.emitted += [(self._prepared.name, name, row) for row in rows]
             case "reject":
                 self._reject_transaction(asked, rows)
+
+    def _placed(self, action: Action, error: DataError) -> DataError:
+        """The error with the action that caused it, which may be far from what was applied."""
+        if action.span is None:
+            return error
+        label = Label(action.span, f"an action of the rule `{self._prepared.name}`")
+        placed = (replace(each, labels=(*each.labels, label)) for each in error.diagnostics)
+        return with_diagnostics(error, placed)
 
     def _call_action(self, name: str, rows: list[Row]) -> None:
         if self._is_tried:
