@@ -80,6 +80,8 @@ def test_parameters_that_would_be_ignored_are_refused(
         ("GET", "/health", {"Host": "example.com:80"}, 421, "E1728"),
         ("GET", "/health", {"Origin": "https://example.com"}, 403, "E1727"),
         ("GET", "/health", {"Origin": "null"}, 403, "E1727"),
+        ("GET", "/health", {"Origin": "http://[bad"}, 403, "E1727"),
+        ("POST", "/v1/transactions", {"Idempotency-Key": ""}, 422, "E1722"),
     ],
 )
 def test_errors_have_one_shape(

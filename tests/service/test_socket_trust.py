@@ -6,14 +6,38 @@ from pathlib import Path
 
 import pytest
 from serving import GRAPH, serving
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosedError, InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin, Subprotocol
 
 import deltalog
 from deltalog.service.tokens import create_token
+from waiting import HANG_SECONDS
 
 STREAM = "/v1/views/path/stream?offset=-1"
+
+
+def test_what_a_client_sends_means_nothing_and_limits_end_a_stream() -> None:
+    counting = GRAPH + "virtual view far(n: int). far(1). far(N + 1) :- far(N), N < 1000000."
+    database = deltalog.connect(program=counting, engine="reference", facts={"edge": [(1, 2)]})
+    with serving(database, seconds_max=0.01) as service:
+        root = service.address.replace("http", "ws")
+        with connect(root + STREAM, proxy=None) as socket:
+            assert "reset" in str(socket.recv())
+            socket.send(b"bytes")
+            socket.send("text")
+            socket.recv()
+            service.post("/v1/transactions", {"insert": {"edge": [[2, 3]]}})
+            assert '"insert"' in str(socket.recv(HANG_SECONDS))
+        with (
+            connect(root + STREAM.replace("path", "far"), proxy=None) as socket,
+            pytest.raises(ConnectionClosedError) as ended,
+        ):
+            socket.recv(HANG_SECONDS)
+        assert ended.value.rcvd is not None
+        assert (ended.value.rcvd.code, ended.value.rcvd.reason) == (1008, "E0803")
+        refused = service.get("/v1/views/far/stream?offset=-1")
+        assert (refused.status_code, refused.json()["code"]) == (503, "E0803")
 
 
 def test_foreign_origins_and_missing_tokens_are_refused(tmp_path: Path) -> None:

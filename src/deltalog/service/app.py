@@ -89,6 +89,7 @@ def make_app(host: Host, settings: ServiceSettings) -> FastAPI:
         openapi_url="/v1/openapi.json",
     )
     app.state.host = host
+    host.seconds_max = settings.seconds_max
     app.state.settings = settings
     app.state.metrics = metrics = describe_metrics(Metrics(), _FIGURES)
     app.state.access = Access(settings)

@@ -65,7 +65,7 @@ class Gate:
         origin = headers.get("origin")
         if origin is None or origin in self._settings.origins:
             return
-        if urlsplit(origin).netloc.lower() != host.lower():
+        if _netloc_of(origin).lower() != host.lower():
             hint = f"`deltalog serve --origin {origin}` allows them"
             raise http_problem(403, service_catalogue.FOREIGN_ORIGIN, origin=origin, hint=hint)
 
@@ -85,6 +85,14 @@ class Gate:
                 raise http_problem(413, service_catalogue.BODY_TOO_LARGE, limit=limit)
         whole: Message = {"type": "http.request", "body": bytes(body), "more_body": False}
         return _replaying_receive([whole], receive)
+
+
+def _netloc_of(address: str) -> str:
+    """Name and port in an address; none if it is not one."""
+    try:
+        return urlsplit(address).netloc
+    except ValueError:
+        return ""
 
 
 def _host_name(host: str) -> str:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from deltalog.rewrites.names import is_generated
 from deltalog.runtime.database import MemoryDatabase
-from deltalog.service.answers import HostDep, SettingsDep, compute_answer, json_answer
+from deltalog.service.answers import HostDep, SettingsDep, json_answer
 from deltalog.service.grants import Caller, CallerDep
 from deltalog.service.models import CommitList, DeltaAnswer, ProgramList
 from deltalog.service.query_routes import known_relation
@@ -50,7 +50,7 @@ async def commits(
             "next": reached if reached < end else None,
         }
 
-    return json_answer(await compute_answer(host, settings, run))
+    return json_answer(await host.compute(run))
 
 
 def _summary_json(found: Summary, caller: Caller) -> dict[str, Any]:
@@ -94,7 +94,7 @@ async def deltas(
             "delta": change_to_json(shown, settings.rows_max),
         }
 
-    return json_answer(await compute_answer(host, settings, run))
+    return json_answer(await host.compute(run))
 
 
 @router.get("/programs", response_model=ProgramList)

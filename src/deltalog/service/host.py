@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -66,6 +67,8 @@ class Host:
         self.relations: dict[str, Relation] = dict(database.relations)
         self.queries: dict[str, StoredQuery] = {}
         self.is_stopping = False
+        self.seconds_max = math.inf
+        """How long one request may compute."""
         self._poll_seconds = poll_seconds
         self._pull_seconds = pull_seconds
         self.pull_problem: str | None = None
@@ -121,6 +124,20 @@ class Host:
     async def call(self, function: Callable[[MemoryDatabase], Result]) -> Result:
         """Run a function with the database in the thread that owns it."""
         return await self._run_in_thread(function, self.database)
+
+    async def compute(self, function: Callable[[MemoryDatabase], Result]) -> Result:
+        """The same for a request, whose evaluation ends with an error after `seconds_max`."""
+
+        def run(database: MemoryDatabase) -> Result:
+            limits = database.limits
+            if limits.seconds_max > self.seconds_max:
+                database.limits = replace(limits, seconds_max=self.seconds_max)
+            try:
+                return function(database)
+            finally:
+                database.limits = limits
+
+        return await self.call(run)
 
     async def _run_in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
         loop = asyncio.get_running_loop()

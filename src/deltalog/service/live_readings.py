@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
+from deltalog.diagnostics.report import DeltalogError
 from deltalog.service.grants import unauthenticated_problem
 from deltalog.service.offsets import Offset
 from deltalog.service.pieces import Reading
-from deltalog.service.problems import Problem
 from deltalog.service.stream_reading import StreamReader
 from deltalog.service.streams import Streams
 
@@ -47,7 +47,7 @@ async def live_readings(
         if is_due:
             try:
                 reading = await reader.read(position)
-            except Problem:
+            except DeltalogError:
                 break  # the client gets it when it resumes
             due = loop.time() + (every_seconds or 0)
         if not reader.is_allowed():

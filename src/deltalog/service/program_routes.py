@@ -16,7 +16,7 @@ from deltalog.language.printer import print_program
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.network import network_of
-from deltalog.service.answers import HostDep, SettingsDep, compute_answer, json_answer
+from deltalog.service.answers import HostDep, SettingsDep, json_answer
 from deltalog.service.grants import CallerDep
 from deltalog.service.models import (
     AuditAnswer,
@@ -67,7 +67,7 @@ async def change_program(
         change = database.change_program(text, is_committed=not body.dry_run)
         return database.version, change
 
-    version, change = await compute_answer(host, settings, run)
+    version, change = await host.compute(run)
     return json_answer(
         {
             "version": version,
@@ -100,7 +100,7 @@ async def audit(
             ],
         }
 
-    return json_answer(await compute_answer(host, settings, run))
+    return json_answer(await host.compute(run))
 
 
 @router.get("/network", response_model=NetworkAnswer)

@@ -17,7 +17,7 @@ from deltalog.language.ast import Query as QueryNode
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.parameters import bound_query
 from deltalog.runtime.rows import Rows
-from deltalog.service.answers import HostDep, SettingsDep, compute_answer, json_answer
+from deltalog.service.answers import HostDep, SettingsDep, json_answer
 from deltalog.service.grants import Caller, CallerDep
 from deltalog.service.models import (
     ExplainRequest,
@@ -64,7 +64,7 @@ async def query(
         most = min(body.limit or settings.rows_max, settings.rows_max)
         return page_json(version, host.offset(version), rows.columns, rows, body.start, most)
 
-    return json_answer(await compute_answer(host, settings, run))
+    return json_answer(await host.compute(run))
 
 
 @router.get("/views/{view}/rows", response_model=RowsAnswer)
@@ -96,7 +96,7 @@ async def rows(
         most = min(limit or settings.rows_max, settings.rows_max)
         return page_json(at, host.offset(at), relation.columns, found, start, most)
 
-    return json_answer(await compute_answer(host, settings, run))
+    return json_answer(await host.compute(run))
 
 
 def facts_with(
@@ -220,9 +220,7 @@ async def relation(
 
 
 @router.post("/explain", response_model=TextAnswer)
-async def explain(
-    body: ExplainRequest, caller: CallerDep, host: HostDep, settings: SettingsDep
-) -> Response:
+async def explain(body: ExplainRequest, caller: CallerDep, host: HostDep) -> Response:
     """Return what the program, or a query, is rewritten to, as `deltalog explain` shows it."""
     caller.check_reads_all()
 
@@ -231,4 +229,4 @@ async def explain(
             body.query, body.parameters or None, show=body.show, propagation=body.propagation
         )
 
-    return json_answer({"text": await compute_answer(host, settings, run)})
+    return json_answer({"text": await host.compute(run)})

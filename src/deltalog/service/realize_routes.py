@@ -14,7 +14,7 @@ from deltalog.language.ast import Value
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.realization import Budget, Realization, Realizations
-from deltalog.service.answers import HostDep, SettingsDep, compute_answer, json_answer
+from deltalog.service.answers import HostDep, SettingsDep, json_answer
 from deltalog.service.grants import CallerDep
 from deltalog.service.models import Committed, RealizationList, RealizeApplyRequest, RealizeRequest
 from deltalog.service.problems import http_problem
@@ -50,7 +50,7 @@ async def realize(
             "reasons": list(found.reasons),
         }
 
-    return json_answer(await compute_answer(host, settings, run))
+    return json_answer(await host.compute(run))
 
 
 @router.post("/realize/apply", response_model=Committed)
@@ -79,7 +79,7 @@ async def apply_realization(
         delta = request.app.state.recent.committing(database, lambda: chosen.apply(values))
         return database.version, delta
 
-    version, delta = await compute_answer(host, settings, run)
+    version, delta = await host.compute(run)
     offset = host.offset(version)
     document = committed_json(version, offset, False, delta, settings.rows_max)
     return json_answer(document, headers={"Stream-Next-Offset": offset})

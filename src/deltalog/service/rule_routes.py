@@ -14,7 +14,7 @@ from deltalog.language.ast import ActiveRule, Column, Value
 from deltalog.language.values import VALUE_ERRORS
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.rule_verbs import RuleState
-from deltalog.service.answers import HostDep, SettingsDep, compute_answer, json_answer
+from deltalog.service.answers import HostDep, SettingsDep, json_answer
 from deltalog.service.grants import CallerDep
 from deltalog.service.models import (
     ActivationRequest,
@@ -82,7 +82,7 @@ async def violations(
             ],
         }
 
-    return json_answer(await compute_answer(host, settings, run))
+    return json_answer(await host.compute(run))
 
 
 @router.get("/rules", response_model=RuleList)

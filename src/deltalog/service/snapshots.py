@@ -44,14 +44,14 @@ class Snapshots:
         def read(database: MemoryDatabase) -> tuple[int, list[Row]]:
             return database.version, [] if is_empty else selection.rows_now(database)
 
-        version, rows = await self._host.call(read)
+        version, rows = await self._host.compute(read)
         return await self._piece_of_rows(selection, version, 0, rows)
 
     async def next(self, selection: Selection, offset: Offset) -> Piece | None:
         """The chunk behind an offset inside a snapshot; None if it cannot be had any more."""
         rows = self._kept.get((selection, offset.version))
         if rows is None:
-            rows = await self._host.call(lambda db: _rows_again(db, selection, offset.version))
+            rows = await self._host.compute(lambda db: _rows_again(db, selection, offset.version))
         if rows is None or offset.part * self.rows_each >= max(len(rows), 1):
             return None
         return await self._piece_of_rows(selection, offset.version, offset.part, rows)

@@ -125,7 +125,7 @@ class StreamReader:
                 return self._shared_reading(first, version, last)
         items: Iterable[FeedItem] | None = self.feed.after(version)
         if items is None:
-            last, items = await self._host.call(self._earlier_items(version))
+            last, items = await self._host.compute(self._earlier_items(version))
         if items is None:
             raise expired_problem(offset, "changes behind it are not kept any more")
         due = self.quality.due(version, last)

@@ -18,12 +18,12 @@ import orjson
 from fastapi import APIRouter, WebSocket
 from starlette.websockets import WebSocketDisconnect
 
+from deltalog.diagnostics.report import DeltalogError
 from deltalog.service.cursors import next_cursor
 from deltalog.service.grants import SUBPROTOCOL, CallerDep, still_allowed, unauthenticated_problem
 from deltalog.service.live_readings import REVOKED, live_readings
 from deltalog.service.offsets import Offset
 from deltalog.service.pieces import Reading
-from deltalog.service.problems import Problem
 from deltalog.service.stream_requests import StreamRequest, stream_request
 from deltalog.service.streams import Streams, streams_of
 
@@ -43,7 +43,7 @@ async def stream_socket(socket: WebSocket, view: str, caller: CallerDep) -> None
         await _send_readings(socket, streams, asked)
         if not still_allowed(socket)():
             raise unauthenticated_problem(REVOKED)
-    except Problem as refused:
+    except DeltalogError as refused:
         await socket.close(REFUSED, refused.codes[0])
         return
     except (WebSocketDisconnect, TimeoutError, RuntimeError):
@@ -71,9 +71,9 @@ async def _send_readings(socket: WebSocket, streams: Streams, asked: StreamReque
 
 async def _until_it_leaves(socket: WebSocket) -> None:
     """Read what a client sends, which means nothing, until it is gone."""
-    with suppress(WebSocketDisconnect, RuntimeError):
-        while True:
-            await socket.receive_text()
+    with suppress(RuntimeError):
+        while (await socket.receive())["type"] != "websocket.disconnect":
+            pass
 
 
 def _reading_texts(reading: Reading | None, cursor: str) -> list[str]:

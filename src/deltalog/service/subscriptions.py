@@ -154,7 +154,7 @@ class Subscriptions:
         """Begin a new generation, unless the lease of another one lasts."""
         now = self._now()
         if now < subscription.leased_until and not is_takeover:
-            reason = "another one holds its lease"
+            reason = "another one holds its lease, and was not taken over"
             raise fenced_problem(subscription, subscription.generation + 1, reason)
         lease = min(lease_seconds, LEASE_SECONDS_MAX)
         made = replace(

@@ -17,7 +17,7 @@ from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.fact_arguments import fill_transaction
 from deltalog.runtime.transaction import Transaction, base_relation
 from deltalog.runtime.violations import Violation
-from deltalog.service.answers import HostDep, SettingsDep, compute_answer, json_answer
+from deltalog.service.answers import HostDep, SettingsDep, json_answer
 from deltalog.service.grants import Caller, CallerDep
 from deltalog.service.metrics import Metrics
 from deltalog.service.models import Changes, Committed, TransactionRequest, Tried, WhatIfRequest
@@ -42,7 +42,9 @@ async def transact(
     caller: CallerDep,
     host: HostDep,
     settings: SettingsDep,
-    key: Annotated[str | None, Header(alias="Idempotency-Key", max_length=255)] = None,
+    key: Annotated[
+        str | None, Header(alias="Idempotency-Key", min_length=1, max_length=255)
+    ] = None,
 ) -> Response:
     """Delete, insert and set facts in one transaction.
 
@@ -75,7 +77,7 @@ async def transact(
         return version, is_repeated, shown, warnings_of(database, caller) if is_new else []
 
     try:
-        version, is_repeated, delta, warned = await compute_answer(host, settings, run)
+        version, is_repeated, delta, warned = await host.compute(run)
     except DeltalogError:
         metrics.count(REFUSED)
         raise
@@ -192,7 +194,7 @@ async def what_if(
             "violations": [violation_json(each, caller.reads_all) for each in broken],
         }
 
-    return json_answer(await compute_answer(host, settings, run))
+    return json_answer(await host.compute(run))
 
 
 def _may_see(caller: Caller, database: MemoryDatabase, violation: Violation) -> bool:

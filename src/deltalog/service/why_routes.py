@@ -16,7 +16,7 @@ from deltalog.analysis.relation import Relations
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.why.asked import parse_asked
 from deltalog.runtime.why.proof import Proof
-from deltalog.service.answers import HostDep, SettingsDep, compute_answer, json_answer
+from deltalog.service.answers import HostDep, json_answer
 from deltalog.service.grants import Caller, CallerDep
 from deltalog.service.models import Body, Bounded, Version
 from deltalog.service.query_routes import relations_at
@@ -50,9 +50,7 @@ class Reason(BaseModel):
 
 
 @router.post("/why", response_model=Reason)
-async def why(
-    body: WhyRequest, caller: CallerDep, host: HostDep, settings: SettingsDep
-) -> Response:
+async def why(body: WhyRequest, caller: CallerDep, host: HostDep) -> Response:
     """Prove a fact; with variables, `path(1, X)`, all facts that fit are proved as one."""
 
     def run(database: MemoryDatabase) -> dict[str, Any]:
@@ -69,7 +67,7 @@ async def why(
             return readable_proof(found, caller, relations)
         return {"text": str(found), "reason": found.to_json()}
 
-    return json_answer(await compute_answer(host, settings, run))
+    return json_answer(await host.compute(run))
 
 
 def readable_proof(proof: Proof, caller: Caller, relations: Relations) -> dict[str, Any]:
@@ -102,9 +100,7 @@ def _may_read(step: Proof, caller: Caller, relations: Relations) -> bool:
 
 
 @router.post("/why-not", response_model=Reason)
-async def why_not(
-    body: WhyNotRequest, caller: CallerDep, host: HostDep, settings: SettingsDep
-) -> Response:
+async def why_not(body: WhyNotRequest, caller: CallerDep, host: HostDep) -> Response:
     """Show what blocks a fact: for every rule the literal that its nearest instance fails by."""
     caller.check_reads_all()
 
@@ -112,13 +108,11 @@ async def why_not(
         found = database.why_not(body.fact, version=body.version)
         return {"text": str(found), "reason": found.to_json()}
 
-    return json_answer(await compute_answer(host, settings, run))
+    return json_answer(await host.compute(run))
 
 
 @router.post("/why-changed", response_model=Reason)
-async def why_changed(
-    body: WhyChangedRequest, caller: CallerDep, host: HostDep, settings: SettingsDep
-) -> Response:
+async def why_changed(body: WhyChangedRequest, caller: CallerDep, host: HostDep) -> Response:
     """Show which base changes of a transaction inserted or deleted a fact, and by which way."""
     caller.check_reads_all()
 
@@ -126,4 +120,4 @@ async def why_changed(
         found = database.why_changed(body.fact, body.version)
         return {"text": str(found), "reason": found.to_json()}
 
-    return json_answer(await compute_answer(host, settings, run))
+    return json_answer(await host.compute(run))
