@@ -99,10 +99,10 @@ def on_spark(folder: Path, facts: int, requests: int) -> None:
 
 
 def _request(database: Any, small: deltalog.MemoryDatabase, draw: random.Random) -> None:
-    paths = sorted(small.facts("path"))
+    held = small.facts("path")
     nodes = sorted({node for row in small.facts("edge") for node in row}, key=repr)
-    missing = [(x, y) for x in nodes for y in nodes if (x, y) not in small.facts("path")]
-    for sign, row in (("-", draw.choice(paths)), ("+", draw.choice(missing))):
+    missing = [(x, y) for x in nodes for y in nodes if (x, y) not in held]
+    for sign, row in (("-", draw.choice(sorted(held))), ("+", draw.choice(missing))):
         request = f"{sign}path({row[0]}, {row[1]})"
         begun = time.perf_counter()
         first = next(iter(database.realize(request)))

@@ -86,3 +86,18 @@ def test_repairs_of_a_refused_change(invoke: Call) -> None:
     assert result.exit_code != 0
     assert "note: repair 1: -edge(1, 2)\nnote: repair 2: -edge(2, 3)\n" in result.stderr
     assert "repair" not in invoke("apply", "graph.dl", "changes.jsonl").stderr
+
+
+def test_a_request_may_begin_with_its_sign(invoke: Call) -> None:
+    write("graph.dl", GRAPH)
+    expected = invoke("realize", "graph.dl", "not path(1, 3)").stdout
+    assert invoke("realize", "graph.dl", "-path(1, 3)").stdout == expected != ""
+    assert "No such option" in invoke("realize", "graph.dl", "-path").stderr
+
+
+def test_what_holds_already_changes_nothing(invoke: Call) -> None:
+    write("graph.dl", GRAPH)
+    result = invoke("realize", "graph.dl", "+path(1, 3)")
+    assert result.stdout == "1  nothing to change\n"
+    assert "`+path(1, 3)` holds already" in result.stderr
+    assert "a request is a text" in invoke("realize", "graph.dl", " ").stderr

@@ -338,7 +338,7 @@ def test_a_search_does_not_go_on_in_another_state() -> None:
         ('+path("a", 2)', "E07"),
         ("path(X, 2)", "E0102"),
         ("path(1, 2), edge(1, 2)", "E0102"),
-        ("", "E01"),
+        ("", "E0726"),
     ],
 )
 def test_a_request_that_is_none_is_refused(request_: str, code: str) -> None:

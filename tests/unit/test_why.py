@@ -211,6 +211,11 @@ def test_branches_of_an_aggregate_have_expressions_of_their_own() -> None:
     assert "b(1)" in str(db.why("v(1, 2)"))
 
 
+def test_all_derivations_are_those_of_one_fact() -> None:
+    with pytest.raises(deltalog.DataError, match="all derivations are those of one fact"):
+        connected().why("path(1, X)", every=True)
+
+
 @pytest.mark.parametrize("place", ["memory", "file"])
 def test_a_change_is_loaded_once_for_all_levels(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from contextlib import suppress
@@ -48,8 +49,15 @@ from deltalog.cli.terminal import write_note
 EXAMPLE = "deltalog run graph.dl"
 
 
+_DELETION = re.compile(r"-[^\W\d]\w*\s*\(")
+
+
 class _Commands(TyperGroup):
-    """Every subcommand runs inside `exit_codes`."""
+    """Every subcommand runs inside `exit_codes`, and `-path(1, 2)` is a request, not an option."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        given = [f" {each}" if _DELETION.match(each) else each for each in args]
+        return super().parse_args(ctx, given)
 
     def invoke(self, ctx: Any) -> Any:
         with exit_codes():

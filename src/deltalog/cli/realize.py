@@ -62,7 +62,8 @@ def realize(
         list[str] | None,
         typer.Argument(
             metavar="REQUEST",
-            help="A fact that shall hold, '+path(1, 9)', or shall not, 'not path(1, 9)'.",
+            help="A fact that shall hold, '+path(1, 9)', or shall not, '-path(1, 9)' or "
+            "'not path(1, 9)'.",
         ),
     ] = None,
     *,
@@ -242,9 +243,11 @@ def _show_realization(number: int, answer: Realization, is_json: bool) -> None:
         write_result(json.dumps(record, ensure_ascii=False, default=plain_text))
     else:
         default = "  (the declared choice)" if answer.is_default else ""
-        write_result(Text(f"{number}  {_format_facts(answer.base)}{default}", style="bold"))
+        changed = _format_facts(answer.base) or "nothing to change"
+        write_result(Text(f"{number}  {changed}{default}", style="bold"))
         effects = answer.delta.without(*answer.base.relations)
-        write_result(Text(f"   then {_format_facts(effects, EFFECTS_SHOWN)}", style="dim"))
+        if effects:
+            write_result(Text(f"   then {_format_facts(effects, EFFECTS_SHOWN)}", style="dim"))
     sys.stdout.flush()
 
 

@@ -240,7 +240,8 @@ def search_in_turns(
 
 def parse_request(database: MemoryDatabase, text: str) -> Wish:
     """Read `+path(1, 9)`, or `-path(1, 9)`, also written `not path(1, 9)`; `+` is optional."""
-    check_argument(isinstance(text, str), "request", text, 'a request is a text, `"+path(1, 9)"`')
+    is_text = isinstance(text, str) and text.strip(" \t\n.") != ""
+    check_argument(is_text, "request", text, 'a request is a text, `"+path(1, 9)"`')
     sign = re.match(r"\s*(\+|-|not\b)?", text)
     assert sign is not None
     blank = " " * sign.end() + text[sign.end() :]

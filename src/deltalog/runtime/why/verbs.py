@@ -71,6 +71,8 @@ class WhyVerbs:
             asked = parse_asked(fact, state.model.visible, has_variables=True)
             when = "" if version is None else f" in version {version}"
             if asked.fact is None:
+                hint = "all derivations are those of one fact, without variables"
+                check_argument(not every, "every", every, hint)
                 return why_set(state, asked, when, facts_max)
             prove = every_derivation if every else why_fact
             return prove(state, asked.fact, when, facts_max)
