@@ -17,7 +17,7 @@ literals, and an aggregate over a `select`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.diagnostics import catalogue
@@ -39,7 +39,7 @@ from deltalog.language.amosql.context import (
 from deltalog.language.amosql.foreign import is_tabulated
 from deltalog.language.amosql.helper_views import aggregate_value, negate_literals
 from deltalog.language.amosql.resolution import Target, resolve_call
-from deltalog.language.amosql.schema import LITERAL_TYPES, column_type
+from deltalog.language.amosql.schema import LITERAL_TYPES, check_different_names, column_type
 from deltalog.language.amosql.tree import (
     Arithmetic,
     Call,
@@ -88,9 +88,10 @@ class Body:
 
     # --- variables
 
-    def declare(self, variables: Iterable[TypedName]) -> tuple[Variable, ...]:
+    def declare(self, variables: Sequence[TypedName]) -> tuple[Variable, ...]:
         """Variables with their types; what has no name gets one."""
         made = []
+        check_different_names(variables)
         for each in variables:
             if not self.schema.is_type(each.type):
                 known = [*self.schema.types, *LITERAL_TYPES]

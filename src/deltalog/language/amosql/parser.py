@@ -7,9 +7,9 @@ alone (LALR, `grammar.lark`), as those of the rule language are.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from lark import Lark
@@ -17,6 +17,7 @@ from lark import Lark
 from deltalog.diagnostics import amosql_catalogue as errors
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic, ProgramError, raise_if_any
+from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.amosql.tree import Statement
 from deltalog.language.amosql.tree_builder import TreeBuilder
 from deltalog.language.grammars import load_grammar
@@ -94,18 +95,47 @@ def parse_piece(piece: Piece) -> Parsed:
         raise ProgramError([errors.MISSING_SEMICOLON.at(piece.span)])
     try:
         check_depth(piece.tokens, _DEEPENING, ("COMMA", "SEMICOLON"))
-        return Parsed(parse_statement(_load_grammar(), piece.tokens, _unexpected_token), piece.span)
+        unexpected = partial(_unexpected_token, piece.tokens)
+        return Parsed(parse_statement(_load_grammar(), piece.tokens, unexpected), piece.span)
     except StatementError as problem:
         raise ProgramError([problem.diagnostic]) from None
 
 
-def _unexpected_token(accepted: Collection[str], token: PlacedToken) -> Diagnostic:
+def _unexpected_token(
+    tokens: Sequence[PlacedToken], accepted: Collection[str], token: PlacedToken
+) -> Diagnostic:
     expected = expected_words(accepted, _EXPECTED)
     if {"OBJECT", "INT"} <= {*accepted}:
         expected = "an expression"
-    return catalogue.UNEXPECTED_TOKEN.at(token.span, expected=expected, found=f"`{token}`")
+    found = f"`{token}`"
+    hint = _word_meant(tokens)
+    return catalogue.UNEXPECTED_TOKEN.at(token.span, expected=expected, found=found, hint=hint)
 
 
+def _word_meant(tokens: Sequence[PlacedToken]) -> str | None:
+    """A hint for a statement that begins with a name: a call, or a word that is misspelt."""
+    kinds = [token.type for token in tokens[:2]]
+    if kinds == ["NAME", "LPAR"]:
+        return None
+    if kinds[0] == "NAME":
+        return did_you_mean(tokens[0].lower(), _BEGINNINGS)
+    return did_you_mean(tokens[1].lower(), _CREATED) if kinds == ["CREATE", "NAME"] else None
+
+
+_BEGINNINGS = [
+    "create",
+    "set",
+    "add",
+    "remove",
+    "delete",
+    "select",
+    "activate",
+    "deactivate",
+    "begin",
+    "commit",
+    "rollback",
+]
+_CREATED = ("type", "function", "rule")
 _KEYWORDS = (
     "under as for each on when do to from end select into where of type function rule instances"
 )

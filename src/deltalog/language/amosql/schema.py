@@ -52,6 +52,16 @@ def column_type(type_: str) -> str:
     return LITERAL_TYPES.get(type_, "str")
 
 
+def check_different_names(variables: Iterable[TypedName]) -> None:
+    """Raise if two of these variables have one name: the second would hide the first."""
+    seen: set[str] = set()
+    for each in variables:
+        if each.name in seen:
+            raise name_taken(each.name, "a variable", each.span)
+        if each.name is not None:
+            seen.add(each.name)
+
+
 @dataclass(frozen=True)
 class ObjectType:
     name: str
@@ -127,6 +137,8 @@ class Schema:
 
     def _with_function(self, statement: CreateFunction) -> Schema:
         self._check_types((*statement.parameters, statement.result))
+        selected = statement.body.variables if isinstance(statement.body, Select) else ()
+        check_different_names((*statement.parameters, *selected))
         made = Function(
             statement.name,
             statement.parameters,
@@ -144,6 +156,7 @@ class Schema:
 
     def _with_rule(self, statement: CreateRule) -> Schema:
         self._check_types((*statement.parameters, *statement.variables))
+        check_different_names((*statement.parameters, *statement.variables))
         self._check_free(statement.name, statement.span)
         return replace(self, rules={**self.rules, statement.name: statement})
 
