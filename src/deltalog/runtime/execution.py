@@ -84,7 +84,7 @@ class Execution:
                 try:
                     self._carry_out(asked, rows)
                 except DataError as error:
-                    raise self._placed(asked.action, error) from None
+                    raise self._placed_error(asked.action, error) from None
         return fired
 
     def _split_triggered(
@@ -174,7 +174,7 @@ class Execution:
             case "reject":
                 self._reject_transaction(asked, rows)
 
-    def _placed(self, action: Action, error: DataError) -> DataError:
+    def _placed_error(self, action: Action, error: DataError) -> DataError:
         """The error with the action that caused it, which may be far from what was applied."""
         if action.span is None:
             return error
