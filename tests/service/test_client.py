@@ -12,6 +12,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,44 @@ def service() -> Iterator[Service]:
 def client(service: Service) -> Iterator[Client]:
     with Client(service.address) as made:
         yield made
+
+
+def test_dates_and_decimals_are_parameters_of_queries(client: Client) -> None:
+    since, amount = date(2026, 1, 31), Decimal("10.50")
+    client.apply(insert={"price": [("bolt", amount, since)]})
+    assert client.query("price(I, A, $since)", since=since) == [("bolt", amount)]
+    assert client.query("price(I, $amount, _)", amount=amount) == [("bolt",)]
+    assert client.query("price(I, A, S), S > $since", since=date(2026, 1, 30))
+    with pytest.raises(ServiceError, match="does not fit the parameter `\\$since`, which is date"):
+        client.query("price(I, A, $since)", since="tomorrow")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"insert": {"edge": [{1, 2}]}},
+        {"insert": {"edge": ["ab"]}},
+        {"insert": {"edge": (1, 2)}},
+        {"insert": [(1, 2)]},
+        {"views": "path"},
+    ],
+    ids=str,
+)
+def test_what_is_no_fact_is_refused_before_it_is_sent(
+    client: Client, changes: dict[str, Any]
+) -> None:
+    with pytest.raises(deltalog.DataError, match="E0726"):
+        client.apply(**changes)
+    assert client.status()["version"] == 0
+
+
+def test_empty_names_and_closed_copies_are_errors(client: Client) -> None:
+    with pytest.raises(ServiceError):
+        client.apply(insert={"edge": [(7, 8)]}, key="")
+    with client.view("path", subscription="") as view, pytest.raises(ServiceError):
+        view.refresh()
+    with pytest.raises(deltalog.DataError, match="the copy of `path` has been closed"):
+        view.refresh()
 
 
 @contextmanager

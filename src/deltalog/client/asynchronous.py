@@ -15,7 +15,6 @@ from deltalog.client.backoff import Backoff
 from deltalog.client.calls import Call, Facts, Result
 from deltalog.client.copies import CopyOfView
 from deltalog.client.deltas import ViewDelta
-from deltalog.client.subscription import DurableSubscription
 from deltalog.client.transport import (
     ATTEMPTS_MAX,
     AsyncTransport,
@@ -139,8 +138,7 @@ class AsyncClient:
         the name of a `subscription` the service keeps what this copy has not stored yet.
         """
         selection = calls.selection_parameters(name, bindings, every_seconds, every_commits)
-        durable = subscription and DurableSubscription(subscription, name, selection)
-        return AsyncViewCopy(self._requests, name, selection, file, into, durable or None)
+        return AsyncViewCopy(self._requests, name, selection, file, into, subscription)
 
     async def send(self, call: Call[Result]) -> Result:
         """Send a request, several times if it may be repeated and fails for a moment."""

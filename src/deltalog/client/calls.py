@@ -14,6 +14,7 @@ from urllib.parse import quote
 from deltalog.client.answers import Committed, Tried, read_committed, read_tried
 from deltalog.client.errors import bad_stream
 from deltalog.client.rows import columns_of, converted_rows, facts_to_json
+from deltalog.diagnostics.arguments import check_argument
 from deltalog.language.ast import Row
 from deltalog.runtime.violations import json_value
 
@@ -39,14 +40,19 @@ class Call(Generic[Result]):
 def transaction_call(
     insert: Facts, delete: Facts, put: Facts, views: Iterable[str] | None, key: str | None
 ) -> Call[Committed]:
-    body = {**changes_to_json(insert, delete, put), "views": None if views is None else list(views)}
-    headers = {"Idempotency-Key": key or str(uuid.uuid4())}
+    body = {**changes_to_json(insert, delete, put), "views": _view_names(views)}
+    headers = {"Idempotency-Key": str(uuid.uuid4()) if key is None else key}
     return Call("POST", "/v1/transactions", read_committed, body, headers=headers)
 
 
 def what_if(insert: Facts, delete: Facts, put: Facts, views: Iterable[str] | None) -> Call[Tried]:
-    body = {**changes_to_json(insert, delete, put), "views": None if views is None else list(views)}
+    body = {**changes_to_json(insert, delete, put), "views": _view_names(views)}
     return Call("POST", "/v1/what-if", read_tried, body)
+
+
+def _view_names(views: Iterable[str] | None) -> list[str] | None:
+    check_argument(not isinstance(views, str), "views", views, 'give a list, as in `["path"]`')
+    return None if views is None else list(views)
 
 
 def changes_to_json(insert: Facts, delete: Facts, put: Facts) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from deltalog.client.rows import RowFormat, columns_of
 from deltalog.client.stored_copy import StoredCopy
 from deltalog.client.subscription import DurableSubscription
 from deltalog.client.transport import Requests
-from deltalog.diagnostics import service_catalogue
+from deltalog.diagnostics import catalogue, service_catalogue
 from deltalog.diagnostics.report import DataError
 
 IDLE_SECONDS = 0.02
@@ -60,10 +60,12 @@ class CopyOfView:
         selection: Mapping[str, str],
         file: str | Path | None,
         into: type | None,
-        subscription: DurableSubscription | None = None,
+        subscription: str | None = None,
     ) -> None:
         self._requests = requests
-        self._subscription = subscription
+        self._subscription: DurableSubscription | None = None
+        if subscription is not None:
+            self._subscription = DurableSubscription(subscription, name, selection)
         self.name = name
         self._into = into
         self._path = calls.stream_path(name)
@@ -118,6 +120,8 @@ class CopyOfView:
 
     async def _read_to_end(self, wait_for: str | None) -> list[ViewDelta]:
         """Read up to the end of the stream, once; returns the deltas."""
+        if self._stopping.is_set():
+            raise DataError([catalogue.DATABASE_CLOSED.at(None, name=f"the copy of `{self.name}`")])
         found: list[ViewDelta] = []
         is_up_to_date = False
         while not is_up_to_date:

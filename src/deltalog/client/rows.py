@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from deltalog.diagnostics import service_catalogue
+from deltalog.diagnostics.arguments import check_argument
 from deltalog.diagnostics.report import DataError
 from deltalog.language.ast import Column, Row
 from deltalog.language.values import VALUE_ERRORS
@@ -99,6 +100,8 @@ def _convert_row(converters: Sequence[Callable[[Any], Any]], cells: Sequence[Any
 
 def facts_to_json(facts: Mapping[str, Iterable[Any]] | None) -> dict[str, list[Any]]:
     """Facts to send, by relation; a fact is a sequence, a mapping or a dataclass object."""
+    hint = 'give a mapping from relations to rows, as in `{"edge": [(1, 2)]}`'
+    check_argument(facts is None or isinstance(facts, Mapping), "facts", facts, hint)
     return {name: [fact_to_json(fact) for fact in rows] for name, rows in (facts or {}).items()}
 
 
@@ -107,4 +110,6 @@ def fact_to_json(fact: Any) -> Any:
         return [json_value(getattr(fact, each.name)) for each in dataclasses.fields(fact)]
     if isinstance(fact, Mapping):
         return {name: json_value(value) for name, value in fact.items()}
+    hint = "a fact is a sequence, a mapping or a dataclass object, and facts are in a list"
+    check_argument(isinstance(fact, Sequence) and not isinstance(fact, str), "fact", fact, hint)
     return [json_value(value) for value in fact]

@@ -94,10 +94,11 @@ def read_parameters(query: Query, texts: Mapping[str, str], relations: Relations
     """
     values: dict[str, Any] = dict(texts)
     problems: list[Diagnostic] = []
+    types = parameter_types(query, relations)
     for name, parameter in query_parameters(query).items():
         if name not in texts:
             continue
-        type_ = _narrowest_type([each for each, _ in _parameter_places(query, name, relations)])
+        type_ = types[name]
         if type_ is None:
             hint = "compare it with a column"
             problems.append(
@@ -115,6 +116,14 @@ def read_parameters(query: Query, texts: Mapping[str, str], relations: Relations
             )
     raise_if_any(problems)
     return values
+
+
+def parameter_types(query: Query, relations: Relations) -> dict[str, str | None]:
+    """The type of the places that each parameter stands in, or None if that is not known."""
+    return {
+        name: _narrowest_type([type_ for type_, _ in _parameter_places(query, name, relations)])
+        for name in query_parameters(query)
+    }
 
 
 def query_parameters(query: Query) -> dict[str, Variable]:

@@ -14,6 +14,7 @@ from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Atom, Column, Constant, Row, Value, Variable
 from deltalog.language.ast import Query as QueryNode
+from deltalog.language.parser import parse_query
 from deltalog.runtime.database import MemoryDatabase
 from deltalog.runtime.parameters import bound_query
 from deltalog.runtime.rows import Rows
@@ -28,7 +29,7 @@ from deltalog.service.models import (
     TextAnswer,
 )
 from deltalog.service.streams import streams_of
-from deltalog.service.values import bindings_of, rows_to_json
+from deltalog.service.values import bindings_of, parameters_from_json, rows_to_json
 
 router = APIRouter(prefix="/v1", tags=["reading"])
 VersionQuery = Annotated[
@@ -57,7 +58,10 @@ async def query(
 
     def run(database: MemoryDatabase) -> dict[str, Any]:
         relations = relations_at(database, body.version)
-        asked = bound_query(body.query, body.parameters, relations)
+        parsed = parse_query(body.query)
+        asked = bound_query(
+            parsed, parameters_from_json(parsed, body.parameters, relations), relations
+        )
         caller.check_literals(asked.body, relations)
         rows = database.query(asked, version=body.version)
         version = database.version if body.version is None else body.version
@@ -225,8 +229,12 @@ async def explain(body: ExplainRequest, caller: CallerDep, host: HostDep) -> Res
     caller.check_reads_all()
 
     def run(database: MemoryDatabase) -> str:
+        parameters = body.parameters or None
+        if body.query is not None and parameters is not None:
+            parsed = parse_query(body.query)
+            parameters = parameters_from_json(parsed, parameters, database.relations)
         return database.explain(
-            body.query, body.parameters or None, show=body.show, propagation=body.propagation
+            body.query, parameters, show=body.show, propagation=body.propagation
         )
 
     return json_answer({"text": await host.compute(run)})

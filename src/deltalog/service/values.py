@@ -11,12 +11,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from deltalog.analysis.relation import Relation
+from deltalog.analysis.relation import Relation, Relations
 from deltalog.diagnostics import service_catalogue
 from deltalog.diagnostics.similar import did_you_mean
-from deltalog.language.ast import Column, Row, Value
+from deltalog.language.ast import Column, Query, Row, Value
 from deltalog.language.values import VALUE_ERRORS, parse_value, plain_text
 from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.parameters import parameter_types, read_parameters
 from deltalog.runtime.violations import json_value
 from deltalog.service.problems import http_problem
 from deltalog.store.json_lines_file import by_name, from_json
@@ -57,6 +58,23 @@ def rows_from_json(relation: Relation, rows: Iterable[Any]) -> list[Row]:
             raise place.wrong(f"{shown_cell(record)} is neither an array nor an object")
         found.append(record_row(place, relation.columns, converters, cells))
     return found
+
+
+def parameters_from_json(
+    query: Query, values: Mapping[str, Any], relations: Relations
+) -> dict[str, Any]:
+    """Values of the parameters of a query, those that are text in JSON only as their types."""
+    types = parameter_types(query, relations)
+    texts = {
+        name: value
+        for name, value in values.items()
+        if isinstance(value, str) and types.get(name) in _TEXTS
+    }
+    return {**values, **read_parameters(query, texts, relations)}
+
+
+_TEXTS = ("date", "decimal", "timestamp")
+"""Types whose values JSON has as text."""
 
 
 def bindings_of(parameters: Iterable[tuple[str, str]], relation: Relation) -> dict[str, Value]:
