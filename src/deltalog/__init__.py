@@ -47,9 +47,9 @@ def read(spark: Any, state: str | Path, relation: str, *, version: int | None = 
 
     They are those of the last commit, or of an earlier `version`.
     """
-    from deltalog.pipeline.read import read_relation as read_state  # Spark is an extra
+    from deltalog.pipeline.read import read_relation  # Spark is an extra
 
-    return read_state(spark, str(state), relation, version=version)
+    return read_relation(spark, str(state), relation, version=version)
 
 
 def register_format(spark: Any) -> None:

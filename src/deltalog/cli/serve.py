@@ -170,13 +170,13 @@ def serve(
     with service_needed("deltalog serve"):
         from deltalog.service.host import Host
         from deltalog.service.logs import log_to
-        from deltalog.service.server import serve_until_signal as serve_database
+        from deltalog.service.server import serve_until_signal
     made = database_settings(limits, maintenance, network)
     given = Served(file, files.facts, files.facts_dir, sources, spark)
     database = open_served(given, made, Progress())
     log_to()
     hosted = Host(database, pull_seconds=pull_seconds)
-    serve_database(hosted, chosen, lambda address: write_note(f"serving {file} at {address}"))
+    serve_until_signal(hosted, chosen, lambda address: write_note(f"serving {file} at {address}"))
 
 
 @contextmanager
