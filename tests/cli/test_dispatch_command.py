@@ -118,6 +118,8 @@ def test_what_is_refused(invoke: Call, receiver: Receiver, monkeypatch: pytest.M
     assert invoke("dispatch", "shop.db").exit_code == 2
     assert invoke("dispatch", "shop.db", "--allow-network", "here").exit_code == 2
     assert invoke("dispatch", "none.db", "--to", "https://example.com").exit_code == 4
+    nameless = invoke("dispatch", "shop.db", "--to", "=https://example.com", "--once")
+    assert "the name of a target is empty" in nameless.stderr
     monkeypatch.delenv("DELTALOG_WEBHOOK_SECRET")
     assert "E1604" in invoke("dispatch", "shop.db", "--to", "https://example.com").stderr
 

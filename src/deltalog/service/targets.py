@@ -104,6 +104,8 @@ def targets_of(
         raise DataError([*problems, _bad_target(place, "it has no targets", hint)])
     targets = []
     for name, table in tables.items():
+        if not name:
+            problems.append(_bad_target(place, "the name of a target is empty"))
         where = f"{place}, target `{name}`"
         reading = _Reading(where, name, table, environment, networks)
         targets += reading.targets()
