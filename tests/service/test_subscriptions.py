@@ -88,6 +88,31 @@ def test_a_stale_generation_is_fenced() -> None:
         )
 
 
+@pytest.mark.parametrize("is_dropped", [False, True])
+def test_what_others_do_to_its_reader_does_not_end_it(tmp_path: Path, is_dropped: bool) -> None:
+    path = tmp_path / "graph.db"
+    with serving(deltalog.connect(path, program=CLOSURE, engine="reference")) as service:
+        call(service, "PUT", BILLING, json={"view": "path"})
+        generation = call(service, "POST", f"{BILLING}/claim", json={})[1]["generation"]
+        service.apply(insert={"edge": [(1, 2)]})
+        offset = service.host.offset()
+        body = {"generation": generation, "offset": offset}
+        assert call(service, "POST", f"{BILLING}/ack", json=body)[0] == 200
+    with deltalog.connect(path, engine="reference") as database:
+        database.unregister(*database.readers)
+        database.apply(insert={"edge": [(2, 3)]})
+        if is_dropped:
+            database.apply(insert={"edge": [(3, 4)]})
+            database.compact(deltalog.Retention(versions=1))
+    with serving(deltalog.connect(path, engine="reference")) as service:
+        status, claimed = call(service, "POST", f"{BILLING}/claim", json={})
+        assert (status, claimed["generation"]) == (200, generation + 1)
+        assert claimed["state"] == ("lost" if is_dropped else "reserved")
+        address = f"{service.address}{BILLING}/stream?generation={generation + 1}"
+        assert httpx.get(address, timeout=HANG_SECONDS).status_code == (410 if is_dropped else 200)
+        assert call(service, "POST", f"{BILLING}/claim", json={})[0] == 200
+
+
 @pytest.mark.parametrize("limit", ["bytes", "idle"])
 def test_the_log_is_kept_up_to_a_bound(tmp_path: Path, limit: str) -> None:
     few = deltalog.Retention(versions=2)

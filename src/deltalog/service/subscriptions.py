@@ -193,7 +193,7 @@ class Subscriptions:
     async def _save_subscription(self, made: Subscription) -> Subscription:
         def save(database: MemoryDatabase) -> None:
             if isinstance(database, Logged) and made.is_reserved:
-                database.acknowledge(PREFIX + made.name, made.place)
+                _hold_log(database, made)
             self._put_setting(made)
 
         self._known[made.name] = made  # a request of the old generation is refused from now on
@@ -249,6 +249,15 @@ def _state_of(database: MemoryDatabase, subscription: Subscription) -> tuple[str
     if not subscription.is_reserved:
         return "unreserved", held
     return "reserved" if is_kept else "extended", held
+
+
+def _hold_log(database: MemoryDatabase, subscription: Subscription) -> None:
+    """Hold the log behind its place, or what is left of it, whatever others did to its reader."""
+    reader = PREFIX + subscription.name
+    if reader not in database.readers:
+        database.register(reader)
+    elif subscription.place >= database.first_version:
+        database.acknowledge(reader, subscription.place)
 
 
 def _unregister_reader(database: MemoryDatabase, subscription: Subscription) -> None:
