@@ -23,10 +23,8 @@ from deltalog.engines.spark.probes import count_columns, spread_of
 from deltalog.pipeline.log import Files
 from deltalog.pipeline.log_rows import DELETE, INSERT, RERANK, Changes
 from deltalog.pipeline.stored_table import Ranked, StoredTable
-from deltalog.pipeline.table_files import new_folder
+from deltalog.pipeline.table_files import GROUP_ROWS, new_folder
 
-ROW_GROUP_BYTES = 2**20
-"""Spark writes groups of rows of this size, so that lookups read little."""
 FILE_ROWS_MAX = 250_000
 """Rows of a file: what a change of one row rewrites."""
 
@@ -120,8 +118,9 @@ class Draft:
             columns = names_of(table.types)
             named = [c.alias(f"n{i}") for i, c in enumerate(count_columns(columns))]
             data = data.observe(counting, *named)
-        writer = table.outwards(data).write.option("parquet.block.size", ROW_GROUP_BYTES)
-        writer = writer.option("maxRecordsPerFile", FILE_ROWS_MAX).mode("error")
+        writer = table.outwards(data).write.mode("error")
+        writer = writer.option("maxRecordsPerFile", FILE_ROWS_MAX)
+        writer = writer.option("parquet.block.row.count.limit", GROUP_ROWS)
         writer.parquet(table.location.path(folder))
         if name is not None and table.types:
             found = counting.get

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from deltalog.pipeline.location import Location
 from deltalog.pipeline.table_files import (
-    GROUP_ROWS,
+    SMALL_FILE_ROWS,
     Actions,
     TableFiles,
     dataset_of,
@@ -194,7 +194,7 @@ class DriverLogTable:
         if self._table is None or self._count <= COMPACTED_FILES:
             return False
         self._rewrite_files(
-            [path for path, size in self._rows_per_file().items() if size < GROUP_ROWS], None
+            [path for path, size in self._rows_per_file().items() if size < SMALL_FILE_ROWS], None
         )
         self._shorten_delta_log()
         return True

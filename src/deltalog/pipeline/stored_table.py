@@ -38,8 +38,9 @@ from deltalog.engines.spark.relation import OnDisk
 from deltalog.language.ast import Row
 from deltalog.pipeline.location import Location
 from deltalog.pipeline.log_table import APPLICATION, SETTINGS
+from deltalog.pipeline.row_groups import COMPARABLE, RowGroups
 from deltalog.pipeline.table_files import (
-    GROUP_ROWS,
+    SMALL_FILE_ROWS,
     Actions,
     TableFiles,
     dataset_of,
@@ -84,6 +85,7 @@ class StoredTable:
     is_ranked: bool = False
     _delta: DeltaTable | None = field(default=None, repr=False, compare=False)
     _version: int | None = field(default=None, repr=False, compare=False)
+    _groups: RowGroups = field(default_factory=RowGroups, repr=False, compare=False)
 
     @property
     def path(self) -> str:
@@ -149,7 +151,9 @@ class StoredTable:
         """The files of the table, to be read by filters."""
         assert self.delta is not None
         ints = [n for n, type_ in zip(self.columns, self.types, strict=True) if type_ == "int"]
-        return dataset_of(self.delta, self.files, self.schema, ints)
+        found = dataset_of(self.delta, self.files, self.schema, ints)
+        self._groups.forget_others({fragment.path for fragment in found.get_fragments()})
+        return found
 
     def files_for(self, wanted: pc.Expression | None) -> list[str]:
         """The files that can have rows which fulfil a condition."""
@@ -245,7 +249,7 @@ class StoredTable:
         updated = dict(fold.updated) if self.is_ranked else {}
         lost = {*fold.deleted, *updated}
         known = self._rows_per_file()
-        small = {path for path, size in known.items() if (size or 0) < GROUP_ROWS}
+        small = {path for path, size in known.items() if (size or 0) < SMALL_FILE_ROWS}
         new = [self.encoded(fold.inserted)]
         if lost:
             wanted = self.wanted(tuple(range(len(self.columns))), list(lost))
@@ -303,6 +307,22 @@ class StoredTable:
         self.delta.create_write_transaction(actions, "append", schema, commit_properties=said)
         self.delta.update_incremental()
 
+    def rows_with(
+        self, dataset: pyarrow.dataset.Dataset, columns: Columns, keys: Sequence[Row]
+    ) -> pyarrow.Table:
+        """The rows of its files that have these keys, and perhaps others."""
+        if not columns:
+            return dataset.to_table()
+        condition = self.wanted(columns, keys)
+        values = zip(columns, map(set, zip(*keys, strict=True)), strict=True)
+        in_order = {
+            self.columns[column]: sorted(wanted)
+            for column, wanted in values
+            if self.types[column] in COMPARABLE and None not in wanted
+        }
+        near = self._groups.that_may_hold(dataset, in_order, condition)
+        return near.to_table(filter=condition)
+
     def wanted(self, columns: Columns, keys: Sequence[Row]) -> pc.Expression:
         """A condition that all rows with these keys fulfil, and perhaps others."""
         values = zip(*keys, strict=True)
@@ -341,8 +361,7 @@ class Snapshot:
         return self._table.inwards(self._table.frame_at(self._spark, self._version))
 
     def find(self, columns: Columns, keys: Sequence[Row]) -> Iterable[Ranked]:
-        wanted = self._table.wanted(columns, keys) if columns else None
-        return self._table.decoded(self._dataset.to_table(filter=wanted))
+        return self._table.decoded(self._table.rows_with(self._dataset, columns, keys))
 
 
 def one_of(name: str, type_: str, values: list[Any]) -> pc.Expression:

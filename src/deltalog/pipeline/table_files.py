@@ -29,8 +29,10 @@ import pyarrow.parquet
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
-GROUP_ROWS = 50_000
+GROUP_ROWS = 16_384
 """Rows of a group in a file: the least that a lookup reads."""
+SMALL_FILE_ROWS = 50_000
+"""Files with fewer rows are made one when there are many of them."""
 TEXT_MAX = 64
 """Characters of a text that is a bound."""
 Actions = list[AddAction | RemoveAction]
