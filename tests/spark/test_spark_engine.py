@@ -15,6 +15,7 @@ from deltalog.engines.base import Engine
 from deltalog.engines.spark.engine import SparkEngine
 from deltalog.engines.spark.lazy_frame import LazyFrame
 from deltalog.engines.spark.partitions import Source, rows_to_send, share_numbers
+from deltalog.engines.spark.relation import Frame
 from deltalog.engines.spark.settings import Settings
 from deltalog.runtime.engine_choice import ENGINES
 
@@ -366,3 +367,17 @@ def test_the_benchmark_is_of_right_answers(
     monkeypatch.setattr(spark_star, "by_hand", lambda frames: set())
     with pytest.raises(BenchError, match="is not what the query by hand says"):
         list(spark_star.star(spark, star, 1, is_first=False))
+
+
+def test_a_probe_with_fewer_columns_is_ordered_once() -> None:
+    frame = Frame(None, 0, 3)
+    frame.remember((0,), [(1,)], [((1, 2), 0), ((1, 3), 1)])
+    assert frame.known((0, 1), (1, 2)) == [(1, 2)]
+    frame.probed[0,][1,] = []  # which is not looked at again
+    assert frame.known((0, 1), (1, 3)) == [(1, 3)]
+    assert frame.known((0, 1), (1, 9)) == []
+    assert frame.known((0, 1), (2, 2)) is None
+    frame.mask.add((1, 3))
+    assert frame.known((0, 1), (1, 3)) == []
+    frame.forget()
+    assert frame.known((0, 1), (1, 2)) is None

@@ -91,6 +91,7 @@ class Frame:
         self.count = count
         self.mask: set[Row] = set()
         self.probed: dict[Columns, dict[Row, list[Row]]] = {}
+        self._by_more: dict[tuple[Columns, Columns, Row], dict[Row, list[Row]]] = {}
         self.ranks: dict[Row, int] = {}
         self.spread: tuple[float, ...] = ()  # rows per value of each column, if it was looked for
 
@@ -127,21 +128,34 @@ class Frame:
 
         A probe with fewer columns knows it, too.
         """
+        found = self.probed.get(columns)
+        rows = None if found is None else found.get(key)
+        if rows is None:
+            rows = self._known_by_fewer(columns, key)
+        return None if rows is None else [row for row in rows if row not in self.mask]
+
+    def _known_by_fewer(self, columns: Columns, key: Row) -> list[Row] | None:
+        """The rows with this key if a probe with fewer columns has found them.
+
+        What that probe has found is put in order by these columns once, for all keys.
+        """
         for probed, found in self.probed.items():
-            if probed == columns:
-                rows = found.get(key)
-                if rows is not None:
-                    return [row for row in rows if row not in self.mask]
-            elif set(probed) <= set(columns):
+            if set(probed) < set(columns):
                 part = tuple(key[columns.index(column)] for column in probed)
                 rows = found.get(part)
                 if rows is not None:
-                    return [
-                        row
-                        for row in rows
-                        if tuple(row[c] for c in columns) == key and row not in self.mask
-                    ]
+                    return self._ordered(columns, probed, part, rows).get(key, [])
         return None
+
+    def _ordered(
+        self, columns: Columns, probed: Columns, part: Row, rows: list[Row]
+    ) -> dict[Row, list[Row]]:
+        ordered = self._by_more.get((columns, probed, part))
+        if ordered is None:
+            ordered = self._by_more[columns, probed, part] = {}
+            for row in rows:
+                ordered.setdefault(tuple(row[c] for c in columns), []).append(row)
+        return ordered
 
     def remember(
         self, columns: Columns, keys: Iterable[Row], rows: Iterable[tuple[Row, int]]
@@ -157,6 +171,7 @@ class Frame:
 
     def forget(self) -> None:
         self.probed.clear()
+        self._by_more.clear()
         self.ranks.clear()
 
 
