@@ -9,9 +9,9 @@ machine meet both; what counts is processor time of the thread that asks. A firs
 transactions warms up: indexes are built, and what runs often becomes machine code. The time of a
 transaction is the least of all rounds, which is what a build can do when nobody disturbs it.
 Transactions of one kind differ by orders of magnitude in what they change, so that each is compared
-with itself: the ratio of a kind is the median of the ratios of its transactions, this build's time to
-the older one's. What takes more than `SLOWER` times as long is marked. Both builds must change as
-many facts.
+with itself: the ratio of a kind is the median of the ratios of its transactions, this build's time
+to the older one's. What takes more than `SLOWER` times as long is marked. Both builds must change
+as many facts.
 """
 
 from __future__ import annotations
