@@ -173,3 +173,13 @@ def test_it_runs_beside_a_writer_until_it_is_stopped(
     finally:
         running.kill()
         running.wait()
+
+
+def test_a_migration_that_would_lose_messages_shows_no_change(invoke: Call) -> None:
+    Path("less.dl").write_text("base stock(item: str key, amount: int).", encoding="utf-8")
+    migration = ("migrate", "shop.db", "less.dl", "--engine", "reference")
+    refused = invoke(*migration, "--yes")
+    assert refused.exit_code == 1
+    assert "E1607" in refused.stderr
+    assert refused.stdout == ""
+    assert invoke(*migration, "--what-if").exit_code == 0

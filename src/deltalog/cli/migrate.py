@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from deltalog.checks.program import check_program
 from deltalog.cli.applying import Applied
 from deltalog.cli.change_results import show_changes
 from deltalog.cli.opening import STANDARD_INPUT, Settings, open_database, read_source
@@ -16,6 +17,7 @@ from deltalog.cli.progress import Progress
 from deltalog.cli.terminal import is_terminal, write_note
 from deltalog.language.ast import Program
 from deltalog.language.parser import parse_program
+from deltalog.runtime.delivery_verbs import check_delivered
 from deltalog.runtime.engine_choice import DEFAULT_ENGINE
 from deltalog.runtime.limits import Limits
 from deltalog.store.programs import program_and_text
@@ -52,9 +54,12 @@ def migrate(
         program = parse_program(read_source(file))
     settings = Settings(Limits(), engine=engine, wait_seconds=wait)
     with open_database(database, settings, progress, read_only=what_if) as kept:
-        if program_and_text(program)[0] == kept.model.checked.program:
+        parsed, _ = program_and_text(program)
+        if parsed == kept.model.checked.program:
             write_note(f"{database} already has this program: nothing changes")
             return
+        if not what_if:
+            check_delivered(kept, check_program(parsed))
         with progress.phase("evaluating"):
             change = kept.change_program(program, is_committed=False)
         place = f"{database} with {file}"

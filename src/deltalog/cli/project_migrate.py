@@ -43,6 +43,8 @@ def migrate(
         write_note(f"{read.state} has the program of {project}: nothing changes")
         return
     with migration.database as kept:
+        if not what_if:
+            migration.check_delivered()
         with progress.phase("evaluating"):
             change = kept.change_program(migration.program, is_committed=False)
         shown = Applied(1, str(project), kept.version + 1, change, kept.statistics)

@@ -20,6 +20,7 @@ from deltalog.pipeline.open_tables import open_tables
 from deltalog.pipeline.project import Project
 from deltalog.pipeline.state import State
 from deltalog.pipeline.table_database import TableDatabase
+from deltalog.runtime.delivery_verbs import check_delivered
 from deltalog.runtime.fixpoint import Watch
 from deltalog.runtime.limits import Limits
 from deltalog.runtime.model import Options, make_model
@@ -31,7 +32,8 @@ class Migration:
 
     def __init__(self, project: Project, watch: Watch | None = None) -> None:
         checked = check_project(project)
-        self.program: Program = checked.model.checked.program
+        self._checked = checked.model.checked
+        self.program: Program = self._checked.program
         is_seen = check_unused(project)  # else Spark has to look
         state = State(
             None if is_seen else active_or_new_session(settings=project.spark), str(project.state)
@@ -43,6 +45,11 @@ class Migration:
         self.database: TableDatabase | None = None
         if self.is_needed:
             self.database = self._open_database(project, checked, state, watch)
+
+    def check_delivered(self) -> None:
+        """Raise if the program would drop messages that are not delivered."""
+        assert self.database is not None
+        check_delivered(self.database._database, self._checked)
 
     @staticmethod
     def _open_database(

@@ -24,6 +24,7 @@ from deltalog.runtime.delivery_records import Book, DeadLetter, Journal, Record,
 from deltalog.runtime.messages import Message, stored_messages
 
 if TYPE_CHECKING:
+    from deltalog.checks.program import CheckedProgram
     from deltalog.engines.base import Engine
     from deltalog.runtime.database import MemoryDatabase
     from deltalog.runtime.model import Model
@@ -169,8 +170,10 @@ def _unsettled_messages(database: MemoryDatabase, book: Book) -> list[Message]:
     return [m for m in stored_messages(database, -1) if m.sequence > settled.get(m.rule, -1)]
 
 
-def check_delivered(database: MemoryDatabase) -> None:
-    """Raise if messages are not settled, before their relation is dropped."""
+def check_delivered(database: MemoryDatabase, new: CheckedProgram) -> None:
+    """Raise if messages are not settled and the new program has no relation for them."""
+    if MESSAGES in new.relations:
+        return
     book = database.delivery_book()
     if found := _unsettled_messages(database, book):
         entry = service_catalogue.MESSAGES_LOST

@@ -11,7 +11,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from deltalog.analysis.active_rules import MESSAGES
 from deltalog.checks.program import CheckedProgram
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError, Diagnostic
@@ -49,8 +48,8 @@ def apply_program(
     """Return the change that the program makes; take it over if `is_committed`."""
     new = make_model(checked, database.model.options.of_views(checked.relations))
     check_plain_rules(checked, inactive)
-    if is_committed and MESSAGES not in checked.relations:
-        check_delivered(database)
+    if is_committed:
+        check_delivered(database, checked)
     before = database.model.checked
     with _about_stored_facts():
         base = base_change(database.model, new, database.base_facts(), inactive)
