@@ -24,7 +24,7 @@ Bounds = tuple[Any, Any]
 
 @dataclass
 class RowGroups:
-    """What is known of the files of a table: for each column the bounds of every group."""
+    """The bounds of every group in the files of a table, for the columns that were looked up."""
 
     bounds: dict[tuple[str, str], list[Bounds | None]] = field(default_factory=dict)
 
