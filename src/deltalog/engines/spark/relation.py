@@ -144,10 +144,10 @@ class Frame:
                 part = tuple(key[columns.index(column)] for column in probed)
                 rows = found.get(part)
                 if rows is not None:
-                    return self._ordered(columns, probed, part, rows).get(key, [])
+                    return self._rows_in_order(columns, probed, part, rows).get(key, [])
         return None
 
-    def _ordered(
+    def _rows_in_order(
         self, columns: Columns, probed: Columns, part: Row, rows: list[Row]
     ) -> dict[Row, list[Row]]:
         ordered = self._by_more.get((columns, probed, part))
