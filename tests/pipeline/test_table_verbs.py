@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -292,3 +293,38 @@ def test_messages_of_a_state_are_delivered_beside_its_writer(
             journal.close()
         assert found == db.messages()
         assert [rule.undelivered for rule in db.rules()] == [0]
+
+
+PROGRAM_OF_WARNINGS = """
+base n(x: int).
+deny warn immediate low(X) :- n(X), X < 0 say "{X} is low".
+deny warn large(X) :- n(X), X > 9 say "{X} is large".
+"""
+
+
+def test_warnings_of_operations_of_commits_and_as_errors(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    db = deltalog.connect(spark=spark, program=PROGRAM_OF_WARNINGS, state=tmp_path / "state")
+    tx = db.transaction()
+    with pytest.warns(deltalog.ConstraintWarning) as found:
+        tx.insert("n", [(-1,), (12,)])
+    assert [str(each.message) for each in found] == ["-1 is low"]
+    tx.delete("n", [(-1,)])
+    with pytest.warns(deltalog.ConstraintWarning) as found:
+        tx.commit()
+    assert [str(each.message) for each in found] == ["12 is large"]
+    db.engine.settings = replace(db.engine.settings, driver_rows_max=1)
+    with pytest.warns(deltalog.ConstraintWarning) as found:
+        db.apply(insert={"n": spark.createDataFrame([(-3,), (-4,), (13,)], "x long")})
+    expected = ["-3 is low", "-4 is low", "13 is large"]
+    assert sorted(str(each.message) for each in found) == expected
+    db.engine.settings = replace(db.engine.settings, driver_rows_max=100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(deltalog.ConstraintWarning, match="-5 is low"):
+            db.apply(insert={"n": [(-5,)]})
+        with pytest.raises(deltalog.ConstraintWarning, match="14 is large"):
+            db.apply(insert={"n": [(14,)]})
+        db.apply(insert={"n": [(3,)]})
+    assert (db.version, len(db.facts("n"))) == (4, 6)

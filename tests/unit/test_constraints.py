@@ -161,6 +161,42 @@ def test_a_warning_lets_the_change_pass() -> None:
     assert db.violations() == ()
 
 
+class Told:
+    """A follower that keeps the versions it is told of."""
+
+    views = potential = frozenset[str]()
+
+    def __init__(self) -> None:
+        self.versions: list[int] = []
+
+    def committed(self, version: int, *_: object) -> None:
+        self.versions.append(version)
+
+
+@pytest.mark.parametrize("kind", ["memory", "file"])
+def test_a_warning_that_is_raised_comes_after_all_of_the_commit(kind: str, tmp_path: Path) -> None:
+    program = """
+        base n(x: int). base m(x: int).
+        deny warn large(X) :- n(X), X > 9 say "{X} is large".
+        rule copied for X when n(X) do insert m(X).
+    """
+    path = tmp_path / "numbers.db"
+    place = () if kind == "memory" else (path,)
+    db = deltalog.connect(*place, program=program, engine="reference")
+    db.follower = told = Told()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(deltalog.ConstraintWarning, match="12 is large"):
+            db.apply(insert={"n": [(12,)]})
+        assert (db.version, told.versions, db.facts("m")) == (1, [1], {(12,)})
+        db.apply(insert={"n": [(3,)]})
+    assert (told.versions, db.facts("m"), db.audit()) == ([1, 2], {(3,), (12,)}, ())
+    db.close()
+    if kind == "file":
+        with deltalog.connect(path, engine="reference") as again:
+            assert (again.version, again.facts("m")) == (2, {(3,), (12,)})
+
+
 def test_violations_as_a_view_are_watched_and_worked_off() -> None:
     db = opened("""
         base n(x: int, y: int).

@@ -57,6 +57,7 @@ from deltalog.runtime.request_termination import RequestCheck
 from deltalog.runtime.rows import Rows
 from deltalog.runtime.transaction import Transaction, base_relation
 from deltalog.runtime.update_choices import ChoiceCheck
+from deltalog.runtime.violations import ConstraintWarning
 from deltalog.runtime.wanted_views import known_views
 
 
@@ -353,6 +354,9 @@ class TableDatabase(TableLoads, TableRules, TableFrames, TableReasons):
         except DeltalogError as error:  # found before anything was written, but for one
             if catalogue.STATE_IN_USE.code in error.codes:
                 self.close()
+            raise
+        except ConstraintWarning:  # which a filter made an exception: the commit is there
+            self._follow_writer()
             raise
         except BaseException as error:
             if error is not self._database.action_error:

@@ -162,8 +162,9 @@ class ConstraintChecks:
     def before_change(
         self, database: MemoryDatabase, outcome: Propagated, change: ChangeSet
     ) -> None:
-        """Refuse a change by which an enforced constraint is violated."""
+        """Refuse a change by which an enforced constraint is violated; keep what others warn of."""
         self.refuse(outcome, is_immediate=False)
+        self.last_warned = self._warned_violations(outcome, is_immediate=False)
 
     def refuse(self, outcome: Propagated, is_immediate: bool) -> None:
         """The same, or only of those constraints that are immediate."""
@@ -171,13 +172,8 @@ class ConstraintChecks:
         if found:
             raise ConstraintError(found, total)
 
-    def new_warnings(self, outcome: Propagated) -> Warned:
-        """The violations by a commit of constraints that only warn."""
-        self.last_warned = self._warned_violations(outcome, is_immediate=False)
-        return self.last_warned
-
     def immediate_warnings(self, outcome: Propagated) -> Warned:
-        """The same by an operation, of those constraints that are immediate."""
+        """The violations by an operation of immediate constraints that only warn."""
         return self._warned_violations(outcome, is_immediate=True)
 
     def _warned_violations(self, outcome: Propagated, is_immediate: bool) -> Warned:

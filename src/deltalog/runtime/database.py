@@ -277,13 +277,16 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         run: Callable[..., ChangeSet] = self._run_propagation
         if self.propagation.rules is not None and (is_committed or is_firing):
             run = run if is_firing is False else self.settled
+        changing: AbstractContextManager[object] = nullcontext()
+        if self._synchronization is not None and not self._is_acting:
+            changing = self._synchronization.changing(self, is_committed and bool(base))
         try:
-            if self._synchronization is None or self._is_acting:
-                return run(base, is_committed, views)
-            with self._synchronization.changing(self, is_committed and bool(base)):
-                return run(base, is_committed, views)
+            with changing:
+                change = run(base, is_committed, views)
         except ConstraintError as refused:
             raise with_causes(self, base, refused) from None
+        self.issue_warnings()
+        return change
 
     def _run_propagation(
         self,
@@ -304,7 +307,6 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
         follower, version = self.follower if is_committed else None, self.version
         if views is not None and not (is_committed and self._records_all):
             route = network.followed_route(views, is_committed and is_recorded, follower)
-        warned = NOT_WARNED
         with Propagated(network, base, self.limits, self.watch, is_recorded, route) as outcome:
             self.statistics = outcome.statistics
             if phase is not None and phase.is_triggered(outcome):
@@ -314,19 +316,17 @@ class MemoryDatabase(RuleVerbs, DeliveryVerbs, ReasonVerbs, Closable, WithoutUpk
                 constraints = network.constraints
                 if constraints is not None:
                     constraints.before_change(self, outcome, change)
-                    warned = constraints.new_warnings(outcome)
                 exact = route.exact_part(change)
                 for participant in self._participants:
                     participant.before_change(self, outcome, exact)
                 outcome.apply()
+                self._warned = NOT_WARNED if constraints is None else constraints.last_warned
                 self.version += 1
                 if self._persistence is None:
                     self.last_change = exact
         if follower is not None and self.version != version:
             shown = route.views - route.estimated
             follower.committed(self.version, "transaction", change, shown, route.estimated)
-        if warned.total:
-            warned.issue(self._already_warned)
         if views is not None and route.views != views:
             return change.without(*network.views - views)
         return change

@@ -26,7 +26,7 @@ from deltalog.language.values import print_value
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.check_phase import CheckPhase, settle_transaction
 from deltalog.runtime.checked_rows import checked_row
-from deltalog.runtime.constraints import ConstraintChecks, current_violations
+from deltalog.runtime.constraints import NOT_WARNED, ConstraintChecks, current_violations
 from deltalog.runtime.delivery_verbs import undelivered_counts
 from deltalog.runtime.fact_arguments import fill_transaction
 from deltalog.runtime.immediate import ImmediateChecks, ImmediateTransaction
@@ -75,6 +75,8 @@ class RuleVerbs:
     engine: Engine
     propagation: Propagation
     _phase: CheckPhase | None = None
+    _warned = NOT_WARNED
+    """The violations by a commit of which warnings are not issued yet."""
     _already_warned: Set[Violation] = frozenset()
     """The violations of which a transaction that commits has warned after its operations."""
     _actions: dict[str, ActionFunction] | None = None
@@ -97,6 +99,12 @@ class RuleVerbs:
         return cast("MemoryDatabase", self)
 
     # --- constraints
+
+    def issue_warnings(self) -> None:
+        """Warn of what a commit has violated, once all of it is done: a warning may be raised."""
+        if self._warned.total:
+            warned, self._warned = self._warned, NOT_WARNED
+            warned.issue(self._already_warned)
 
     def violations(self, name: str | None = None) -> tuple[Violation, ...]:
         """Return the violations of all constraints, or of the one of that name, as of now.
