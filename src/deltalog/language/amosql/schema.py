@@ -20,6 +20,7 @@ from deltalog.language.amosql.tree import (
     CreateRule,
     CreateType,
     Foreign,
+    ObjectName,
     Procedure,
     SchemaStatement,
     Select,
@@ -52,7 +53,7 @@ def column_type(type_: str) -> str:
     return LITERAL_TYPES.get(type_, "str")
 
 
-def check_different_names(variables: Iterable[TypedName]) -> None:
+def check_different_names(variables: Iterable[TypedName | ObjectName]) -> None:
     """Raise if two of these variables have one name: the second would hide the first."""
     seen: set[str] = set()
     for each in variables:

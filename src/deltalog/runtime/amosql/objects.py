@@ -15,6 +15,7 @@ from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.amosql.context import Typed
 from deltalog.language.amosql.resolution import predicate_of
+from deltalog.language.amosql.schema import check_different_names
 from deltalog.language.amosql.translation import direct_instances
 from deltalog.language.amosql.tree import ChangeTypes, CreateInstances, DeleteObjects, ObjectName
 from deltalog.language.ast import Atom, Constant, Query, Term, Variable
@@ -26,6 +27,7 @@ from deltalog.source import Span
 def create_instances(workspace: Workspace, statement: CreateInstances) -> None:
     """Make an object for each variable, named after it, and bind the variable to it."""
     _check_type(workspace, statement.type, statement.span)
+    check_different_names(statement.objects)
     for variable in statement.objects:
         name = _free_name(workspace, variable.name)
         workspace.transaction.insert(direct_instances(statement.type), [(name,)])
