@@ -6,14 +6,20 @@ The universe is the values of facts, rules and request, and new ones, up to rena
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import combinations, permutations, product
+from typing import Any
 
 import pytest
 from effort import IS_FUZZ, fresh_seed
 
 import deltalog
 from deltalog import ChangeSet
+from deltalog.engines.base import Engine
+from deltalog.engines.reference.engine import ReferenceEngine
+from deltalog.language.ast import Row
+from deltalog.runtime import view_updates
+from deltalog.runtime.fetched_rows import FetchedRows
 from deltalog.runtime.realization import Budget, Wish
 from deltalog.runtime.view_updates import Search
 
@@ -177,6 +183,40 @@ def test_minimal_realizations_are_those_of_brute_force(seed: int) -> None:
     shown = f"{program}\n{facts}\n{[str(wish) for wish in wishes]} denied {denials}"
     canonicals = [canonical(change) for change in found]
     assert set(canonicals) == brute_force(slow, wishes, denials), shown
+
+
+class Elsewhere:
+    """An engine of which only rows that are looked up are known."""
+
+    local = ReferenceEngine
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.size = engine.size
+
+    def expect(self, relation: str, columns: tuple[int, ...], keys: Collection[Row]) -> None:
+        assert columns
+        assert keys
+
+    def find(self, relation: str, columns: tuple[int, ...], keys: Collection[Row]) -> list[Row]:
+        known = (dict(zip(columns, key, strict=True)) for key in keys)
+        return [row for key in known for row in self._engine.lookup(relation, key)]
+
+
+@pytest.mark.parametrize("seed", SEEDS[: len(SEEDS) // 2])
+def test_a_search_on_fetched_rows_finds_the_same(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Maker(seed)
+    is_stored = seed % 2 == 0
+    database = deltalog.connect(program=made.program, facts=made.facts, materialize=is_stored)
+    request, budget = str(made.wish(database)), Budget(nodes=500, changes=2)
+    expected = [str(each) for each in database.realize(request, budget=budget)]
+    source: Any = Elsewhere(database.engine)
+    rows = FetchedRows(source, database.model.as_written)
+    monkeypatch.setattr(view_updates, "fetched_rows_of", lambda _: rows)
+    found = [str(each) for each in database.realize(request, budget=budget)]
+    assert found == expected, f"{made.program}\n{made.facts}\n{request}"
 
 
 @pytest.mark.parametrize("seed", SEEDS[: len(SEEDS) // 2])

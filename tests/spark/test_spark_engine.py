@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -381,3 +382,16 @@ def test_a_probe_with_fewer_columns_is_ordered_once() -> None:
     assert frame.known((0, 1), (1, 3)) == []
     frame.forget()
     assert frame.known((0, 1), (1, 2)) is None
+
+
+def test_values_of_a_column_are_found_where_they_are(engine: SparkEngine) -> None:
+    engine.create("day", ("int", "date"))
+    rows = [(n % 3, None if n == 5 else date(2026, 1, 1 + n)) for n in range(10)]
+    engine.insert("day", rows[:2])
+    assert engine.values("day", 0) == {0, 1}
+    assert "values" not in engine.jobs
+    engine.insert("day", rows)
+    engine.settle()
+    assert engine.values("day", 0) == {0, 1, 2}
+    assert engine.values("day", 1) == {row[1] for row in rows}
+    assert dict(engine.jobs)["values"] == 2

@@ -10,11 +10,11 @@ that happens to have the right name promises nothing.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Protocol, Self, TypeGuard
 
 from deltalog.engines.base import Engine
-from deltalog.language.ast import Row
+from deltalog.language.ast import Row, Value
 
 
 class RankedEngine(Engine, Protocol):
@@ -52,6 +52,16 @@ class TwinnedEngine(Engine, Protocol):
 
 class PrefetchingEngine(Engine, Protocol):
     """An engine that fetches rows from elsewhere, those that it expects together."""
+
+    @property
+    def local(self) -> Callable[[], Engine]:
+        """Makes an engine of this process, for what has been fetched."""
+
+    def find(self, relation: str, columns: tuple[int, ...], keys: Collection[Row]) -> list[Row]:
+        """The rows that have one of these keys."""
+
+    def values(self, relation: str, column: int) -> set[Value]:
+        """The different values of a column; the rows stay where they are."""
 
     def expect(self, relation: str, columns: tuple[int, ...], keys: Collection[Row]) -> None:
         """These keys will be looked up."""

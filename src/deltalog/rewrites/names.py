@@ -37,6 +37,11 @@ def magic_name(adorned_predicate: str) -> str:
     return f"{adorned_predicate}__magic"
 
 
+def lookup_name(adorned_predicate: str) -> str:
+    """The keys with which rules look up a stored relation."""
+    return f"{adorned_predicate}__lookup"
+
+
 def supplementary_name(adorned_predicate: str, rule: int, position: int) -> str:
     return f"{adorned_predicate}__{rule}_{position}"
 

@@ -26,9 +26,11 @@ from deltalog.language.values import sort_key
 from deltalog.language.walk import variable_names
 from deltalog.rewrites import names
 from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.fetched_rows import FetchedRows
 from deltalog.runtime.model import Model
 from deltalog.runtime.outcome import Propagated
-from deltalog.runtime.queries import answer_query, stored_reads
+from deltalog.runtime.queries import Inputs, answer_query, stored_reads
+from deltalog.runtime.rows import Rows
 
 if TYPE_CHECKING:
     from deltalog.runtime.database import MemoryDatabase
@@ -76,16 +78,18 @@ class Hypothetical:
         base: ChangeSet,
         watched: frozenset[str] = frozenset(),
         pace: Pace | None = None,
+        fetched: FetchedRows | None = None,
     ) -> None:
         """`watched` are views whose change is wanted although they may not be stored.
 
-        `pace` is shared by the states of one search.
+        `pace` is shared by the states of one search, and so is what they have `fetched`.
         """
         self.database = database
         self.base = base
         self._watched = watched
         self._model = database.model.as_written
         self._pace = pace or Pace()
+        self._fetched = fetched
         self._changed = base.relations
         self._is_propagated = bool(base) and self._pace.prefers_propagation(self._changed)
         self._is_new = True
@@ -183,23 +187,21 @@ class Hypothetical:
         lead = Atom(names.GIVEN, tuple(map(Variable, given)))
         query = Query((lead, *body) if given else body)
         model, change = self._change_read_by(query, {leading.name: leading} if given else {})
-        database = self.database
-        rows = answer_query(
-            database.engine,
-            model,
-            query,
-            database.limits,
-            database.watch,
-            True,
-            change,
-            [(leading, [tuple(given.values())])] if given else (),
-        )
+        inputs = [(leading, [tuple(given.values())])] if given else ()
+        rows = self._answer_query(model, query, change, inputs)
         outputs = [column.name for column in rows.columns]
         ordered = sorted(rows, key=sort_key)
         if model is not self._model:
             self._pace.demanded(self._changed, time.perf_counter() - begun, self._is_new)
             self._is_new = False
         return [dict(zip(outputs, row, strict=True)) for row in ordered]
+
+    def _answer_query(self, model: Model, query: Query, change: ChangeSet, inputs: Inputs) -> Rows:
+        """The answers, on rows that are fetched if they are elsewhere and not too many."""
+        database = self.database
+        arguments = model, query, database.limits, database.watch, True, change, inputs
+        found = None if self._fetched is None else self._fetched.answer_query(*arguments)
+        return answer_query(database.engine, *arguments) if found is None else found
 
     def _change_read_by(self, query: Query, inputs: Relations) -> tuple[Model, ChangeSet]:
         """The model that a query is asked of, and the change of what it reads there."""

@@ -17,8 +17,8 @@ Nothing but scratch relations is written, whatever the change says.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -39,6 +39,7 @@ from deltalog.language.walk import atoms_of
 from deltalog.rewrites import names
 from deltalog.rewrites.desugar import desugar_query
 from deltalog.rewrites.forms import QueryForm
+from deltalog.rewrites.lookup_rules import Lookup, lookup_rules
 from deltalog.rewrites.pipeline import EVALUATE, QUERY, apply_passes
 from deltalog.rewrites.states import rename_predicates
 from deltalog.runtime.changes import NO_CHANGE, NO_RELATIONS, ChangeSet
@@ -51,6 +52,10 @@ from deltalog.runtime.rows import Rows
 
 Inputs: TypeAlias = Sequence[tuple[Relation, Collection[Row]]]
 NO_INPUTS: Inputs = ()
+Fetch: TypeAlias = Callable[[Mapping[str, Lookup]], bool]
+"""Gets the rows that rules have looked up, by where the keys are; returns whether any were new."""
+FETCHES_MAX = 100_000
+"""Runs of one query, each on more rows, before something must be wrong."""
 
 
 @dataclass(frozen=True)
@@ -120,45 +125,60 @@ def answer_query(
     magic: bool = True,
     change: ChangeSet | LoadedChange = NO_CHANGE,
     inputs: Inputs = NO_INPUTS,
+    fetch: Fetch | None = None,
 ) -> Rows:
     """The answers, and how many facts were generated on the way.
 
     `change` is the net change of stored relations after which they are to hold; one that is loaded
     stays so, as far as the query reads it. `inputs` are relations that exist for this query only,
-    with their rows.
+    with their rows. Where the engine has only some rows of stored relations, `fetch` gets more.
     """
     if isinstance(change, ChangeSet):
         with closing(LoadedChange(engine, model, change)) as loaded:
-            return answer_query(engine, model, query, limits, watch, magic, loaded, inputs)
+            return answer_query(engine, model, query, limits, watch, magic, loaded, inputs, fetch)
     given = {relation.name: relation for relation, _ in inputs}
-    plan = _known_plan(model, query, magic, change, given)
+    plan = _known_plan(model, query, magic, change, given, fetch is not None)
     change.load()
+    for _ in range(FETCHES_MAX):
+        with _relations_of(engine, plan, inputs):
+            installed = install_lowered(engine, plan.lowered)
+            statistics = run_fixpoint(engine, installed, limits, watch=watch)
+            is_complete = fetch is None or not fetch(plan.lookups)
+            found = engine.copied(names.asked_name(names.ANSWER))
+        if is_complete:
+            break
+    else:
+        raise AssertionError("a query does not come to an end")
+    generated = {plan.originals[name]: count for name, count in statistics.generated.items()}
+    statistics.lazy = [lambda: generated]
+    return Rows(plan.columns, found, statistics)
+
+
+@contextmanager
+def _relations_of(engine: Engine, plan: _Plan, inputs: Inputs) -> Iterator[None]:
+    """The relations that a query makes for itself, with its inputs, as long as it runs."""
     try:
         create_relations(engine, plan.relations)
         for relation, input_rows in inputs:
             engine.insert(names.asked_name(relation.name), input_rows)
-        statistics = run_fixpoint(
-            engine, install_lowered(engine, plan.lowered), limits, watch=watch
-        )
-        found = engine.copied(names.asked_name(names.ANSWER))
+        yield
     finally:
         for name in plan.relations:
             engine.drop(name)
-    generated = {plan.originals[name]: count for name, count in statistics.generated.items()}
-    statistics.lazy = [lambda: generated]
-    return Rows(plan.columns, found, statistics)
 
 
 @dataclass(frozen=True)
 class _Plan:
     """A query ready to run: the relations it makes for itself, and rules that read and write them.
 
-    `originals` has the names that these relations have in the rewritten rules.
+    `originals` has the names that these relations have in the rewritten rules, `lookups` those of
+    them that are keys of lookups.
     """
 
     columns: tuple[Column, ...]
     relations: Relations
     originals: Mapping[str, str]
+    lookups: Mapping[str, Lookup]
     stages: tuple[tuple[Rule, ...], ...]
 
     @cached_property
@@ -171,17 +191,23 @@ PLANS_MAX = 256
 
 
 def _known_plan(
-    model: Model, query: Query, magic: bool, change: LoadedChange, inputs: Relations
+    model: Model,
+    query: Query,
+    magic: bool,
+    change: LoadedChange,
+    inputs: Relations,
+    has_lookups: bool,
 ) -> _Plan:
     """The plan of a query, kept for the next time.
 
     It depends on nothing but the program: facts decide only later in which order rules are joined.
     """
     read = change.relations, change.name
-    key, plans = (query, magic, read, tuple(inputs.values())), model.query_plans
+    key = query, magic, read, tuple(inputs.values()), has_lookups
+    plans = model.query_plans
     found: _Plan | None = plans.get(key)
     if found is None:
-        found = _plan_query(model, query, magic, change, inputs)
+        found = _plan_query(model, query, magic, change, inputs, has_lookups)
         if len(plans) >= PLANS_MAX:
             del plans[next(iter(plans))]
         plans[key] = found
@@ -189,23 +215,32 @@ def _known_plan(
 
 
 def _plan_query(
-    model: Model, query: Query, magic: bool, change: LoadedChange, inputs: Relations
+    model: Model,
+    query: Query,
+    magic: bool,
+    change: LoadedChange,
+    inputs: Relations,
+    has_lookups: bool,
 ) -> _Plan:
     prepared = prepare_query(model, query, magic, change.relations, inputs=inputs)
+    lookups, asking = lookup_rules(prepared.rules, model.stored) if has_lookups else ({}, [])
     stored = {**{name: model.relations[name] for name in model.stored}, **inputs}
     sides = {
         side(name): model.relations[name]
         for side in (names.plus_name, names.minus_name)
         for name in change.relations
     }
-    made = {**generated_relations(prepared.rules, {**stored, **sides}), **inputs}
+    rules = (*prepared.rules, *asking)
+    made = {**generated_relations(rules, {**stored, **sides}), **inputs}
     apart = {name: names.asked_name(name) for name in made}
     renamed = {**apart, **{side: change.place(side) for side in sides}}
     return _Plan(
         prepared.columns,
         {apart[name]: relation for name, relation in made.items()},
         {place: name for name, place in renamed.items()},
+        {apart[name]: lookup for name, lookup in lookups.items()},
         tuple(
-            tuple(rename_predicates(rule, renamed) for rule in part) for part in prepared.partition
+            tuple(rename_predicates(rule, renamed) for rule in part)
+            for part in (*prepared.partition, *([tuple(asking)] if asking else ()))
         ),
     )

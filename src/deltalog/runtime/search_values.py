@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 
 from deltalog.analysis.domains import ColumnClasses, Place
 from deltalog.analysis.rule_types import variable_types
+from deltalog.engines.base import Engine
+from deltalog.engines.extensions import is_prefetching
 from deltalog.language.ast import Comparison, Rule, Value, Variable
 from deltalog.language.printer import print_literal
 from deltalog.language.walk import atoms_of, variable_names
@@ -64,7 +66,7 @@ class Domains:
             relations = self.database.relations
             for relation, position in self.classes.columns(place) or (place,):
                 if relation in relations and relations[relation].kind == "base":
-                    found |= {row[position] for row in self.database.engine.rows(relation)}
+                    found |= _column_values(self.database.engine, relation, position)
                 found |= {w.row[position] for w in self.wished if w.relation == relation}
             self._known[place] = sorted((v for v in found if v is not None), key=repr)
         return self._known[place]
@@ -197,6 +199,12 @@ def neighbouring_values(value: Value, step: int) -> Iterator[Value]:
     else:
         unit = type(value)(1)
         yield from (value + step * i * unit for i in range(1, 10_000))  # type: ignore[operator]
+
+
+def _column_values(engine: Engine, relation: str, position: int) -> set[Value]:
+    if is_prefetching(engine):
+        return engine.values(relation, position)
+    return {row[position] for row in engine.rows(relation)}
 
 
 def _places_of(name: str, rule: Rule) -> Iterator[Place]:

@@ -48,6 +48,7 @@ from deltalog.runtime.alternatives import (
     rules_by_head,
 )
 from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.fetched_rows import fetched_rows_of
 from deltalog.runtime.hypothetical import Hypothetical, Pace
 from deltalog.runtime.node_maker import NodeMaker
 from deltalog.runtime.placeholders import (
@@ -119,6 +120,7 @@ class Search:
         self.wishes: tuple[Wish, ...] = ()
         self._states: dict[frozenset[Wish], Hypothetical] = {}
         self._pace = Pace()
+        self._fetched = fetched_rows_of(database)
         self._nodes = 0
         self._order = count()
 
@@ -198,7 +200,7 @@ class Search:
             if len(self._states) >= STATES_MAX:
                 del self._states[next(iter(self._states))]
             self._states[change] = Hypothetical(
-                self.database, change_set(change), self.denials, self._pace
+                self.database, change_set(change), self.denials, self._pace, self._fetched
             )
         return self._states[change]
 

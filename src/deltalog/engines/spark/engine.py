@@ -29,7 +29,7 @@ from pyspark.sql import functions as F
 
 from deltalog.engines.base import AbortedError, Capabilities, Part
 from deltalog.engines.interpreter import RulesPart
-from deltalog.engines.spark.columns import RANK
+from deltalog.engines.spark.columns import RANK, name_of, rows_in
 from deltalog.engines.spark.frames import Frames, relation_frame, rows_without
 from deltalog.engines.spark.local_fixpoint import (
     MakeEngine,
@@ -45,7 +45,7 @@ from deltalog.engines.spark.storage import PROBES_MAX
 from deltalog.engines.spark.whole_parts import WholeParts
 from deltalog.engines.stepped_sequence import SteppedSequence
 from deltalog.engines.stepped_wave import SteppedWave
-from deltalog.language.ast import Row
+from deltalog.language.ast import Row, Value
 from deltalog.plan.nodes import Match, RankedDeletion, RulePlan
 from deltalog.plan.pivots import pivot_of
 
@@ -102,6 +102,15 @@ class SparkEngine(WholeParts):
     def prepare_deletion(self, plan: RankedDeletion) -> SparkDeletion:
         self._expect_lookups(deletion_lookups(plan))
         return SparkDeletion(plan)
+
+    def values(self, relation: str, column: int) -> set[Value]:
+        store = self.relations[relation]
+        if not store.has_frames():
+            return {row[column] for row in self.rows(relation)}
+        self.jobs["values"] += 1
+        found = relation_frame(self.spark, store).select(name_of(column)).distinct().toArrow()
+        rows = rows_in(found.columns, (store.types[column],), found.num_rows)
+        return {value for (value,) in rows}
 
     def _expect_lookups(self, found: Iterable[tuple[str, Lookup]]) -> None:
         for name, lookup in found:

@@ -151,10 +151,17 @@ class Storage:
         store = self.relations[relation]
         columns = tuple(sorted(key))
         values: Row = tuple(key[column] for column in columns)  # type: ignore[misc]
+        found = self.find(relation, columns, (values,))
+        return iter(sorted(found, key=store.rank) if columns and store.has_frames() else found)
+
+    def find(self, relation: str, columns: Columns, keys: Collection[Row]) -> list[Row]:
+        """The rows that have one of these keys."""
         if not columns:
-            return self.rows(relation)
-        found = list(self.asked(lambda: store.matching(columns, values, 0, store.end)))
-        return iter(sorted(found, key=store.rank) if store.has_frames() else found)
+            return list(self.rows(relation))
+        store = self.relations[relation]
+        return self.asked(
+            lambda: [row for key in keys for row in store.matching(columns, key, 0, store.end)]
+        )
 
     def history(self, relations: Collection[str]) -> Iterator[tuple[str, Row]]:
         stamped = [(rank, name, row) for name in relations for rank, row in self.ranked(name)]
