@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 from expected import Made, Model, Moment, Operation
 from pyspark.sql import SparkSession
-from walker import Action, Setting, WrongError, check_fired, check_marks
+from walker import Action, Setting, WrongError, check_fired, check_marks, messages_left
 
 import deltalog
 from deltalog.language.ast import Row
@@ -103,6 +103,10 @@ class TableWalker:
         """The versions that can be had, but the one before anything was committed."""
         found = range(self.first, self.model.version + 1)
         return [v for v in found if self.model.moments[v] is not EMPTY]
+
+    def unreceived(self, recipient: str) -> list[Message]:
+        """The messages that have not come to a recipient, who gets all."""
+        return messages_left(self.db.messages(), self.db._database.delivery_book(), recipient)
 
     def undelivered(self) -> list[Message]:
         """The messages that nobody has received."""

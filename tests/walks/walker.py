@@ -23,6 +23,7 @@ from deltalog.diagnostics.report import DeltalogError
 from deltalog.language.ast import Row
 from deltalog.rewrites.strategies import STRATEGIES
 from deltalog.runtime.changes import ChangeSet
+from deltalog.runtime.delivery_records import Book
 from deltalog.runtime.messages import Message
 from deltalog.runtime.model import Options, make_model
 from reference_rules import RefusedError, register
@@ -163,6 +164,13 @@ class Action:
     check: Callable[[Any], None] = lambda _: None
     after: Callable[[], None] = lambda: None
     error: str | None = None
+
+
+def messages_left(messages: list[Message], book: Book, recipient: str) -> list[Message]:
+    """The messages that have not come to a recipient, who gets all."""
+    if (recipient,) not in book.recipients:
+        return messages
+    return [m for m in messages if m.sequence > book.queue(recipient, m.rule).settled]
 
 
 class Walker:
@@ -334,13 +342,7 @@ class Walker:
 
     def unreceived(self, recipient: str) -> list[Message]:
         """The messages that have not come to a recipient, who gets all."""
-        book = self.db.delivery_book()
-        is_known = (recipient,) in book.recipients
-        return [
-            message
-            for message in self.db.messages()
-            if not is_known or message.sequence > book.queue(recipient, message.rule).settled
-        ]
+        return messages_left(self.db.messages(), self.db.delivery_book(), recipient)
 
     def has_undelivered(self) -> bool:
         """Whether a message has not come to everybody who is known, or nobody is."""
