@@ -155,14 +155,14 @@ def _check_arity(atom: Atom, relations: Relations) -> Iterator[Diagnostic]:
             atom.span,
             *_labels_at(relation.span, first),
             name=atom.predicate,
-            wanted=counted_noun(relation.arity, "argument"),
+            wanted=counted_arguments(relation.arity),
             given=len(atom.arguments),
         )
 
 
-def counted_noun(number: int, noun: str) -> str:
+def counted_arguments(number: int) -> str:
     """`no arguments`, `1 argument`, `3 arguments`."""
-    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
+    return f"{number or 'no'} argument{'' if number == 1 else 's'}"
 
 
 def _labels_at(span: Span | None, text: str) -> tuple[Label, ...]:

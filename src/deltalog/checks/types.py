@@ -22,7 +22,7 @@ from deltalog.analysis.rule_types import (
     variable_types,
 )
 from deltalog.analysis.system_relations import SYSTEM_RELATIONS
-from deltalog.checks.declarations import counted_noun
+from deltalog.checks.declarations import counted_arguments
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import Diagnostic, Label
 from deltalog.diagnostics.similar import did_you_mean
@@ -243,7 +243,7 @@ def _check_operations(node: Literal | Term, types: Types) -> Iterator[Diagnostic
             yield catalogue.FUNCTION_ARITY.at(
                 operation.span,
                 name=name,
-                wanted=" or ".join(counted_noun(n, "argument") for n in arities_of(name)),
+                wanted=" or ".join(counted_arguments(n) for n in arities_of(name)),
                 given=len(operation.arguments),
             )
             continue

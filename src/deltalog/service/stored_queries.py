@@ -26,7 +26,7 @@ from deltalog.service.answers import HostDep, json_answer
 from deltalog.service.grants import Caller, CallerDep
 from deltalog.service.host import Host
 from deltalog.service.problems import http_problem
-from deltalog.service.values import value_from_text, value_to_text
+from deltalog.service.values import value_from_json, value_from_text, value_to_text
 
 PREFIX = "query:"
 QUERIES_MAX = 10_000
@@ -102,18 +102,12 @@ async def store_query(
         if column not in columns:
             reason = f"`{body.view}` has no column `{column}`"
             raise http_problem(400, service_catalogue.BAD_REQUEST, reason=reason)
-        bindings[column] = value_to_text(value_from_text(columns[column], _value_text(value)))
+        bindings[column] = value_to_text(value_from_json(columns[column], value))
     made = StoredQuery(name, body.view, bindings)
     value = json.dumps(asdict(made))
     await host.call(lambda _: host.settings.put(PREFIX + name, value))
     host.queries[name] = made
     return json_answer(asdict(made))
-
-
-def _value_text(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "null" if value is None else str(value)
 
 
 @router.get("/queries", response_model=StoredQueryList)

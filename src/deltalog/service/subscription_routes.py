@@ -35,7 +35,7 @@ from deltalog.service.stream_routes import (
 )
 from deltalog.service.streams import streams_of
 from deltalog.service.subscriptions import Reservation, Subscription, Subscriptions, lost_problem
-from deltalog.service.values import value_from_text, value_to_text
+from deltalog.service.values import value_from_json, value_from_text, value_to_text
 
 ENFORCED_SECONDS = 60.0
 
@@ -130,7 +130,7 @@ async def create_subscription(
     for column, value in body.bindings.items():
         if column not in columns:
             raise bad_read(f"`{body.view}` has no column `{column}`")
-        bindings[column] = value_from_text(columns[column], _value_text(value))
+        bindings[column] = value_from_json(columns[column], value)
     caller.check_read(body.view, bindings)
     sent = {"precision": body.precision}
     for each in ("every_seconds", "every_commits"):
@@ -141,12 +141,6 @@ async def create_subscription(
     wanted = Subscription(name, caller.name, body.view, shown, sent, host.history, 0)
     made, is_new = await subscriptions.create(wanted)
     return await _subscription_answer(request, made, 201 if is_new else 200)
-
-
-def _value_text(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "null" if value is None else str(value)
 
 
 @router.get("/subscriptions", response_model=SubscriptionList)

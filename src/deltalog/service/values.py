@@ -107,5 +107,12 @@ def value_from_text(column: Column, text: str) -> Value:
         raise http_problem(400, service_catalogue.BAD_REQUEST, reason=reason) from None
 
 
+def value_from_json(column: Column, value: object) -> Value:
+    """A value of a column in the body of a request: text is read as in an address."""
+    if isinstance(value, bool):
+        return value_from_text(column, "true" if value else "false")
+    return value_from_text(column, NULL if value is None else str(value))
+
+
 def value_to_text(value: Value) -> str:
     return NULL if value is None else str(plain_text(value))
