@@ -177,6 +177,20 @@ def test_a_key_is_in_the_commit_or_nothing_is(tmp_path: Path) -> None:
 # --- reading
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"query": "edge(X, Y)", "query": "path(X, Y)"}',
+        b'{"query": "edge($a, Y)", "parameters": {"a": 1, "a": 2}}',
+    ],
+)
+def test_a_member_that_is_there_twice_is_refused(graph: Service, body: bytes) -> None:
+    sent = {"Content-Type": "application/json"}
+    refused = graph.call("POST", "/v1/query", content=body, headers=sent)
+    assert (refused.status_code, refused.json()["code"]) == (400, "E1722")
+    assert "twice" in refused.json()["detail"]
+
+
 def test_queries_have_parameters_pages_and_carets(graph: Service) -> None:
     asked = {"query": "path($src, Y)", "parameters": {"src": 1}}
     found = graph.post("/v1/query", asked).json()

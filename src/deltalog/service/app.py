@@ -36,7 +36,7 @@ from deltalog.service.grants import Access
 from deltalog.service.host import Host
 from deltalog.service.metrics import Metrics, describe_metrics
 from deltalog.service.open_api import describe_api
-from deltalog.service.parameters import check_parameters
+from deltalog.service.parameters import check_members, check_parameters
 from deltalog.service.problems import Problem, http_problem, problem_response
 from deltalog.service.recent import Recent
 from deltalog.service.request_keys import RequestKeys
@@ -83,7 +83,7 @@ def make_app(host: Host, settings: ServiceSettings) -> FastAPI:
         title="Deltalog",
         version=__version__,
         lifespan=_host_lifespan,
-        dependencies=[Depends(check_parameters)],
+        dependencies=[Depends(check_parameters), Depends(check_members)],
         docs_url=None,
         redoc_url=None,
         openapi_url="/v1/openapi.json",

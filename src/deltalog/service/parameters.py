@@ -1,15 +1,18 @@
 """Parameters of addresses: a route takes those that it states, each once, and no others.
 
 A misspelt parameter would be ignored otherwise, and `rows?src=1` would show all facts instead of
-those with `path.src=1`. Streams are left out: clients of their protocol may send more.
+those with `path.src=1`. Streams are left out: clients of their protocol may send more. An object in a
+body has each member once, too: of two with one name a reader of JSON would keep the last.
 """
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from typing import Any, get_args, get_origin
 
 from fastapi.routing import APIRoute
-from starlette.requests import HTTPConnection
+from starlette.requests import HTTPConnection, Request
 
 from deltalog.diagnostics import service_catalogue
 from deltalog.diagnostics.similar import did_you_mean
@@ -24,6 +27,21 @@ async def check_parameters(connection: HTTPConnection) -> None:
         return
     if path.startswith("/v1/") and not path.endswith("/stream"):
         _check_names(connection, _known_parameters(route))
+
+
+async def check_members(connection: HTTPConnection) -> None:
+    """Raise 400 if an object in the body of a request has a member twice."""
+    route = connection.scope.get("route")
+    if isinstance(route, APIRoute) and route.body_field and isinstance(connection, Request):
+        with suppress(ValueError):  # what is no JSON does not fit the model either
+            json.loads(await connection.body(), object_pairs_hook=_check_object)
+
+
+def _check_object(members: list[tuple[str, Any]]) -> None:
+    names = {name for name, _ in members}
+    if len(names) < len(members):
+        twice = next(name for name in names if sum(name == each for each, _ in members) > 1)
+        raise _bad_request(f"an object of the body has `{twice[:100]}` twice")
 
 
 def _check_names(connection: HTTPConnection, known: dict[str, bool]) -> None:
