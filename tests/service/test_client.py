@@ -86,6 +86,13 @@ def test_what_is_no_fact_is_refused_before_it_is_sent(
     assert client.status()["version"] == 0
 
 
+@pytest.mark.parametrize("key", ["größe", "two\nlines", 7])
+def test_a_key_that_no_header_can_have_is_refused(client: Client, key: Any) -> None:
+    with pytest.raises(deltalog.DataError, match=r"E0726[^$]*a key is a text of ASCII"):
+        client.apply(insert={"edge": [(7, 8)]}, key=key)
+    assert client.status()["version"] == 0
+
+
 def test_empty_names_and_closed_copies_are_errors(client: Client) -> None:
     with pytest.raises(ServiceError):
         client.apply(insert={"edge": [(7, 8)]}, key="")

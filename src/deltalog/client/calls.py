@@ -41,6 +41,8 @@ def transaction_call(
     insert: Facts, delete: Facts, put: Facts, views: Iterable[str] | None, key: str | None
 ) -> Call[Committed]:
     body = {**changes_to_json(insert, delete, put), "views": _view_names(views)}
+    is_sendable = key is None or (isinstance(key, str) and key.isascii() and key.isprintable())
+    check_argument(is_sendable, "key", key, "a key is a text of ASCII characters, in one line")
     headers = {"Idempotency-Key": str(uuid.uuid4()) if key is None else key}
     return Call("POST", "/v1/transactions", read_committed, body, headers=headers)
 
