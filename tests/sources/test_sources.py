@@ -196,12 +196,20 @@ def test_what_is_no_source_is_refused(sources: dict[str, Any], message: str) -> 
     assert caught.value.diagnostics[0].code == "E1803"
 
 
+@pytest.mark.parametrize("columns", [(), (("src", "dst"),)], ids=str)
+def test_a_script_is_for_columns_by_name(columns: tuple[Any, ...]) -> None:
+    for table in (SqliteTable("graph.sqlite", "edge"), PostgresTable("GRAPH", "edge")):
+        with pytest.raises(deltalog.DataError, match=r"E0726[^$]*give the columns one by one"):
+            table.script(*columns)
+
+
 def test_a_source_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(deltalog.DataError, match="E1801"):
         opened(CLOSURE, {"edge": SqliteTable(tmp_path / "none.sqlite", "edge")})
     empty = tmp_path / "empty.sqlite"
     apsw.Connection(str(empty)).execute("CREATE TABLE edge (src, dst)")
-    with pytest.raises(deltalog.DataError, match="edge_changes"):
+    hint = r'edge_changes[^$]*runs the SQL of `script\("src", "dst"\)` once'
+    with pytest.raises(deltalog.DataError, match=hint):
         opened(CLOSURE, {"edge": SqliteTable(empty, "edge")})
     with pytest.raises(deltalog.DataError, match="E0724"):
         deltalog.connect(

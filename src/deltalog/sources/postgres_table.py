@@ -24,7 +24,12 @@ from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.engines.external.source import Columns
 from deltalog.language.ast import Row
-from deltalog.sources.sql_source import SqlSource, quote_sql_name, unreadable_source
+from deltalog.sources.sql_source import (
+    SqlSource,
+    quote_columns,
+    quote_sql_name,
+    unreadable_source,
+)
 
 SCRIPT = """\
 CREATE TABLE IF NOT EXISTS {changes} AS
@@ -70,7 +75,7 @@ class PostgresTable:
 
     def script(self, *columns: str) -> str:
         """The SQL by which the owner of the table lets it announce its changes."""
-        names = [quote_sql_name(column) for column in columns]
+        names = quote_columns(columns)
         made = {
             kind: quote_sql_name(f"{self.announcements}_{kind}")
             for kind in ("sequence", "function", "trigger", "index")

@@ -16,6 +16,7 @@ from typing import Any
 
 from deltalog.analysis.columns import Relation
 from deltalog.diagnostics import source_catalogue as catalogue
+from deltalog.diagnostics.arguments import check_argument
 from deltalog.diagnostics.report import DataError
 from deltalog.engines.external.source import Columns, Event, Precision
 from deltalog.language.ast import Row
@@ -25,6 +26,15 @@ from deltalog.runtime.checked_rows import checked_rows
 def quote_sql_name(name: str) -> str:
     """A name as SQL has it; a dot separates it from its schema."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))
+
+
+def quote_columns(columns: Iterable[str]) -> list[str]:
+    """The columns of a relation as the script for its table has them."""
+    names = tuple(columns)
+    for name in names or (None,):
+        hint = 'give the columns one by one, as in `script("src", "dst")`'
+        check_argument(isinstance(name, str), "columns", names, hint)
+    return [quote_sql_name(name) for name in names]
 
 
 class SqlSource(ABC):
@@ -37,6 +47,7 @@ class SqlSource(ABC):
     def __init__(self, relation: Relation, place: str, table: str, changes: str) -> None:
         self.relation = relation
         self.name = f"{place}, table {table}"
+        self._announcements = changes
         names = ", ".join(quote_sql_name(column.name) for column in relation.columns)
         self._rows = f"SELECT {names} FROM {quote_sql_name(table)}"
         self._count = f"SELECT count(*) FROM {quote_sql_name(table)}"
@@ -92,11 +103,15 @@ class SqlSource(ABC):
         return checked_rows(self.relation, rows)
 
     def _unreadable_error(self, reason: str) -> DataError:
-        return unreadable_source(self.relation.name, self.name, reason)
+        hint = None
+        is_missing = "no such table" in reason or "does not exist" in reason
+        if is_missing and self._announcements in reason:
+            columns = ", ".join(f'"{column.name}"' for column in self.relation.columns)
+            hint = f"the owner of the table runs the SQL of `script({columns})` once"
+        return unreadable_source(self.relation.name, self.name, reason, hint)
 
 
-def unreadable_source(relation: str, place: str, reason: str) -> DataError:
+def unreadable_source(relation: str, place: str, reason: str, hint: str | None = None) -> DataError:
     """The error for a source that does not answer; `reason` has no credentials."""
-    return DataError(
-        [catalogue.SOURCE_UNREADABLE.at(None, name=relation, place=place, reason=reason)]
-    )
+    words = {"name": relation, "place": place, "reason": reason}
+    return DataError([catalogue.SOURCE_UNREADABLE.at(None, hint=hint, **words)])

@@ -21,7 +21,7 @@ import apsw
 from deltalog.analysis.columns import Relation
 from deltalog.engines.external.source import Columns
 from deltalog.language.ast import Row
-from deltalog.sources.sql_source import SqlSource, quote_sql_name
+from deltalog.sources.sql_source import SqlSource, quote_columns, quote_sql_name
 from deltalog.store.cells import from_cells, to_cells
 
 SCRIPT = """\
@@ -53,7 +53,7 @@ class SqliteTable:
 
     def script(self, *columns: str) -> str:
         """The SQL by which the owner of the table lets it announce its changes."""
-        names = [quote_sql_name(column) for column in columns]
+        names = quote_columns(columns)
         return SCRIPT.format(
             table=quote_sql_name(self.table),
             changes=quote_sql_name(self.announcements),
