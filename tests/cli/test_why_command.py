@@ -107,3 +107,12 @@ def test_a_version_that_changed_the_program(invoke: Call) -> None:
     result = invoke("why-changed", "graph.db", "path(1, 3)")
     assert (result.exit_code, result.stderr) == (0, "")
     assert "because the rule is gone: line 4" in result.stdout
+
+
+def test_an_empty_fact_is_no_fact(invoke: Call) -> None:
+    write("graph.dl", GRAPH)
+    for command in ("why", "why-not"):
+        result = invoke(command, "graph.dl", " ")
+        assert result.exit_code == 1
+        assert "E0726" in result.stderr
+        assert 'a fact is a text, `"path(1, 3)"`' in result.stderr

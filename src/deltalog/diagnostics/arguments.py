@@ -14,6 +14,11 @@ def check_flag(name: str, value: object) -> None:
     check_argument(isinstance(value, bool), name, value, "give `True` or `False`")
 
 
+def check_text(name: str, value: object, hint: str) -> None:
+    """Raise unless the value is a text, and more than spaces and stops."""
+    check_argument(isinstance(value, str) and value.strip(" \t\n.") != "", name, value, hint)
+
+
 def check_argument(is_fit: bool, name: str, value: object, hint: str) -> None:
     """Raise a `DataError` that shows the value and says what to give instead, unless it fits."""
     if not is_fit:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from deltalog.analysis.columns import Relation
 from deltalog.analysis.domains import Place
 from deltalog.diagnostics import catalogue, view_catalogue
-from deltalog.diagnostics.arguments import check_argument, check_flag
+from deltalog.diagnostics.arguments import check_argument, check_flag, check_text
 from deltalog.diagnostics.report import DataError, ProgramError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Constant, Rule, Value
@@ -240,8 +240,7 @@ def search_in_turns(
 
 def parse_request(database: MemoryDatabase, text: str) -> Wish:
     """Read `+path(1, 9)`, or `-path(1, 9)`, also written `not path(1, 9)`; `+` is optional."""
-    is_text = isinstance(text, str) and text.strip(" \t\n.") != ""
-    check_argument(is_text, "request", text, 'a request is a text, `"+path(1, 9)"`')
+    check_text("request", text, 'a request is a text, `"+path(1, 9)"`')
     sign = re.match(r"\s*(\+|-|not\b)?", text)
     assert sign is not None
     blank = " " * sign.end() + text[sign.end() :]

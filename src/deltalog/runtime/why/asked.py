@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from deltalog.analysis.columns import Relations
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics import why_catalogue as errors
-from deltalog.diagnostics.arguments import check_argument
+from deltalog.diagnostics.arguments import check_text
 from deltalog.diagnostics.report import DataError
 from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Atom, Constant, Variable
@@ -27,7 +27,7 @@ class Asked:
 
 def parse_asked(text: str, relations: Relations, has_variables: bool = False) -> Asked:
     """Read what is asked about; its stop is optional."""
-    check_argument(isinstance(text, str), "fact", text, 'a fact is a text, `"path(1, 3)"`')
+    check_text("fact", text, 'a fact is a text, `"path(1, 3)"`')
     body = parse_query(text).body
     atom = body[0] if len(body) == 1 else None
     if not isinstance(atom, Atom):
