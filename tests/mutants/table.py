@@ -818,4 +818,25 @@ MUTANTS = (
         "views",
         ("tests/unit/test_constraints.py", "-k", "wanted"),
     ),
+    Mutant(
+        "the last row that may be in a file is not looked for",
+        "pipeline/row_groups.py",
+        "bisect_right(rows, most",
+        "bisect_left(rows, most",
+        ("tests/unit/test_copy_on_write.py",),
+    ),
+    Mutant(
+        "a group is not read for its last value",
+        "pipeline/row_groups.py",
+        "bool(values[at] <= bounds[1])",
+        "bool(values[at] < bounds[1])",
+        ("tests/unit/test_row_groups.py",),
+    ),
+    Mutant(
+        "rows with another rank are lost where their file is written anew",
+        "pipeline/copy_on_write.py",
+        "for row in found if row in updated",
+        "for row in found if row not in updated",
+        ("tests/unit/test_copy_on_write.py",),
+    ),
 )

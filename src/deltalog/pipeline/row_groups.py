@@ -10,12 +10,15 @@ Files are never changed, so the bounds of a file are read once.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import pyarrow.dataset
+
+from deltalog.language.ast import Row
 
 COMPARABLE = ("int", "str", "date")
 """Types whose bounds in a file are values as they are here."""
@@ -48,6 +51,19 @@ class RowGroups:
         return pyarrow.dataset.FileSystemDataset(
             found, dataset.schema, dataset.format, dataset.filesystem
         )
+
+    def rows_near(self, fragment: Any, name: str, rows: Sequence[Row]) -> Sequence[Row]:
+        """Those of some rows, sorted by their first value, that a file may hold.
+
+        That value is in the column of this name.
+        """
+        bounds = self._bounds_of(fragment, name)
+        known = [each for each in bounds if each is not None]
+        if len(known) < len(bounds) or not known:
+            return rows
+        least, most = min(low for low, _ in known), max(high for _, high in known)
+        start = bisect_left(rows, least, key=itemgetter(0))
+        return rows[start : bisect_right(rows, most, key=itemgetter(0))]
 
     def _groups_that_may_hold(
         self, fragment: Any, wanted: Mapping[str, Sequence[Any]]

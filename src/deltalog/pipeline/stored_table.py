@@ -36,6 +36,7 @@ from deltalog.engines.spark.columns import ARROW_TYPES, RANK, arrow_columns, nam
 from deltalog.engines.spark.probes import RANGED, cover_with_ranges
 from deltalog.engines.spark.relation import OnDisk
 from deltalog.language.ast import Row
+from deltalog.pipeline.copy_on_write import files_without
 from deltalog.pipeline.location import Location
 from deltalog.pipeline.log_table import APPLICATION, SETTINGS
 from deltalog.pipeline.row_groups import COMPARABLE, RowGroups
@@ -44,7 +45,6 @@ from deltalog.pipeline.table_files import (
     Actions,
     TableFiles,
     dataset_of,
-    files_with,
     new_folder,
     relative_path,
     remove_action,
@@ -85,7 +85,7 @@ class StoredTable:
     is_ranked: bool = False
     _delta: DeltaTable | None = field(default=None, repr=False, compare=False)
     _version: int | None = field(default=None, repr=False, compare=False)
-    _groups: RowGroups = field(default_factory=RowGroups, repr=False, compare=False)
+    groups: RowGroups = field(default_factory=RowGroups, repr=False, compare=False)
 
     @property
     def path(self) -> str:
@@ -152,7 +152,7 @@ class StoredTable:
         assert self.delta is not None
         ints = [n for n, type_ in zip(self.columns, self.types, strict=True) if type_ == "int"]
         found = dataset_of(self.delta, self.files, self.schema, ints)
-        self._groups.forget_others({fragment.path for fragment in found.get_fragments()})
+        self.groups.forget_others({fragment.path for fragment in found.get_fragments()})
         return found
 
     def files_for(self, wanted: pc.Expression | None) -> list[str]:
@@ -229,7 +229,7 @@ class StoredTable:
             [] if self.delta is None else [remove_action(path) for path in self._rows_per_file()]
         )
         self._commit_actions(
-            [*([self._write_rows(self.encoded(rows))] if rows else []), *removing], version
+            [*([self.write_rows(self.encoded(rows))] if rows else []), *removing], version
         )
 
     def _rows_per_file(self) -> Mapping[str, int]:
@@ -239,7 +239,7 @@ class StoredTable:
         names, sizes = (actions.column(name).to_pylist() for name in ("path", "num_records"))
         return dict(zip(names, sizes, strict=True))
 
-    def _write_rows(self, rows: pyarrow.Table) -> AddAction:
+    def write_rows(self, rows: pyarrow.Table) -> AddAction:
         return self.files.write(rows, self.columns[0] if self.columns else None)
 
     def _copy_on_write(self, fold: Fold) -> Actions:
@@ -251,23 +251,15 @@ class StoredTable:
         known = self._rows_per_file()
         small = {path for path, size in known.items() if (size or 0) < SMALL_FILE_ROWS}
         new = [self.encoded(fold.inserted)]
-        if lost:
-            wanted = self.wanted(tuple(range(len(self.columns))), list(lost))
-            dataset = self.dataset()
-            for file in files_with(dataset, self.files.root, self.columns, wanted, lost, self.rows):
-                assert file.path in known, "only files of the table are rewritten"
-                small.discard(file.path)
-                again = self.encoded(
-                    [(row, updated[row]) for row in file.dropped if row in updated]
-                )
-                whole = pyarrow.concat_tables([file.kept.cast(self.schema), again])
-                actions += [remove_action(file.path)]
-                actions += [self._write_rows(whole)] if whole.num_rows else []
+        for path, rewritten in files_without(self, lost, updated) if lost else ():
+            assert path in known, "only files of the table are rewritten"
+            small.discard(path)
+            actions += rewritten
         if len(small) >= SMALL_FILES_MAX:
             new += [self.files.read(path, self.schema) for path in small]
             actions += [remove_action(path) for path in small]
         together = pyarrow.concat_tables(new)
-        return [*actions, *([self._write_rows(together)] if together.num_rows else [])]
+        return [*actions, *([self.write_rows(together)] if together.num_rows else [])]
 
     def write_whole(self, rows: Sequence[Ranked]) -> str:
         """Write rows to a new folder below the table; returns the folder."""
@@ -320,7 +312,7 @@ class StoredTable:
             for column, wanted in values
             if self.types[column] in COMPARABLE and None not in wanted
         }
-        near = self._groups.that_may_hold(dataset, in_order, condition)
+        near = self.groups.that_may_hold(dataset, in_order, condition)
         return near.to_table(filter=condition)
 
     def wanted(self, columns: Columns, keys: Sequence[Row]) -> pc.Expression:

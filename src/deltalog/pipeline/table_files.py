@@ -185,33 +185,6 @@ def _condition_fulfilled(
     return reduce(and_, found) if found else None
 
 
-@dataclass(frozen=True)
-class Rewritten:
-    """A file that holds rows which are to go: its path, the rows that stay, and those that go."""
-
-    path: str
-    kept: pyarrow.Table
-    dropped: Collection[tuple[Any, ...]]
-
-
-def files_with(
-    dataset: pyarrow.dataset.Dataset,
-    root: str,
-    columns: Sequence[str],
-    wanted: pc.Expression,
-    rows: Collection[tuple[Any, ...]],
-    decode: Callable[[pyarrow.Table], list[tuple[Any, ...]]],
-) -> Iterator[Rewritten]:
-    """The files that hold some of these rows; `wanted` says by values where they can be."""
-    for fragment in dataset.get_fragments(filter=wanted):
-        near = fragment.to_table(columns=list(columns), filter=wanted)
-        found = set(rows).intersection(decode(near))
-        if not found:
-            continue
-        kept = without_rows(fragment.to_table(), columns, wanted, found, decode)
-        yield Rewritten(relative_path(fragment.path, root), kept, found)
-
-
 def without_rows(
     held: pyarrow.Table,
     columns: Sequence[str],
