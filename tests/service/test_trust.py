@@ -39,7 +39,7 @@ FACTS = {
     "key_of": [(1, "s3cr3t-a")],
 }
 CALLERS = {
-    "reader of notes of ann": (["read"], ["note?who=ann", "shown?who=ann"]),
+    "reader of notes of ann": (["read"], ["note?who=ann", "shown?w=ann"]),
     "reader of names": (["read"], ["known"]),
     "writer": (["write"], []),
     "writer of notes": (["write"], ["note?who=ann", "write:wish"]),
@@ -114,13 +114,14 @@ PARAMETERS = {
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, dict[str, str]]]:
     folder = tmp_path_factory.mktemp("trust")
     tokens = folder / "tokens"
+    path = folder / "trust.db"
+    database = deltalog.connect(path, program=PROGRAM, facts=FACTS, engine="reference")
     shown = {
-        name: create_token(tokens, name, roles, grants) for name, (roles, grants) in CALLERS.items()
+        name: create_token(tokens, name, roles, grants, database.relations)
+        for name, (roles, grants) in CALLERS.items()
     }
     shown["administrator"] = create_token(tokens, "root", ["admin"], [])
     with ExitStack() as stack:
-        path = folder / "trust.db"
-        database = deltalog.connect(path, program=PROGRAM, facts=FACTS, engine="reference")
         service = stack.enter_context(serving(database, tokens=tokens))
         admin = shown["administrator"]
         made = {"insert": {"account": [["dan", "s3cr3t-d"]], "wish": [["s3cr3t-b"]]}}

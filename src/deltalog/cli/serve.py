@@ -23,6 +23,7 @@ from deltalog.cli.terminal import write_note
 from deltalog.diagnostics import catalogue
 from deltalog.diagnostics.report import DataError
 from deltalog.service.settings import ServiceSettings
+from deltalog.service.tokens import misfits_of
 
 EXAMPLE = "deltalog serve shop.db --port 8080"
 DEFAULTS = ServiceSettings()
@@ -174,6 +175,9 @@ def serve(
     made = database_settings(limits, maintenance, network)
     given = Served(file, files.facts, files.facts_dir, sources, spark)
     database = open_served(given, made, Progress())
+    if tokens is not None:
+        for token, misfit in misfits_of(tokens, database.relations):
+            write_note(f"token {token.id} of {token.name}: {misfit.diagnostics[0].message}")
     log_to()
     hosted = Host(database, pull_seconds=pull_seconds)
     serve_until_signal(hosted, chosen, lambda address: write_note(f"serving {file} at {address}"))

@@ -8,6 +8,10 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from deltalog.analysis.relation import Relations
+from deltalog.checks.program import check_program
+from deltalog.cli.opening import is_database, program_in, read_and_parse
+from deltalog.cli.progress import Progress
 from deltalog.cli.results import table_lines
 from deltalog.cli.terminal import write_note, write_result
 from deltalog.service.tokens import Token, create_token, read_tokens, revoke_token
@@ -37,9 +41,18 @@ def create(
             help="With which facts: `path`, `read:path?src=1`, `write:edge`; all, without any.",
         ),
     ] = None,
+    database: Annotated[
+        Path | None,
+        typer.Option(
+            "--for",
+            metavar="DATABASE|PROGRAM",
+            help="Refuse a grant for a relation or column that is not there.",
+        ),
+    ] = None,
 ) -> None:
     """Make a token and write it to standard output; only its hash is kept."""
-    write_result(create_token(file, name, roles or ["read"], grants or []))
+    relations = None if database is None else _relations_of(database)
+    write_result(create_token(file, name, roles or ["read"], grants or [], relations))
     write_note("keep it: it cannot be shown again")
 
 
@@ -80,6 +93,12 @@ def revoke(
     """Revoke a token by its id, or all tokens of a name; a running service notices at once."""
     for token in revoke_token(file, name):
         write_note(f"revoked {token.id} of {token.name}")
+
+
+def _relations_of(file: Path) -> Relations:
+    """The relations of a database file or of a program, without their facts."""
+    program = program_in(file) if is_database(file) else read_and_parse(file, Progress())
+    return check_program(program).relations
 
 
 def _token_record(token: Token) -> dict[str, object]:

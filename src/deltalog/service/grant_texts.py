@@ -15,12 +15,16 @@ from datetime import date, datetime
 from decimal import Decimal
 from urllib.parse import parse_qsl
 
+from deltalog.analysis.relation import Relations
+from deltalog.analysis.system_relations import SYSTEM_RELATIONS
 from deltalog.diagnostics import service_catalogue
 from deltalog.diagnostics.report import DataError
+from deltalog.diagnostics.similar import did_you_mean
 from deltalog.language.ast import Value
 from deltalog.language.values import VALUE_ERRORS, parse_value
 
 ANY_RELATION = "*"
+FORMS = "as in `path`, `read:path?src=1` or `write:edge`"
 _ACTS = ("read", "write")
 _NAME = re.compile(r"\*|[^\W\d]\w*")
 
@@ -60,8 +64,24 @@ def parse_grant(text: str) -> Grant:
     return Grant(name, tuple(pairs), act or None, text)
 
 
-def _bad_grant(text: str, reason: str) -> DataError:
-    hint = "as in `path`, `read:path?src=1` or `write:edge`"
+def misfit_of(grant: Grant, relations: Relations) -> DataError | None:
+    """The error for a grant that is for no fact, since its relation or a column is not there."""
+    known = {**SYSTEM_RELATIONS, **relations}
+    if grant.relation not in (ANY_RELATION, *known):
+        reason = f"there is no relation `{grant.relation}`"
+        return _bad_grant(grant.text, reason, did_you_mean(grant.relation, known))
+    meant = [each for each in known.values() if grant.relation in (ANY_RELATION, each.name)]
+    columns = {column.name for each in meant for column in each.columns}
+    for name, _ in grant.bindings:
+        if name not in columns:
+            reason = f"there is no column `{name}`"
+            if grant.relation != ANY_RELATION:
+                reason = f"`{grant.relation}` has no column `{name}`"
+            return _bad_grant(grant.text, reason, did_you_mean(name, columns))
+    return None
+
+
+def _bad_grant(text: str, reason: str, hint: str | None = FORMS) -> DataError:
     return DataError([service_catalogue.BAD_GRANT.at(None, text=text, reason=reason, hint=hint)])
 
 

@@ -1,8 +1,8 @@
 """Parameters of addresses: a route takes those that it states, each once, and no others.
 
 A misspelt parameter would be ignored otherwise, and `rows?src=1` would show all facts instead of
-those with `path.src=1`. Streams are left out: clients of their protocol may send more. An object in a
-body has each member once, too: of two with one name a reader of JSON would keep the last.
+those with `path.src=1`. Streams are left out: clients of their protocol may send more. An object in
+a body has each member once, too: of two with one name a reader of JSON would keep the last.
 """
 
 from __future__ import annotations

@@ -22,9 +22,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from deltalog.analysis.relation import Relations
 from deltalog.diagnostics import service_catalogue
 from deltalog.diagnostics.report import DataError
-from deltalog.service.grant_texts import Grant, parse_grant
+from deltalog.service.grant_texts import Grant, misfit_of, parse_grant
 
 PREFIX = "dlt"
 ROLES = ("read", "write", "admin")
@@ -43,18 +44,26 @@ class Token:
     revoked: str | None = None
 
 
-def default_tokens(database: Path) -> Path:
-    """The file of tokens that belongs to a database."""
-    return database.with_name(f"{database.name}.tokens")
+def create_token(
+    path: Path,
+    name: str,
+    roles: Sequence[str],
+    grants: Sequence[str],
+    relations: Relations | None = None,
+) -> str:
+    """Add a token; returns what its owner shows, which nobody can find out again.
 
-
-def create_token(path: Path, name: str, roles: Sequence[str], grants: Sequence[str]) -> str:
-    """Add a token; returns what its owner shows, which nobody can find out again."""
+    Each of its grants must name some of these `relations`, if they are known.
+    """
     for role in roles:
         if role not in ROLES:
             hint = f"the roles are {', '.join(ROLES)}"
             raise DataError([service_catalogue.NO_SUCH_ROLE.at(None, name=role, hint=hint)])
     parsed = tuple(parse_grant(text) for text in grants)
+    if relations is not None:
+        for grant in parsed:
+            if misfit := misfit_of(grant, relations):
+                raise misfit
     id_, secret = secrets.token_hex(8), secrets.token_urlsafe(32)
     made = Token(id_, name, tuple(roles), parsed, _digest_of(secret), _time_text())
     with _changing_tokens(path) as known:
@@ -84,6 +93,14 @@ def read_tokens(path: Path) -> list[Token]:
         return [_token_of(each) for each in json.loads(text)["tokens"]]
     except (KeyError, TypeError, ValueError, AttributeError):
         raise _bad_tokens(path, "it is not a file of tokens") from None
+
+
+def misfits_of(path: Path, relations: Relations) -> Iterator[tuple[Token, DataError]]:
+    """The valid tokens with grants for no fact, since relations or columns are not there."""
+    for token in read_tokens(path):
+        for grant in token.grants if token.revoked is None else ():
+            if misfit := misfit_of(grant, relations):
+                yield token, misfit
 
 
 class TokenFile:
