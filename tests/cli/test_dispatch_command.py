@@ -183,3 +183,10 @@ def test_a_migration_that_would_lose_messages_shows_no_change(invoke: Call) -> N
     assert "E1607" in refused.stderr
     assert refused.stdout == ""
     assert invoke(*migration, "--what-if").exit_code == 0
+
+
+def test_a_message_that_no_rule_emits_is_named(invoke: Call, receiver: Receiver) -> None:
+    for name, hint in (("lwo", "; did you mean `low`?"), ("low", None)):
+        done = invoke("dispatch", "shop.db", "--to", f"{name}={receiver.url}", *LOOPBACK, "--once")
+        text = f"no rule emits `{name}`, for which `{name}` waits{hint}"
+        assert (text in done.stderr) == (hint is not None)

@@ -81,7 +81,7 @@ def hidden_relations(program: Program, relations: Relations) -> dict[str, Relati
             Column("last", "timestamp"),
         )
     )
-    if any(action.verb == "emit" for rule in program.active_rules for action in _all_actions(rule)):
+    if emitted_names(program):
         texts = (Column(name, "str") for name in ("id", "rule", "name", "payload"))
         found.append(_base_relation(MESSAGES, Column("sequence", "int", key=True), *texts))
     for rule in program.active_rules:
@@ -90,6 +90,13 @@ def hidden_relations(program: Program, relations: Relations) -> dict[str, Relati
             columns = (Column(v.name.lower(), types.get(v.name)) for v in rule.parameters)
             found.append(_base_relation(activation_relation(rule), *columns))
     return {relation.name: relation for relation in found}
+
+
+def emitted_names(program: Program) -> frozenset[str]:
+    """The names of the messages that the rules of a program may emit."""
+    actions = (action for rule in program.active_rules for action in _all_actions(rule))
+    emitting = (action.atom for action in actions if action.verb == "emit")
+    return frozenset(atom.predicate for atom in emitting if atom is not None)
 
 
 def _action_literals(rule: ActiveRule) -> Iterator[Literal]:

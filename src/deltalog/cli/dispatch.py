@@ -7,7 +7,7 @@ import json
 import os
 import re
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
@@ -16,8 +16,10 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from deltalog.analysis.active_rules import emitted_names
 from deltalog.cli.delivery_status import write_status
 from deltalog.cli.exit_codes import ExitCode
+from deltalog.cli.opening import program_in
 from deltalog.cli.terminal import (
     counted_noun,
     visible_text,
@@ -166,6 +168,8 @@ def dispatch(
     if len({target.name for target in wanted}) < len(wanted):
         raise typer.BadParameter("--targets has a target of this name, too", param_hint="--to")
     with closing(_open_journal(database, JournalUse.DISPATCH)) as journal:
+        if isinstance(journal, FileJournal):
+            _warn_of_never_emitted(emitted_names(program_in(database)), wanted)
         code = _run_dispatcher(journal, wanted, once, poll_seconds, as_json)
     raise typer.Exit(code)
 
@@ -232,6 +236,16 @@ def _warn_of_unclaimed(unclaimed: set[str]) -> None:
     if unclaimed:
         names = ", ".join(f"`{name}`" for name in sorted(unclaimed))
         write_note(f"no target takes {names}: these messages are kept until one does")
+
+
+def _warn_of_never_emitted(emitted: Set[str], targets: Sequence[HttpTarget]) -> None:
+    """Name messages that no rule of the program emits; another program may do so later."""
+    for target in targets:
+        for name in target.target.messages:
+            if name not in emitted:
+                hint = did_you_mean(name, emitted)
+                text = f"no rule emits `{name}`, for which `{target.name}` waits"
+                write_note(f"{text}; {hint}" if hint else text)
 
 
 class _stopped_by_signals:  # noqa: N801
