@@ -131,6 +131,12 @@ class Realization:
 
     def apply(self, values: Mapping[Value, Value] | None = None) -> ChangeSet:
         """Commit it as one transaction, new values replaced by those in `values`."""
+        shown = ", ".join(map(print_value, self.new_values)) or "none"
+        hint = f"it replaces new values, which are: {shown}"
+        is_mapping = values is None or isinstance(values, Mapping)
+        check_argument(
+            is_mapping and {*(values or ())} <= {*self.new_values}, "values", values, hint
+        )
         change = self._commit(_replace_values(self.base, values or {}))
         if not values:
             self.__dict__.setdefault("delta", change)

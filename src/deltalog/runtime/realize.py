@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from deltalog.analysis.columns import Relation
@@ -66,8 +67,8 @@ def realize(
     wishes = [parse_request(database, text) for text in requests]
     check_argument(bool(wishes), "requests", (), 'give some, as in `realize("+path(1, 9)")`')
     _check_consistent(wishes)
-    _check_base(database, fixed, "fixed")
-    _check_base(database, (name.lstrip("+-") for name in costs or {}), "costs")
+    check_choice(database, budget, fixed, costs)
+    commit = _commit_of(database, wishes, commit)
     state = Hypothetical(database, ChangeSet())
     already = tuple(str(w) for w in wishes if state.holds(w.relation, w.row) == w.holds)
     found = Realizations(already, _base_hints(database, wishes), iter(()))
@@ -271,6 +272,49 @@ def _check_consistent(wishes: list[Wish]) -> None:
                 raise DataError(
                     [view_catalogue.CONTRADICTING_REQUESTS.at(None, one=wish, other=other)]
                 )
+
+
+def check_choice(
+    database: MemoryDatabase, budget: Budget | None, fixed: Iterable[str], costs: Costs | None
+) -> None:
+    """Refuse what cannot bound or order a search."""
+    hint = "give a `deltalog.Budget`"
+    check_argument(budget is None or isinstance(budget, Budget), "budget", budget, hint)
+    _check_base(database, fixed, "fixed")
+    hint = 'give a mapping from relations to costs, as in `{"edge": 2, "-edge": 10}`'
+    check_argument(costs is None or isinstance(costs, Mapping), "costs", costs, hint)
+    for name, cost in (costs or {}).items():
+        _check_base(database, [str(name).lstrip("+-")], "costs")
+        is_number = isinstance(cost, int | float) and not isinstance(cost, bool)
+        is_cost = is_number and isfinite(cost) and cost >= 0
+        check_argument(is_cost, f"the cost of `{name}`", cost, "it is a number, 0 or more")
+
+
+def _commit_of(
+    database: MemoryDatabase, wishes: list[Wish], commit: Callable[[ChangeSet], ChangeSet]
+) -> Callable[[ChangeSet], ChangeSet]:
+    """Commit a change that does what is requested in the state of now, and no other.
+
+    It may not if the state has changed, or if another value was chosen for a new one.
+    """
+    version = database.version
+
+    def committed(base: ChangeSet) -> ChangeSet:
+        with database.turn():
+            for _, relation, row in base:
+                checked_row(database.relations[relation], row)
+            state = Hypothetical(database, database.net(base))
+            missed = [w for w in wishes if state.holds(w.relation, w.row) != w.holds]
+            if missed and database.version != version:
+                raise DataError([view_catalogue.REQUEST_OUTDATED.at(None, version=version)])
+            if missed:
+                hint = f"`{missed[0]}` is not realized by them"
+                value = f"those of {base}"
+                found = catalogue.WRONG_ARGUMENT.at(None, name="values", value=value, hint=hint)
+                raise DataError([found])
+        return commit(base)
+
+    return committed
 
 
 def _check_base(database: MemoryDatabase, names: Iterable[str], what: str) -> None:

@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING
 
 from deltalog.runtime.changes import ChangeSet
 from deltalog.runtime.realization import Budget, Realizations, Wish
-from deltalog.runtime.realize import Costs, constraint_wishes, cost_of, search_in_turns
+from deltalog.runtime.realize import (
+    Costs,
+    check_choice,
+    constraint_wishes,
+    cost_of,
+    search_in_turns,
+)
 from deltalog.runtime.view_updates import Search
 
 if TYPE_CHECKING:
@@ -32,6 +38,7 @@ def minimal_repairs(
     costs: Costs | None = None,
 ) -> Realizations:
     """The minimal consistent changes that contain a refused one."""
+    check_choice(database, budget, fixed, costs)
     base = [name for name, each in database.relations.items() if each.kind == "base"]
     change = database.net(refused).only(*base)
     wanted = [Wish(True, name, row) for name in change.inserted for row in change.inserted[name]]
