@@ -68,22 +68,36 @@ def read_mended(path: Path) -> list[Mended]:
     """The rows of such a file; a `DataError` says what is wrong with its lines."""
     problems: list[Diagnostic] = []
     found: list[Mended] = []
+    lines: dict[str, int] = {}
     with opened_file(path) as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
-            try:
-                held = json.loads(line)
-                found.append(Mended(held["id"], held["op"], held["row"], shown_path(path), number))
-            except (ValueError, KeyError, TypeError):
-                place, hint = f"{path}, line {number}", "it has `id`, `op` and `row`"
-                reason = "this is not a row of the quarantine"
-                problems.append(
-                    catalogue.BAD_RECORD.at(None, place=place, reason=reason, hint=hint)
-                )
+            mended = _read_line(line, shown_path(path), number)
+            if mended is None:
+                reason, hint = "this is not a row of the quarantine", "it has `id`, `op` and `row`"
+            elif mended.id in lines:
+                reason = f"the row `{mended.id}` is in line {lines[mended.id]}, too"
+                hint = "each row is taken once"
+            else:
+                lines[mended.id] = number
+                found.append(mended)
+                continue
+            place = f"{path}, line {number}"
+            problems.append(catalogue.BAD_RECORD.at(None, place=place, reason=reason, hint=hint))
     if problems:
         raise DataError(problems)
     return found
+
+
+def _read_line(line: bytes, file: str, number: int) -> Mended | None:
+    try:
+        held = json.loads(line)
+        mended = Mended(held["id"], held["op"], held["row"], file, number)
+    except (ValueError, KeyError, TypeError):
+        return None
+    is_fit = isinstance(mended.id, str) and isinstance(mended.op, str | None)
+    return mended if is_fit else None
 
 
 @dataclass
