@@ -49,3 +49,12 @@ def test_open_values_that_a_head_repeats_are_equal() -> None:
     program += "h() :- same(X, Y), q(X, Y)."
     found, _ = realized(program, {"q": [(1, 2), (3, 3)]}, "+h()", Budget(changes=1))
     assert found == ["Realization(+p(3,))"]
+
+
+def test_a_view_that_always_needs_another_fact_of_its_own_has_none() -> None:
+    program = "base b(x: int, y: int). v(Y) :- b(Y, X), w(X). w(X) :- v(X). "
+    program += "h(X) :- v(X), not w(1). ok(X) :- b(X, X)."
+    facts: Facts = {"b": [(2, 2)]}
+    assert realized(program, facts, "+h(1)", Budget(20)) == ([], [])
+    assert realized(program, facts, "+v(2)", Budget(20)) == ([], [])
+    assert realized(program, facts, "-ok(2)", Budget(20)) == (["Realization(-b(2, 2))"], [])

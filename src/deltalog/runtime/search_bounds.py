@@ -35,6 +35,7 @@ class Bounds:
         cost: Cost,
     ) -> None:
         self._rules = rules
+        self._empty = views_without_facts(rules)
         self._bases = frozenset(bases)
         self._cost = {
             (holds, name): cost(Wish(holds, name, ()))
@@ -111,7 +112,7 @@ class Bounds:
         waiting, seen = [first], set()
         while waiting:
             request = waiting.pop()
-            if request in seen:
+            if request in seen or (request[0] and request[1] in self._empty):
                 continue
             seen.add(request)
             if request in self._cost:
@@ -120,3 +121,21 @@ class Bounds:
                 signs = (True, False) if is_aggregated(rule) else (request[0],)
                 for (atom, is_positive), sign in product(atoms_of(rule.body), signs):
                     waiting.append((sign == is_positive, atom.predicate))
+
+
+def views_without_facts(rules: Mapping[str, tuple[Rule, ...]]) -> frozenset[str]:
+    """Views that never have a fact: each of their rules reads one of them, as in `p(X) :- p(X)`."""
+    empty = set(rules)
+    while True:
+        derived = {
+            name
+            for name in empty
+            if any(empty.isdisjoint(_positive_predicates(rule)) for rule in rules[name])
+        }
+        if not derived:
+            return frozenset(empty)
+        empty -= derived
+
+
+def _positive_predicates(rule: Rule) -> set[str]:
+    return {atom.predicate for atom, is_positive in atoms_of(rule.body) if is_positive}
