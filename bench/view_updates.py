@@ -10,8 +10,9 @@ former only. `--whole` is for how many requests of each sign all realizations of
 searched. One request of each sign warms up: it imports and makes plans, and is shown by itself.
 
 `--spark` loads the closure of `spark_closure.py` into a state on disk, opens it anew, and requests
-paths of one community to go and to be there. Answers are compared with those of a database in
-memory that has this community only.
+paths of one community to go and to be there; shown are the medians by the changes that are needed,
+after a first request of each sign. Answers are compared with those of a database in memory that has
+this community only.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import random
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -89,30 +91,37 @@ def on_spark(folder: Path, facts: int, requests: int) -> None:
     with deltalog.connect(spark=spark, state=folder / "state", program=PROGRAM) as database:
         database.load("edge", edge)
         print(f"{database.frame('path').count():,} facts, {time.perf_counter() - begun:.0f} s")
+    taken: dict[tuple[str, int], list[Taken]] = {}
     with deltalog.connect(spark=spark, state=folder / "state", program=PROGRAM) as database:
-        for number in range(requests):
+        for number in range(requests + 1):
             first = (number * 7 + 3) % communities * COMMUNITY
             rows = edge.where(f"src >= {first} AND src < {first + COMMUNITY}").collect()
             facts_ = {"edge": [(row[0], row[1]) for row in rows]}
             small = deltalog.connect(program=PROGRAM, facts=facts_)
-            _request(database, small, random.Random(number))
+            for sign, changes, each in _request(database, small, random.Random(number)):
+                taken.setdefault((sign, changes if number else 0), []).append(each)
+    for (sign, changes), times in sorted(taken.items()):
+        what = f"{changes} change{'s' * (changes > 1)}, {len(times)} requests"
+        print(f"{sign}path, {what if changes else 'the very first'}: {_shown(times)}")
 
 
-def _request(database: Any, small: deltalog.MemoryDatabase, draw: random.Random) -> None:
+def _request(
+    database: Any, small: deltalog.MemoryDatabase, draw: random.Random
+) -> Iterator[tuple[str, int, Taken]]:
     held = small.facts("path")
     nodes = sorted({node for row in small.facts("edge") for node in row}, key=repr)
     missing = [(x, y) for x in nodes for y in nodes if (x, y) not in held]
     for sign, row in (("-", draw.choice(sorted(held))), ("+", draw.choice(missing))):
         request = f"{sign}path({row[0]}, {row[1]})"
-        begun = time.perf_counter()
+        begun = _clocks()
         first = next(iter(database.realize(request)))
-        taken = time.perf_counter() - begun
+        taken = _since(begun)
         expected = next(iter(small.realize(request)))
         after = small.what_if(first.inserted, first.deleted)
         side = after.inserted if sign == "+" else after.deleted
         if len(first) != len(expected) or row not in side["path"]:
             raise BenchError(f"{first} is not as small as {expected}, for {request}")
-        print(f"{request}: {taken:.2f} s, {first}")
+        yield sign, len(first), taken
 
 
 def _clocks() -> Taken:
