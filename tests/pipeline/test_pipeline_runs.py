@@ -196,7 +196,9 @@ def test_a_large_file_with_bad_rows(spark: SparkSession, tmp_path: Path) -> None
             "+,6,6",
             "+,6,6",
         ]
-        (incoming / "2.csv").write_text("\n".join(["op,node,euros", *lines, "set,7,7", "set,8"]))
+        (incoming / "2.csv").write_text(
+            "\n".join(["op,node,euros", *lines, "set,7,7", "set,8", ",9,9"])
+        )
         (step,) = run(spark, path)
     finally:
         spark.conf.unset("spark.deltalog.driver_rows_max")
@@ -204,7 +206,7 @@ def test_a_large_file_with_bad_rows(spark: SparkSession, tmp_path: Path) -> None
     assert facts(spark, tmp_path, "price") == {(n, step_price(p)) for n, p in prices.items()}
     assert step.delta.counts == {"price": (3, 1)}
     bad = {(each.line, each.op): each for each in step.refused}
-    assert len(bad) == len(step.refused) == 6
+    assert len(bad) == len(step.refused) == 7
     assert bad[4, "+"].reason == "price(2, 2.5) already has this key"
     assert json.loads(bad[4, "+"].row) == {"node": 2, "euros": 9}
     twice = "another row of this batch has the same key and different values"
@@ -212,6 +214,8 @@ def test_a_large_file_with_bad_rows(spark: SparkSession, tmp_path: Path) -> None
     assert "`euros`, which is decimal" in bad[5, "+"].reason
     assert "`?` is not an operation" in bad[6, "?"].reason
     assert "cannot be read" in bad[12, None].reason
+    (missing,) = (each for each in step.refused if each.line == 13)
+    assert missing.reason.startswith("there is no operation; use one of")
     assert {each.file for each in step.refused} == {str(incoming / "2.csv")}
 
 

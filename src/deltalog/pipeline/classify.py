@@ -114,6 +114,9 @@ def _no_op(op: str) -> str:
     return f"`{op}` is not an operation; use one of {' '.join(OPS)}"
 
 
+_OP_IS_MISSING = f"there is no operation; use one of {' '.join(OPS)}"
+
+
 def _no_key(relation: Relation) -> str:
     return f"`{relation.name}` has no key, so `set` cannot replace anything"
 
@@ -150,7 +153,7 @@ class _Rows:
         kind = _KINDS.get(str(row.op))
         reason = row.reason
         if reason is None and kind is None:
-            reason = _no_op(str(row.op))
+            reason = _no_op(row.op) if row.op else _OP_IS_MISSING
         if reason is None and kind == "set" and not relation.key:
             reason = _no_key(relation)
         if reason is not None or row.row is None:
@@ -239,10 +242,11 @@ class _Frames:
         relation = offer.relation
         data = offer_frame(self._database.spark, offer)
         kinds = F.create_map(*(F.lit(word) for pair in _KINDS.items() for word in pair))
-        op = F.coalesce(F.col(OP).cast("string"), F.lit("None"))
+        op = F.coalesce(F.col(OP).cast("string"), F.lit(""))
         before, after = _no_op("\0").split("\0")
         reason = F.coalesce(
             F.col(REASON),
+            F.when(op == "", F.lit(_OP_IS_MISSING)),
             F.when(kinds[op].isNull(), F.concat(F.lit(before), op, F.lit(after))),
             F.when((kinds[op] == "set") & F.lit(not relation.key), F.lit(_no_key(relation))),
         )

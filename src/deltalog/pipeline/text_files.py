@@ -46,7 +46,7 @@ DELETES = ("-", "delete")
 DELETE_KEY = "delete by key"
 """The operation of a row that deletes what has its key, whatever the other values are."""
 ONLY_DELETIONS = "columns are left out, and only deletions go by key"
-NOT_JSON = "this row cannot be read: it is not a JSON object"
+NOT_JSON = "this row cannot be read: it is not a JSON object, or has a name twice"
 
 
 class TextRow(NamedTuple):
