@@ -96,6 +96,13 @@ def tried(mutant: Mutant) -> Result:
     return Result(mutant.name, "killed", failed[1].removeprefix("tests/"), seconds)
 
 
+def compile_kernels() -> None:
+    """Compile the kernels of the sources, which copies take along; else each compiles its own."""
+    command = [sys.executable, "-m", "deltalog.engines.embedded.compile"]
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
+    subprocess.run(command, env=environment, check=True)
+
+
 def control(chosen: Iterable[Mutant]) -> str | None:
     """What fails without a mutant: then a failure with one would show nothing."""
     words: dict[str, set[str]] = {}
@@ -113,6 +120,7 @@ def main(words: list[str]) -> int:
     chosen = [m for m in MUTANTS if not words or any(w in m.name or w in m.file for w in words)]
     print(f"{len(chosen)} mutants; first their tests without one", flush=True)
     started = time.monotonic()
+    compile_kernels()
     failure = control(chosen)
     if failure is not None:
         print("the tests fail without a mutant, so nothing can be learnt from them:", failure)
