@@ -184,7 +184,10 @@ def test_grants_limit_roles() -> None:
 # --- the process
 
 
-def test_a_signal_stops_the_command_and_keeps_what_was_acknowledged(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_the_command_and_keeps_what_was_acknowledged(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     program = tmp_path / "graph.dl"
     program.write_text(GRAPH)
     path = tmp_path / "graph.db"
@@ -199,11 +202,12 @@ def test_a_signal_stops_the_command_and_keeps_what_was_acknowledged(tmp_path: Pa
         lines.append(line)
         if '"listening"' in line:
             break
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     rest = process.stderr.read()
     assert process.wait(HANG_SECONDS) == 0, "".join(lines) + rest
-    events = [json.loads(line)["event"] for line in rest.splitlines() if line.startswith("{")]
-    assert events[-1] == "stopped"
+    events = [json.loads(line) for line in rest.splitlines() if line.startswith("{")]
+    assert events[-1]["event"] == "stopped"
+    assert not [each for each in events if each["level"] == "error"]
 
 
 def test_other_machines_need_tokens() -> None:

@@ -52,8 +52,8 @@ class Server(uvicorn.Server):
             self._on_started()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)  # first: it forces the end if a stop is under way
         self.stop()
-        super().handle_exit(sig, frame)
 
     def stop(self) -> None:
         """End from any thread: streams first, then requests, then the database."""
