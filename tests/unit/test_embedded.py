@@ -17,7 +17,7 @@ import pytest
 
 import deltalog
 from deltalog.diagnostics.report import LimitError
-from deltalog.engines.embedded import compile
+from deltalog.engines.embedded import compile, jit
 from deltalog.engines.embedded.codec import SWEEP_MIN
 from deltalog.engines.embedded.engine import EmbeddedEngine
 from deltalog.engines.embedded.kernels import layout, scalars, wave
@@ -427,7 +427,7 @@ def test_a_relation_grows_while_a_rule_walks_it(
     count: int, machine_code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Links are side by side, so that all of them have other numbers after a resize."""
-    monkeypatch.setenv("DELTALOG_MACHINE_CODE", machine_code)
+    monkeypatch.setattr(jit, "WHEN", machine_code)
     rows = [(1, 10 + number) for number in range(count)]
     expected = {(0, 1), *rows, *((1, 1_000_000 + number) for _, number in rows)}
     loaded = deltalog.connect(program=GROWS_WHILE_WALKED, facts={"pair": [(0, 1), *rows]})
