@@ -161,8 +161,8 @@ def test_a_warning_lets_the_change_pass() -> None:
     assert db.violations() == ()
 
 
-class Told:
-    """A follower that keeps the versions it is told of."""
+class VersionsHeard:
+    """A follower that keeps the versions it hears of."""
 
     views = potential = frozenset[str]()
 
@@ -183,14 +183,14 @@ def test_a_warning_that_is_raised_comes_after_all_of_the_commit(kind: str, tmp_p
     path = tmp_path / "numbers.db"
     place = () if kind == "memory" else (path,)
     db = deltalog.connect(*place, program=program, engine="reference")
-    db.follower = told = Told()
+    db.follower = heard = VersionsHeard()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(deltalog.ConstraintWarning, match="12 is large"):
             db.apply(insert={"n": [(12,)]})
-        assert (db.version, told.versions, db.facts("m")) == (1, [1], {(12,)})
+        assert (db.version, heard.versions, db.facts("m")) == (1, [1], {(12,)})
         db.apply(insert={"n": [(3,)]})
-    assert (told.versions, db.facts("m"), db.audit()) == ([1, 2], {(3,), (12,)}, ())
+    assert (heard.versions, db.facts("m"), db.audit()) == ([1, 2], {(3,), (12,)}, ())
     db.close()
     if kind == "file":
         with deltalog.connect(path, engine="reference") as again:
