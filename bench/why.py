@@ -8,9 +8,9 @@
 it is, and one whose commit is compiled without keeping its last change, the only thing that proofs
 need of it. Shown is the ratio of the median times, and the least and greatest of several runs.
 
-`levels` takes a chain of so many edges off its start and puts it back, in memory and in a file, and
-asks why the last fact has changed, which lies that many levels above the cause. Shown are seconds
-of the processor; `earlier` is asked of a version that others followed.
+`levels` deletes the fact that a chain of so many edges starts from, and inserts it again, in memory
+and in a file; each time it asks why the last fact has changed, which lies that many levels above
+the cause. Shown are seconds of the processor; `earlier` is asked of a version that others followed.
 
 `spark` loads the closure of `spark_closure.py` into a state on disk, opens it anew, and asks for
 proofs of facts that are drawn from it, why others do not hold, and why a single deletion deleted

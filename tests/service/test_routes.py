@@ -326,7 +326,7 @@ def test_time_travel_and_deltas(shop: Service) -> None:
 def test_the_list_of_commits_derives_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a commit omits is named; a long list is cut by its facts, too, whatever it may be."""
+    """Omitted views are named, and a long list of commits is cut by its facts, too."""
     program = "base e(a: int). virtual view v(a: int). v(X) :- e(X)."
     database = deltalog.connect(tmp_path / "v.db", program=program, engine="reference")
     for number in range(3):

@@ -1,4 +1,4 @@
-"""What a search for view updates cannot use, and realizations that would not realize anything."""
+"""Arguments that a search for view updates refuses, and realizations that no longer fit."""
 
 from __future__ import annotations
 
